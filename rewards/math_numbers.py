@@ -1,7 +1,8 @@
-"""Read numbers, text groups and subscripts of a mathematical answer."""
+"""Read numbers, units, text groups and subscripts of a mathematical answer."""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from rewards.math_tokens import Cursor
@@ -11,9 +12,11 @@ from rewards.math_tree import (
     Unreadable,
 )
 
+LONGEST_UNIT = 40  # characters
+
 
 class NumberReader(Cursor):
-    """Read numbers and raw text from tokens."""
+    """Read numbers, units and raw text from tokens."""
 
     def raw(self) -> str:
         """Return the text of a group, or of a token that is a name."""
@@ -55,3 +58,21 @@ class NumberReader(Cursor):
             text="decimal",
             value=Fraction(text) + Fraction(int(digits), (10 ** len(digits) - 1) * 10**places),
         )
+
+    def unit(self) -> str:
+        """Read the unit words after an expression, with exponents and fractions; "" if none."""
+        unit = ""
+        while True:
+            if self.kind() in ("text", "unit"):
+                unit += " " + self.tokens[self.at][1]
+                self.at += 1
+            elif unit and self.peek() in ("/", "*", "-") and self.kind(1) in ("text", "unit"):
+                unit += self.peek()
+                self.at += 1
+            elif unit and self.take("^"):
+                unit += "^" + self.raw()
+            else:
+                break
+        if len(unit) > LONGEST_UNIT or re.search(r"(?<!\^)\d", unit):
+            raise Unreadable(unit)
+        return unit.strip()

@@ -7,7 +7,6 @@ are unsupported on purpose.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 from rewards.math_numbers import NumberReader
@@ -34,7 +33,6 @@ RELATIONS = {
     "in": "in",
 }
 SEPARATORS = (",", ";", "and", "or")
-LONGEST_UNIT = 40  # characters
 CLOSING = {"(": ")", "[": "]", "\\{": "\\}", "{": "}", "langle": "rangle"}
 
 
@@ -147,24 +145,6 @@ class _Reader(NumberReader):
             return Node("word", text=self.tokens[self.at - 1][1])
         node, unit = self.sets(), self.unit()
         return Node("quantity", (node,), unit) if unit else node
-
-    def unit(self) -> str:
-        """Read the unit words after an expression, with exponents and fractions; "" if none."""
-        unit = ""
-        while True:
-            if self.kind() in ("text", "unit"):
-                unit += " " + self.tokens[self.at][1]
-                self.at += 1
-            elif unit and self.peek() in ("/", "*", "-") and self.kind(1) in ("text", "unit"):
-                unit += self.peek()
-                self.at += 1
-            elif unit and self.take("^"):
-                unit += "^" + self.raw()
-            else:
-                break
-        if len(unit) > LONGEST_UNIT or re.search(r"(?<!\^)\d", unit):
-            raise Unreadable(unit)
-        return unit.strip()
 
     def sets(self) -> Node:
         node = self.ratio()
