@@ -1,4 +1,7 @@
-"""HumanEval+: HumanEval's 164 tasks with some 750 inputs each (EvalPlus, arXiv:2305.01210). Gated."""
+"""HumanEval+: HumanEval's 164 tasks with some 750 inputs each (EvalPlus, arXiv:2305.01210).
+
+Gated.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ CONVENTIONS = (
 
 def humanevalplus(problems: Sequence[Problem]) -> Benchmark:
     tasks = [problem for problem in problems if problem.source == "humanevalplus"]
-    sampling = Sampling(max_new_tokens=768)  # upstream's
+    sampling = Sampling(max_new_tokens=768)  # as upstream
     return from_problems(
         "humaneval+",
         tasks,

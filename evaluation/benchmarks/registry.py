@@ -1,4 +1,7 @@
-"""The benchmarks by name, found in the files of this folder; a new one is a file with `BENCHMARKS`."""
+"""The benchmarks by name, found in the files of this folder.
+
+A new benchmark is a file with a `BENCHMARKS` tuple.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def published() -> dict[str, Published]:
 
 
 def in_pipeline() -> list[str]:
-    """Names of the public benchmarks that pipeline runs score where their files are known."""
+    """Return the public benchmarks that pipeline runs score if their files are known."""
     return [each.name for each in published().values() if each.in_pipeline]
 
 

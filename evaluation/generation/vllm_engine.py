@@ -15,7 +15,7 @@ from pathlib import Path
 from evaluation.generation.decoder import encoded
 from evaluation.sampling import Answer, Answers, Progress, Prompt, Sampling
 
-CHUNK = 512  # answers after which what has come is handed on: a kill loses at most these
+CHUNK = 512  # completions generated before they are cached: a kill loses at most this many
 
 
 def generate(
@@ -45,11 +45,14 @@ def generate(
         chunk, began = waiting[start : start + CHUNK], time.perf_counter()
         params = [
             SamplingParams(
-                temperature=sampling.temperature, top_p=sampling.top_p, stop=list(sampling.stop) or None, seed=sampling.seed + row % sampling.n,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                stop=list(sampling.stop) or None,
+                seed=sampling.seed + row % sampling.n,
                 max_tokens=min(sampling.max_new_tokens, room - len(ids[at])),
             )
             for row, at in chunk
-        ]  # fmt: skip
+        ]
         outputs = [
             out.outputs[0]
             for out in engine.generate(
