@@ -141,10 +141,19 @@ def judge_answers(
 def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:
     found = fault(report)
     return Sample(
-        task_id=problem.problem_id, sample=k, answer=answer.text, program=program, verdict=report.verdict.value,
-        passed=report.passed, total=report.total, cut=answer.cut, first_failed=_first_failed(problem, report),
-        failed_test=found.test, raised=found.raised, tags=problem.tags,
-    )  # fmt: skip
+        task_id=problem.problem_id,
+        sample=k,
+        answer=answer.text,
+        program=program,
+        verdict=report.verdict.value,
+        passed=report.passed,
+        total=report.total,
+        cut=answer.cut,
+        first_failed=_first_failed(problem, report),
+        failed_test=found.test,
+        raised=found.raised,
+        tags=problem.tags,
+    )
 
 
 def _first_failed(problem: Problem, report: Report) -> str:

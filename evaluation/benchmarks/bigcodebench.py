@@ -29,14 +29,25 @@ SAMPLING = Sampling(max_new_tokens=1280)
 
 def complete(problems: Sequence[Problem]) -> Benchmark:
     return from_problems(
-        "bigcodebench", problems, SAMPLING, completes=True, conventions=CONVENTIONS, upstream="BigCodeBench/{}", stop=STOP
-    )  # fmt: skip
+        "bigcodebench",
+        problems,
+        SAMPLING,
+        completes=True,
+        conventions=CONVENTIONS,
+        upstream="BigCodeBench/{}",
+        stop=STOP,
+    )
 
 
 def instruct(problems: Sequence[Problem]) -> Benchmark:
     return from_problems(
-        "bigcodebench-instruct", [*map(instructed, problems)], SAMPLING, conventions=CONVENTIONS, upstream="BigCodeBench/{}", stop=STOP
-    )  # fmt: skip
+        "bigcodebench-instruct",
+        [*map(instructed, problems)],
+        SAMPLING,
+        conventions=CONVENTIONS,
+        upstream="BigCodeBench/{}",
+        stop=STOP,
+    )
 
 
 def harness(most: int) -> Callable[[Opened, Path], Harness]:

@@ -1,7 +1,9 @@
-"""EvalPlus's comparison where a tolerance decides (0.3.1, `eval/__init__.py`); a checker of the sandbox: its text runs apart from the answer.
+"""EvalPlus's comparison with a tolerance (0.3.1, `eval/__init__.py`), as a checker of the sandbox.
 
-got: of each input [type, digest, numbers], from plus_program.py; expected: the same of the canonical solution, with `atol` and the task's `oracle`.
-It imports nothing of ours.
+The text of this file runs in another process than the completion.
+
+got: [type, digest, numbers] for each input, from plus_program.py. expected: the same for the
+canonical solution, with `atol` and the task's `oracle`. This file imports nothing of Ratchet.
 """
 
 from __future__ import annotations
@@ -42,14 +44,13 @@ def check(args: Any, got: Any, expected: Any) -> bool:
         elif oracle == "digits":
             exact = exact or out == digits(*given)
         if atol == 0 and floats:
-            atol = 1e-6  # from here on
+            atol = 1e-6  # also for the inputs that follow
         if not exact and (
             atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)
         ):
             return False
-    return (
-        str(oracle) != "root"
-    )  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
+    # evalplus 0.3.1 counts no input of the "root" task as passed, so that every completion fails.
+    return str(oracle) != "root"
 
 
 def near(out: Any, wanted: Any, atol: float) -> bool:

@@ -1,9 +1,12 @@
-"""What stands around an answer in the program's process when EvalPlus's inputs are run. Its text is sent there; nothing in it is trusted.
+"""Run a completion on EvalPlus's inputs, inside the program's process. The sandbox gets the text of
+this file; nothing that it reports is trusted.
 
-The answer is executed as evalplus 0.3.1 does (`eval/__init__.py`, `unsafe_execute`): in an empty namespace, what it prints swallowed, each call
-under an alarm of its own, no input copied, the first exception the end. What comes out leaves as a digest, or where only a tolerance can decide as
-[type, digest, value]: equal digests are equal values in the sense of Python's ==. The digests to be met stay with the owner, so a program that
-claims one has computed it. It imports nothing of ours: the sandbox runs this text as it stands.
+The completion is executed as evalplus 0.3.1 does (`eval/__init__.py`, `unsafe_execute`): in an
+empty namespace, with its output swallowed, an alarm for each call, no copies of the inputs, and an
+end at the first exception. A result is reported as a digest, or as [type, digest, value] if only a
+tolerance can decide: equal digests are equal values in the sense of Python's ==. The expected
+digests never enter this process, so a program that reports one has computed it. This file imports
+nothing of Ratchet, because the sandbox runs its text alone.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-FRAMES = 20  # by how many frames evalplus's stack is deeper than ours where an answer is called: what recurses to the limit ends alike
-LOAD = 10.0  # by how much more the clock may show than the CPU time that an alarm is set to: other processes may want the core
-HUGE = 10**4300  # from here on Python writes no digits
-WRITTEN = {int, str, type(None)}  # whose repr is the same for equal values, and for no others
+# Frames by which evalplus's stack is deeper than ours when it calls a completion. The recursion
+# limit is lowered by as many, so that deep recursion fails at the same depth.
+FRAMES = 20
+# Wall time allowed for an alarm's CPU time, as a factor: other processes may use the core.
+LOAD = 10.0
+HUGE = 10**4300  # from here on Python refuses to write an int in decimal digits
+WRITTEN = {int, str, type(None)}  # types whose values are equal if and only if their repr is
 
 
 class TimeoutException(Exception):
@@ -80,11 +86,14 @@ def run(
     whole: bool,
     reference: bool,
 ) -> Any:
-    """All inputs through the answer's function.
+    """Call the completion's function with all inputs.
 
-    inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view: what is looked at of a result, see `seen`.
-    whole: give every result, [type, digest, value]; else one digest over all. reference: of the canonical solution, [digest, whether a result is made
-    of floats, {input: seconds} of the slow ones, seconds for all with their digests].
+    inputs: JSON text as problems/encoding.py writes it.
+    limits: seconds, one for all inputs or one for each.
+    view: the part of a result that counts, see `seen`.
+    whole: return every result as [type, digest, value]; else one digest over all.
+    reference: the code is the canonical solution; return [digest, whether a result is made of
+    floats, {input: seconds} of the slow inputs, seconds for all inputs and their digests].
     """
     given = [restored(one) for one in json.loads(inputs)]
     space: dict[str, Any] = {}
@@ -114,7 +123,11 @@ def run(
 
 
 def seen(out: Any, view: str) -> Any:
-    """set: the order and number of its elements do not count; given: whether there is something; any: nothing counts; else all of it."""
+    """Return the part of a result that counts.
+
+    set: its elements without order and number; given: a bool itself, else whether it is not None;
+    any: nothing; else all of it.
+    """
     if view == "set":
         return set(out)
     if view == "given":
@@ -131,7 +144,10 @@ def is_floats(out: Any) -> bool:
 
 
 def numbers(out: Any) -> Any:
-    """A result that a tolerance may be asked about: numbers, alone or in lists and tuples; None for any other."""
+    """Return a result that a tolerance applies to: numbers, alone or in lists and tuples.
+
+    Return None for any other result.
+    """
     kinds: tuple[Any, ...] = (bool, int, float, complex)
     for kind in kinds:
         if isinstance(out, kind):
@@ -143,7 +159,7 @@ def numbers(out: Any) -> Any:
 
 
 def feed(digest: Any, out: Any, reference: bool) -> None:
-    """A result's form into a digest, a long list's piece by piece."""
+    """Add a result's form to a digest; a list is added item by item."""
     try:
         if isinstance(out, (list, tuple)):
             digest.update(
@@ -161,9 +177,10 @@ def feed(digest: Any, out: Any, reference: bool) -> None:
 
 
 def form(value: Any, reference: bool) -> str:
-    """A text that is the same for values that Python's == calls equal, and for no others.
+    """Return a text that is the same for values that are equal by Python's ==, and for no others.
 
-    What equals nothing, not a number among it, is "!" for the canonical solution and "?" for an answer.
+    A value that equals nothing, such as NaN, becomes "!" for the canonical solution and "?" for a
+    completion.
     """
     kind = type(value)
     if kind is str or value is None:
@@ -171,7 +188,7 @@ def form(value: Any, reference: bool) -> str:
     if kind is int or kind is bool:
         return repr(int(value)) if -HUGE < value < HUGE else hex(value)
     if kind is float:
-        if value - value != 0:  # infinite, or not a number, which equals not even itself
+        if value - value != 0:  # infinity, or NaN, which does not equal itself
             return repr(value) if value == value else "!" if reference else "?"
         return form(int(value), reference) if value.is_integer() else repr(value)
     if kind is list or kind is tuple:
@@ -218,7 +235,7 @@ def form(value: Any, reference: bool) -> str:
 
 
 def restored(value: Any) -> Any:
-    """problems.encoding.decode, for what inputs hold."""
+    """Decode a value like problems.encoding.decode, for the types that inputs contain."""
     if type(value) is list:
         return [restored(item) for item in value]
     if type(value) is not dict:

@@ -1,5 +1,6 @@
-"""The promotion policy: what a challenger must show before it replaces the champion. Part of the
-profile, or a YAML file of its own.
+"""The promotion policy: what a challenger must show before it replaces the champion.
+
+It is a section of the profile, or a YAML file of its own.
 """
 
 from __future__ import annotations
@@ -14,41 +15,48 @@ Measure = Literal["denied_calls", "contamination", "hack_gap", "latency_s", "tok
 
 
 class Policy(BaseModel):
-    """What a challenger must show before it replaces the champion (docs/explanation/promotion.md)."""
+    """What a challenger must show to replace the champion (docs/explanation/promotion.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     benchmark: str = "heldout"
-    """The benchmark that must be won."""
+    """Benchmark that the challenger must win."""
     k: PositiveInt = 1
-    """Won by pass@k; more than 1 needs a benchmark with so many answers a task."""
+    """Compare by pass@k; more than 1 needs a benchmark with at least k completions per task."""
     alpha: float = Field(0.01, gt=0, lt=0.5)
-    """Accepted chance that a challenger no better than the champion is promoted. A nightly gate asks 365 times a year: 0.05 would let 18 such pass,
-    0.01 at most 4. And 400 tasks show a true gain of 10 points at 0.01 seven to nine times in ten (measurements/gate_error.py)."""
+    """Accepted chance that a challenger no better than the champion is promoted. A nightly gate
+    decides 365 times a year: at 0.05, 18 such challengers would pass, at 0.01 at most 4. With 400
+    tasks, a true gain of 10 points is shown at 0.01 seven to nine times in ten
+    (measurements/gate_error.py)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
-    """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With many tasks a sure gain can still be too small."""
+    """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With many
+    tasks a significant gain can still be too small."""
     spending: Spending = "fresh"
-    """`fresh`: each gate draws tasks that no gate has used, so that alpha holds each time. On a benchmark that stays the same, `lord` or `saffron`
-    shrink the level from gate to gate, so that `alpha` is the share of unearned promotions among all."""
+    """`fresh`: each gate draws tasks that no gate has used, so that alpha holds each time. For a
+    benchmark with fixed tasks: `lord` or `saffron` lower the level from gate to gate, so that `alpha`
+    is the share of unearned promotions among all promotions."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)
-    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For tags: chance of a fall that blocks."""
+    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For tags:
+    significance level at which a fall blocks."""
     margin: float = Field(0.05, gt=0, lt=1)
-    """On every other benchmark that was measured, a fall so large must be ruled out, as a share."""
+    """Non-inferiority margin, as a share: on every other measured benchmark, a fall this large must
+    be ruled out."""
     margins: dict[str, float] = {}
-    """Another margin for a benchmark, by name; one that is named here must be measured."""
+    """Margins of single benchmarks, by name; a benchmark named here must be measured."""
     harm_only: tuple[str, ...] = ("regression",)
-    """Benchmarks that block only where a fall is shown: small ones, which can rule out nothing."""
+    """Benchmarks that block only if a fall is shown: small ones, which cannot rule out a fall."""
     tags: tuple[str, ...] | None = None
-    """Beginnings of the tags whose tasks are looked at apart, e.g. `operations-`; a fall that is shown there, with Holm's correction over all of
-    them, blocks. None: every tag; empty: no tag."""
+    """Prefixes of the tags that are tested separately, e.g. `operations-`; a fall that is shown on
+    one, with Holm's correction over all of them, blocks. None: every tag; empty: no tag."""
     tag_tasks: PositiveInt = 10
-    """A tag of fewer tasks is not looked at apart."""
+    """A tag with fewer tasks is not tested separately."""
     limits: dict[Measure, float] = {}
-    """The most that a challenger may have: `denied_calls` of its training's last step, `contamination` (share of the gated tasks that are
-    suspect), `hack_gap` (visible less hidden tests passed), `latency_s` and `tokens` an answer, `cost` of its training. What is named
-    must be measured."""
+    """Upper limits of a challenger: `denied_calls` of its training's last step, `contamination`
+    (share of the gated tasks that are suspect), `hack_gap` (visible minus hidden tests passed),
+    `latency_s` and `tokens` per completion, `cost` of its training. A measure named here must be
+    measured."""
     provenance: bool = True
-    """Whether every link of its passport must lead somewhere."""
+    """Whether every input in its passport must exist."""
     battery: bool = True
     """Whether the reward that trained it must have passed the exploit battery."""
 
