@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 PACKAGES = (
-    "verl", "ray", "torch", "transformers", "dagster", "numpy", "tokenizers", "mlflow", "TransferQueue", "tensordict", "rensa", "detect-secrets",
-    "phonenumbers",
+    "verl", "ray", "torch", "transformers", "dagster", "numpy", "tokenizers", "mlflow",
+    "TransferQueue", "tensordict", "rensa", "detect-secrets", "phonenumbers",
 )  # fmt: skip
 NAME = "manifest.json"
 

@@ -16,9 +16,8 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
-AN_ARTIFACT = frozenset(
-    {"start", "checkpoint"}
-)  # inputs that are artifacts under other names than their own
+# Inputs that are artifacts under names other than their own.
+AN_ARTIFACT = frozenset({"start", "checkpoint"})
 REPORT = "contamination.json"
 
 
@@ -31,7 +30,8 @@ class Made(BaseModel):
 
     id: str  # name@hash: two stages may make the same content, such as nothing
     content_hash: str
-    kind: str  # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no artifact
+    # datasets, checkpoints, scores; version for an entry of the ledger; input if it is no artifact
+    kind: str
     name: str
     made_from: tuple[tuple[str, str], ...] = ()  # (role, id)
     missing: bool = False  # it should be an artifact and is nowhere

@@ -88,12 +88,12 @@ def verified_problems(
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """The tests of all trainable problems refuse as many broken solutions as the profile requires."""
+    """All trainable problems' tests reject as many broken solutions as the profile requires."""
     return strong(workshop, "verified_problems")
 
 
 def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
-    """Judges what lies on disk: problems whose tests are weak, and those of which nobody knows."""
+    """Check the stored dataset: no problem has weak tests, or tests of unknown strength."""
     folder, threshold = (
         workshop.store.require("datasets", name).path,
         workshop.profile.verification.threshold,

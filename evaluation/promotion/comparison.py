@@ -112,7 +112,8 @@ class Comparison(Plain):
     p_better: float
     p_worse: float
     p_two_sided: float
-    # Ids of the tasks that only the challenger solves; with several samples, whose pass@k it raises.
+    # Ids of the tasks that only the challenger solves; with several samples, where its pass@k is
+    # higher.
     won: tuple[str, ...]
     lost: tuple[str, ...]
     both_solved: int

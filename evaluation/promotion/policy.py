@@ -29,15 +29,15 @@ class Policy(BaseModel):
     tasks, a true gain of 10 points is shown at 0.01 seven to nine times in ten
     (measurements/gate_error.py)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
-    """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With many
-    tasks a significant gain can still be too small."""
+    """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With
+    many tasks a significant gain can still be too small."""
     spending: Spending = "fresh"
     """`fresh`: each gate draws tasks that no gate has used, so that alpha holds each time. For a
-    benchmark with fixed tasks: `lord` or `saffron` lower the level from gate to gate, so that `alpha`
-    is the share of unearned promotions among all promotions."""
+    benchmark with fixed tasks: `lord` or `saffron` lower the level from gate to gate, so that
+    `alpha` is the share of unearned promotions among all promotions."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)
-    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For tags:
-    significance level at which a fall blocks."""
+    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For
+    tags: significance level at which a fall blocks."""
     margin: float = Field(0.05, gt=0, lt=1)
     """Non-inferiority margin, as a share: on every other measured benchmark, a fall this large must
     be ruled out."""

@@ -8,7 +8,7 @@ from evaluation.statistics.tests import fisher_fall
 
 
 class Regression(Plain):
-    """The champion's scores on two draws of tasks: whether they fell by more than chance explains."""
+    """The champion's scores on two draws of tasks, and whether the fall is more than chance."""
 
     fell: bool
     p_value: float

@@ -73,7 +73,7 @@ def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
         return mcnemar(round(won * count / tasks), round(lost * count / tasks)).better <= level
 
     low, high = tasks, tasks
-    while not enough(high):  # doubled until it is enough: the exact test is slow with very many
+    while not enough(high):  # double step by step: the exact test is slow with very many tasks
         low, high = high, 2 * high
         if high > MOST:
             return None

@@ -31,7 +31,7 @@ from evaluation.statistics.seeds import compare_recipes
 
 
 class Contestant(NamedTuple):
-    """A model, or a recipe with several runs. `cards`: by benchmark, a scorecard a run."""
+    """A model, or a recipe with several runs. `cards`: by benchmark, one scorecard for each run."""
 
     name: str
     cards: Mapping[str, tuple[Scorecard, ...]]
@@ -55,7 +55,9 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: float | None  # that this suite shows four times in five, at alpha
+    smallest_gain: (
+        float | None
+    )  # smallest true gain that this suite shows with 80 % power, at alpha
     clean: CleanScore | None
 
     def verdict(self, alpha: float) -> str:
@@ -101,7 +103,7 @@ def versus(
 
 
 def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
-    """What each suite will be able to show, before anybody is compared with this one."""
+    """Return in words which gain each suite can show, before a comparison with this contestant."""
     told = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
@@ -143,11 +145,20 @@ def _row(
         return Row.model_validate(
             common
             | {
-                "tasks": c.before.tasks, "runs": (1, 1), "before": c.before.share, "after": c.after.share, "difference": c.difference,
-                "low": c.difference_low, "high": c.difference_high, "p": c.p_two_sided, "p_holm": c.p_two_sided, "won": len(c.won),
-                "lost": len(c.lost), "smallest_gain": c.smallest_gain,
+                "tasks": c.before.tasks,
+                "runs": (1, 1),
+                "before": c.before.share,
+                "after": c.after.share,
+                "difference": c.difference,
+                "low": c.difference_low,
+                "high": c.difference_high,
+                "p": c.p_two_sided,
+                "p_holm": c.p_two_sided,
+                "won": len(c.won),
+                "lost": len(c.lost),
+                "smallest_gain": c.smallest_gain,
             }
-        )  # fmt: skip
+        )
     if min(len(old), len(new)) < 2:
         raise Incomparable(
             f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of "
@@ -170,8 +181,17 @@ def _row(
     return Row.model_validate(
         common
         | {
-            "tasks": len(ids), "runs": found.runs, "before": before, "after": after, "difference": found.difference, "low": found.interval.low,
-            "high": found.interval.high, "p": found.p_two_sided, "p_holm": found.p_two_sided, "won": sum(b > a for a, b in means),
-            "lost": sum(b < a for a, b in means), "smallest_gain": None,
+            "tasks": len(ids),
+            "runs": found.runs,
+            "before": before,
+            "after": after,
+            "difference": found.difference,
+            "low": found.interval.low,
+            "high": found.interval.high,
+            "p": found.p_two_sided,
+            "p_holm": found.p_two_sided,
+            "won": sum(b > a for a, b in means),
+            "lost": sum(b < a for a, b in means),
+            "smallest_gain": None,
         }
-    )  # fmt: skip
+    )

@@ -95,7 +95,7 @@ class Round:
         self._file.close()
 
     def next(self, judge: str) -> Pair | None:
-        """Return the first pair in this judge's order without their choice; None when all are done."""
+        """Return this judge's first pair without a choice, in their order; None if all have one."""
         return next(
             (
                 pair
