@@ -126,7 +126,7 @@ def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
 
 
 def removed_at(folder: Path, name: str) -> Stage:
-    """The funnel's stage that was written beside the problems kept."""
+    """Return the stage of the funnel that was stored with the dataset."""
     removed = tuple(
         Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8"))
     )

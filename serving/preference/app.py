@@ -33,10 +33,10 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-OPEN = {
+OPEN = {  # needs no token: the same for every judge, without data of the round
     "/page.css": "text/css",
     "/page.js": "text/javascript",
-}  # the same for everybody, and hold nothing of the round
+}
 Name = Annotated[
     str,
     StringConstraints(
@@ -136,7 +136,7 @@ def new_token() -> str:
 
 
 def serve(round: Round, token: str, door: socket.socket) -> None:
-    """Serves on a bound socket until it is stopped by SIGINT or SIGTERM."""
+    """Serve on a bound socket until stopped by SIGINT or SIGTERM."""
     import uvicorn
 
     uvicorn.Server(uvicorn.Config(make_app(round, token), log_level="warning")).run(sockets=[door])
