@@ -17,7 +17,7 @@ from tests.assets.data_stages import at, refresh
 
 @pytest.fixture(scope="module")
 def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Three of those that are shipped; tests/problems/test_simple.py verifies all."""
+    """Use three of the shipped simple problems; tests/problems/test_simple.py verifies all."""
     content, few = (
         json.loads(simple.FILE.read_text(encoding="utf-8")),
         tmp_path_factory.mktemp("simple") / simple.FILE.name,
@@ -43,7 +43,7 @@ def template(few_simple_problems: None, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def refreshed(template: Path, tmp_path: Path) -> Workshop:
-    """A home whose stages are up to date."""
+    """Return a home whose stages are up to date."""
     shutil.copytree(template, tmp_path / "refreshed")
     return at(tmp_path / "refreshed")
 

@@ -1,4 +1,4 @@
-"""The checks of the data stages find bad rows on disk, and the commands show what the stages made."""
+"""The data stages' checks find bad rows on disk, and the commands show what the stages made."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def verdict(check: dg.AssetChecksDefinition, workshop: Workshop) -> dg.AssetChec
 
 
 def planted(refreshed: Workshop, problem: Problem) -> Artifact:
-    """Clean problems with one more, as only a bug or a hand could leave them."""
+    """Add a problem to the clean ones, as only a bug or a manual change could."""
     clean = made(refreshed)["clean_problems"]
     with refreshed.store.draft("datasets", "clean_problems") as folder:
         shutil.copytree(clean.path, folder, dirs_exist_ok=True)
@@ -96,9 +96,8 @@ def test_a_secret_among_clean_problems_is_caught_on_disk_and_not_repeated(
 
 def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: Workshop) -> None:
     verified = made(refreshed)["verified_problems"]
-    one, other, *rows = strength.read(verified.path)[
-        -3:
-    ]  # simple problems: of compositions none is asked
+    # Simple problems: compositions need no strength.
+    one, other, *rows = strength.read(verified.path)[-3:]
     with refreshed.store.draft("datasets", "verified_problems") as folder:
         shutil.copytree(verified.path, folder, dirs_exist_ok=True)
         strength.write(

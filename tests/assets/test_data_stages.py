@@ -1,4 +1,4 @@
-"""The data stages, run by Dagster: datasets are reproducible and reused, bad rows and failures are named."""
+"""The data stages, run by Dagster: datasets are reproducible, reused, and free of bad rows."""
 
 from __future__ import annotations
 
@@ -160,21 +160,21 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
         row["problem_id"]: row["reason"]
         for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))
     }
-    of_copy = {
-        name: reason for name, reason in removed.items() if name.startswith("augmented/")
-    }  # made of it before the leak was seen
+    # Augmented from the copy before the leak was found.
+    of_copy = {name: reason for name, reason in removed.items() if name.startswith("augmented/")}
     gone = {
         "own/asked": "gated",
         "own/copied": "overlaps a gated problem",
         "own/secret": "secret or personal data",
     }
     assert removed == gone | dict.fromkeys(of_copy, "overlaps a gated problem")
+    # Nothing is augmented from the problem with personal data.
     assert (
         made(workshop)["augmented_problems"].manifest.facts["not_parents"][
             "secret or personal data"
         ]
         == 1
-    )  # nothing is made of it
+    )
     assert of_copy and not any(
         problem.parents
         for problem in read_parquet(clean.path / "problems.parquet")
