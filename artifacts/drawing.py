@@ -22,7 +22,7 @@ STYLE = (
 
 
 def svg(passport: Passport) -> str:
-    """Hover over a box to read its facts, over a curve to read the role."""
+    """Return the SVG. Tooltips show the facts of a box and the role of a curve."""
     places = _places(passport)
     rows = [y for _, y in places.values()]
     longest = (max(rows) - min(rows)) // (HIGH + GAP_Y)
@@ -43,7 +43,7 @@ def svg(passport: Passport) -> str:
 
 
 def page(passport: Passport) -> str:
-    """The picture in a page of its own, with the facts that are asked for first."""
+    """Return an HTML page with the picture and the most important facts."""
     told = {name: value for name, value in passport.summary().items() if name != "config"}
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>"
@@ -111,7 +111,7 @@ def _fitting(name: str) -> str:
 
 
 def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
-    """Down to the next row; past rows in between in a bow on their right."""
+    """Return a curve down to the next row; it bows to the right of rows in between."""
     rows = (target[1] - source[1]) // (HIGH + GAP_Y)
     if rows == 1:
         x1, y1, x2, y2 = source[0] + WIDE // 2, source[1] + HIGH, target[0] + WIDE // 2, target[1]

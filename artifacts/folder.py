@@ -38,7 +38,7 @@ class Folder:
         return file
 
     def read(self, name: str) -> bytes:
-        """Raises FileNotFoundError."""
+        """Return a file's content. Raises FileNotFoundError."""
         with self.open(name) as file:
             return file.read()
 

@@ -44,14 +44,14 @@ class Manifest(BaseModel):
     config: dict[str, Any] = {}
     seed: int | None = None
     facts: dict[str, Any] = {}  # counts and figures worth showing
-    isolation: str | None = None  # the sandbox's, where verdicts were involved
+    isolation: str | None = None  # the sandbox's isolation level, if verdicts were involved
     code_version: str = ""
     packages: dict[str, str] = {}
     hardware: dict[str, Any] = {}
     created_at: str = ""
 
     def stamped(self) -> Manifest:
-        """The same with code version, package versions, hardware and time filled in."""
+        """Return a copy with code version, package versions, hardware and time filled in."""
         return self.model_copy(
             update={
                 "code_version": code_version(),
@@ -64,7 +64,7 @@ class Manifest(BaseModel):
 
 @cache
 def code_version() -> str:
-    """The installed version and, in a clone, the commit, marked where the tree differs from it."""
+    """Return the installed version and, in a clone, the commit, marked if the tree differs."""
     version = metadata.version("ratchet-rl")
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():

@@ -16,9 +16,8 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
-AN_ARTIFACT = frozenset(
-    {"start", "checkpoint"}
-)  # inputs that are artifacts under other names than their own
+# Inputs that are artifacts under names other than their own.
+AN_ARTIFACT = frozenset({"start", "checkpoint"})
 REPORT = "contamination.json"
 
 
@@ -29,19 +28,19 @@ class Made(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str  # name@hash: two stages may make the same content, such as nothing
+    id: str  # name@hash: two stages may make the same content, such as an empty dataset
     content_hash: str
     # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no
     # artifact
     kind: str
     name: str
     made_from: tuple[tuple[str, str], ...] = ()  # (role, id)
-    missing: bool = False  # it should be an artifact and is nowhere
+    missing: bool = False  # it should be an artifact, and is not in the store
     manifest: Manifest | None = None
 
     @property
     def says(self) -> str:
-        """Its figures, seed and sandbox in a line."""
+        """Return its figures, seed and isolation level in one line."""
         if self.manifest is None:
             return ""
         facts = [
@@ -75,7 +74,7 @@ class Passport(BaseModel):
         return next(node for node in self.nodes if node.id == id)
 
     def summary(self) -> dict[str, Any]:
-        """What is asked first, by name; None or empty where the walk found nothing of it."""
+        """Return the most important facts by name; None or empty if the walk did not find them."""
         manifests = [node.manifest for node in self.nodes if node.manifest]
         models = [manifest for manifest in manifests if manifest.kind == "checkpoints"]
         trained = models[0] if models else None
@@ -120,7 +119,7 @@ class Passport(BaseModel):
         return {"subject": self.subject, "summary": self.summary(), "nodes": nodes, "edges": edges}
 
     def mermaid(self) -> str:
-        """The graph as Mermaid text."""
+        """Return the graph as Mermaid text."""
         numbers = {node.id: f"n{i}" for i, node in enumerate(self.nodes)}
         boxes = [
             f'  {numbers[node.id]}["{node.kind}/{node.name}<br/>{node.content_hash[:12]}"]'
@@ -195,7 +194,7 @@ class Shelf:
 
 
 def walk(subject: Made, shelf: Shelf) -> Passport:
-    """Everything that the subject was made from, each once, breadth first."""
+    """Return everything that the subject was made from, each once, breadth first."""
     nodes, waiting = {subject.id: subject}, list(subject.made_from)
     while waiting:
         role, id = waiting.pop(0)

@@ -13,7 +13,7 @@ TRIES = 3
 
 
 class CorruptUpload(OSError):
-    """The store keeps giving back other bytes than it was given."""
+    """The store repeatedly returned other bytes than were uploaded."""
 
 
 def put(system: Any, path: Path, remote: str) -> None:

@@ -43,7 +43,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _named(path: Path) -> set[str]:
-    """File names of modules that this one may need from its own folder."""
+    """Return the file names of modules that this one may need from its own folder."""
     room, names = path.parent.name, set[str]()
     for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

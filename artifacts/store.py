@@ -48,7 +48,7 @@ def write_atomic(path: Path, text: str) -> None:
     """Write to a temporary file, flush, rename: a reader sees the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.fchmod(handle, 0o644)  # a report is there to be shown; secrets never come this way
+    os.fchmod(handle, 0o644)  # reports must be readable; secrets are never written here
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -105,9 +105,8 @@ class Store:
             _write_synced(folder / NAME, whole.model_dump_json(indent=1))
             if not self.is_local:
                 self._upload(folder, manifest)
-            target.parent.mkdir(
-                parents=True, exist_ok=True
-            )  # the draft may have been filled under another name
+            # The draft may have been filled under another name.
+            target.parent.mkdir(parents=True, exist_ok=True)
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
@@ -231,7 +230,8 @@ def _move(folder: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        if not (target / NAME).exists():  # left by a crash of an older layout or by hand
+        # Without a manifest, it was left by a crash of an older layout, or by a manual change.
+        if not (target / NAME).exists():
             shutil.rmtree(target)
             folder.replace(target)
 

@@ -48,9 +48,8 @@ def augmented_problems(
                 workshop.home.path / "journals" / "verification.jsonl",
                 read_parquet(verified.path / "problems.parquet"),
             )
-            strange = untrained(
-                problems, base
-            )  # what was made of them would not be trained on either
+            # Variants of these would not be trained on either.
+            strange = untrained(problems, base)
             poor = faulty(
                 (one for one in problems if one.problem_id not in strange and not unfit(one)),
                 curation,
@@ -114,5 +113,5 @@ def augmented_problems(
 
 @dg.asset_check(asset=augmented_problems, blocking=True)
 def augmented_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """As of the verified problems: what was made is asked no less."""
+    """Augmented problems pass the same check of test strength as verified ones."""
     return strong(workshop, "augmented_problems")

@@ -76,7 +76,7 @@ def _fetched(bench: Bench) -> Artifact:
 
 
 def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) -> None:
-    """Before a GPU second is spent. Raises NotReady."""
+    """Check the model before a GPU is used. Raises NotReady."""
     from verl_jobs.sft.start import UnfitStart, check_start
 
     t = profile.training
@@ -109,7 +109,7 @@ def snapshot(hub_id: str, where: str) -> Path:
 
 
 def demonstrations(clean: Path) -> list[Problem]:
-    """Problems that come with a demonstration, in the order of their ids."""
+    """Return the problems that have a demonstration, in the order of their ids."""
     return [
         problem
         for problem in read_parquet(clean / "problems.parquet")

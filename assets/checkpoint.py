@@ -57,7 +57,7 @@ from verl_jobs.trainer.early_stop import a_token
     tags={"kind": "train"},
 )
 def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The policy after verl's reinforcement learning: of all saves the one that solves most
+    """The policy after verl's reinforcement learning: the checkpoint that solves the most
     validation problems, the earliest of equals.
     """
     with workshop.bench(context) as bench:
@@ -185,7 +185,7 @@ def healthy_training(
 
 
 def _total(history: list[dict[str, Any]], key: str) -> float | str:
-    """The sum over the steps that say it; what was not measured is no 0."""
+    """Return the sum over the steps with this figure; an unmeasured figure is not 0."""
     told = [float(row[key]) for row in history if row.get(key) is not None]
     return sum(told) if told else "not measured"
 
@@ -211,7 +211,7 @@ def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
 
 def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
     """Return the training job. Its folder follows from everything that decides the result, so
-    another config never resumes from these saves.
+    another config never resumes from these checkpoints.
     """
     profile, record, start = bench.profile, bench.chain.record, start_of(bench)
     job = TrainingJob(
@@ -291,10 +291,11 @@ def training_rows(bench: Bench) -> Artifact:
         write_verl(train, folder / "train.parquet")
         write_validation(tuned_on, folder / "validation.parquet")
         if drawn:
+            # Measured weights take precedence.
             found = next(
                 (path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()),
                 None,
-            )  # measured ones first
+            )
             weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
             write_expected(
                 expect(train, ranked, boosted(weights, train, lost) if lost else weights),
@@ -321,7 +322,7 @@ def training_rows(bench: Bench) -> Artifact:
 
 
 def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
-    """Before Ray is started. Raises PluginError."""
+    """Try the user's own parts before Ray is started. Raises PluginError."""
     for line in tried(job.training, unverified=job.reward.unverified):
         context.log.info(line)
 

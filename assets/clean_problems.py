@@ -60,9 +60,10 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
                 for part in (verified, augmented, synthetic)
                 for problem in read_parquet(part.path / "problems.parquet")
             ]
+            # Raw problems: also gated ones that verification removed.
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
-            ]  # also those that verification left out
+            ]
             curated = curate(arrived, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
@@ -175,7 +176,7 @@ def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_heldout_composition(workshop: Workshop) -> dg.AssetCheckResult:
-    """No composition of the held-out part occurs in what is trained or tuned on."""
+    """No held-out composition occurs in the problems for training or validation."""
     problems = read_parquet(
         workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
     )

@@ -190,7 +190,7 @@ def on_one_scale(bench: Bench) -> Artifact:
 
 
 def scale_shown(scaled: Artifact) -> str:
-    """Picture and table of the scale, and how many checkpoints it rests on."""
+    """Return picture and table of the scale, with the number of checkpoints behind it."""
     scale, names = read_scale(scaled.path), scaled.manifest.facts["checkpoints"]
     rows = [
         (names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}")
@@ -208,7 +208,7 @@ def scale_shown(scaled: Artifact) -> str:
 
 
 def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
-    """How the score that needs no model agrees with what the model failed."""
+    """Return in words how well the static score predicts the model's failures."""
     found = spearman(
         [static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks]
     )
@@ -232,12 +232,12 @@ def start_of(bench: Bench) -> Champion:
 
 
 def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
-    """So many of the problems, the same each time."""
+    """Return `count` of the problems, always the same for a seed."""
     return random.Random(seed).sample(problems, min(count, len(problems)))
 
 
 def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[str, list[bool]]:
-    """Whether each scored answer passed; answers without a verdict are left out."""
+    """Return whether each judged completion passed; those without a verdict are left out."""
     config, told = bench.profile.ranking, bench.stage.progress
     sampling = Sampling(
         n=config.answers,

@@ -47,7 +47,7 @@ class Scores:
     challenger: dict[str, Scorecard]
     champion: dict[str, Scorecard]
     not_measured: dict[str, str]
-    suspects: dict[str, list[str]]  # by source, as the contamination report named them then
+    suspects: dict[str, list[str]]  # by source, from the contamination report at that time
 
 
 @dg.asset(
@@ -211,7 +211,7 @@ def contestants_of(bench: Bench) -> dict[str, Champion]:
 
 
 def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
-    """A checkpoint put by hand is a partition like any other, though no run of ours made it."""
+    """Report a manually added checkpoint, so that it is a partition like those of other runs."""
     made = bench.store.require("checkpoints", bench.chain.record.id)
     metadata: dict[str, Any] = {
         "put_by_hand": bench.chain.record.why,
@@ -271,9 +271,8 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
         for row in RegressionSet(bench.workshop.home.regressions).read(bench.chain.record.number)
         if row.benchmark == "heldout"
     ]:
-        found.append(
-            regression(lost, sampling)
-        )  # lost tasks of the other benchmarks are asked there
+        # Lost tasks of the other benchmarks are part of those benchmarks.
+        found.append(regression(lost, sampling))
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
     for name in in_pipeline():
@@ -308,7 +307,7 @@ def read_card(artifact: Artifact) -> Scorecard:
 
 
 def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifact:
-    """One scorecard: found where these weights have answered this benchmark before."""
+    """Return one scorecard; from the store if these weights have one for this benchmark."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
     config = {"sampling": benchmark.sampling.model_dump(mode="json"), "harness": HARNESS_VERSION}
 

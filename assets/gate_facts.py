@@ -23,11 +23,11 @@ from resources.run_context import Bench
 from rewards import watch
 
 ARTIFACTS = ("datasets", "checkpoints")
-START = "start"  # a checkpoint's input that is a checkpoint itself
+START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 
 def facts_of(bench: Bench, gated: Scorecard) -> Facts:
-    """gated: the challenger's card of the benchmark that must be won."""
+    """Return the facts. gated: the challenger's scorecard of the benchmark that must be won."""
     made = bench.store.current("checkpoints", bench.chain.record.id)
     suspects = suspects_of(bench.store)
     return Facts(
@@ -48,9 +48,8 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     found = []
     for entry in entries:
         if compared := entry.decision.get("comparison"):
-            level = (
-                entry.decision.get("level") or entry.decision["policy"]["alpha"]
-            )  # no level: decided before alpha had a ledger
+            # Without a level: a decision from before alpha spending.
+            level = entry.decision.get("level") or entry.decision["policy"]["alpha"]
             version = compared["benchmark_version"]
             gate = Gate(
                 chain=entry.chain,
@@ -108,7 +107,7 @@ def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
-    """Of a remote root: what this machine has no copy of yet."""
+    """Return the manifest of an artifact in a remote root that has no local copy yet."""
     if store.is_local:
         return None
     names = store.names("checkpoints") if name == START else [name]
@@ -121,7 +120,7 @@ def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
 def _measures(
     bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
 ) -> dict[Measure, float]:
-    """What was measured; what was not has no entry."""
+    """Return the measured values; an unmeasured one has no entry."""
     answers = len(gated.samples)
     found: dict[Measure, float] = {}
     if suspect is not None:
@@ -146,6 +145,6 @@ def _measures(
 
 
 def _before(history: Sequence[Entry], chain: str) -> list[Entry]:
-    """All entries before this chain's own: a decision that is asked for again comes to the same."""
+    """Return the entries before this run's own, so that a repeated decision has the same result."""
     own = next((at for at, entry in enumerate(history) if entry.chain == chain), len(history))
     return list(history[:own])

@@ -19,7 +19,7 @@ from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import KEYS, last_figures, seconds_left, seconds_trained, series
 from verl_jobs.metrics.machine import measured
 
-EVERY_S = 5.0  # least time between two observations, each of them of a new step
+EVERY_S = 5.0  # minimum time between two observations, each of a new step
 
 
 def live(

@@ -52,7 +52,7 @@ def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
 
 
 def difficulty_picture(ranks: Sequence[Rank]) -> str:
-    """How many problems have which pass rate, by source."""
+    """Plot the number of problems by pass rate and source."""
     rates: dict[str, list[float]] = {}
     for rank in ranks:
         rates.setdefault(rank.problem_id.partition("/")[0], []).append(rank.pass_rate)
@@ -63,7 +63,7 @@ def difficulty_picture(ranks: Sequence[Rank]) -> str:
 
 
 def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
-    """names: of checkpoints, by their hash."""
+    """Plot the common scale. names: checkpoints' names by hash."""
     abilities = [
         (names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities
     ]
@@ -74,12 +74,12 @@ def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
 
 
 def chart(title: str, svg: str) -> str:
-    """One of problems/dataset/charts.py."""
+    """Return a chart of problems/dataset/charts.py as Markdown."""
     return f"![{title}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
 
 
 def loss_table(losses: Sequence[float]) -> str:
-    """Ten points of the warm-up's loss, each the mean of its tenth."""
+    """Return a table of the warm-up's loss: ten points, each the mean of a tenth of the steps."""
     tenth = max(1, len(losses) // 10)
     return " → ".join(
         f"{sum(losses[i : i + tenth]) / len(losses[i : i + tenth]):.2f}"

@@ -45,9 +45,8 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         )
         bench.chain.change(state="done", decision=entry.kind, error="")
     if bench.chain.record.kind == "chain":
-        report(
-            bench, Decision.model_validate(entry.decision), entry.version
-        )  # again, with what the ledger says and all of the minutes
+        # Write the report again, now with the ledger's version and all stages' minutes.
+        report(bench, Decision.model_validate(entry.decision), entry.version)
     champion = workshop.ledger.champion()
     metadata: dict[str, Any] = {
         "decision": entry.kind,
@@ -68,7 +67,7 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
 @dg.asset_check(asset=promoted_model, blocking=True)
 def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
-    """The champion that the ledger names is there, and its bytes are those that were judged."""
+    """The champion that the ledger names exists, and its bytes are those that were judged."""
     from artifacts.hashing import hash_folder
 
     champion = workshop.ledger.champion()
@@ -146,7 +145,7 @@ def history_table(ledger: Ledger) -> str:
 
 
 def alpha_table(ledger: Ledger) -> str:
-    """What each gate was given of alpha and what it found, newest first."""
+    """Return a table of the gates, newest first, with each one's share of alpha and its result."""
     rows = spent_rows(gates_of(ledger.history()))
     return (
         markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows)

@@ -101,7 +101,7 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
 
 @dg.asset_check(asset=raw_problems, blocking=True)
 def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
-    """What lies on disk reads back in the schema, row by row, and is not empty."""
+    """The stored dataset conforms to the schema, row by row, and is not empty."""
     problems = read_parquet(
         workshop.store.require("datasets", "raw_problems").path / "problems.parquet"
     )
@@ -133,7 +133,7 @@ def _read(bench: Bench, added: dict[str, Place]) -> list[Loaded]:
 
 
 def _beside(text: str, place: Place | None) -> str:
-    """Without the folder in which the source lies: what is hashed is the same wherever that is."""
+    """Remove the source's folder from a text, so that its hash is the same at any place."""
     if place is None or place.path is None:
         return text
     return text.replace(f"{place.path if place.path.is_dir() else place.path.parent}/", "")

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file to show around, and the same facts in summary.json."""
+"""The report: one self-contained HTML file to share, and the same facts in summary.json."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import seconds_trained, series
 
 GATE = "heldout"
-TOKENS = "perf/total_num_tokens"  # of a training step, as verl counts them
+TOKENS = "perf/total_num_tokens"  # verl's metric: tokens of a training step
 DATASETS = (
     "raw_problems",
     "verified_problems",
@@ -120,7 +120,7 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said(row: dict[str, Any], side: str) -> str:
-    """A benchmark's score, with the one without suspect tasks where there are some."""
+    """Return a benchmark's score as text; with suspect tasks, also the score without them."""
     if row[side] is None:
         return "not measured"
     clean = row[f"{side}_clean"]
@@ -152,7 +152,7 @@ def decision_of(scores: Scores, bench: Bench) -> Decision:
 
 
 def report(bench: Bench, decision: Decision, version: int | None = None) -> Path:
-    """Writes the chain's report, whole or not at all; returns the page's path."""
+    """Write the pipeline run's report atomically, and return the page's path."""
     record, profile, store = bench.chain.record, bench.profile, bench.store
     scores = read_scores(store.require("scores", record.id))
     challenger = store.require("checkpoints", record.id)
@@ -376,7 +376,8 @@ def _provenance(bench: Bench, challenger: Manifest) -> tuple[Link, ...]:
     made = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
     manifests = [challenger, *(bench.store.require(kind, name).manifest for kind, name in made)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
-    own = set(names.values()) | {name for _, name in made}  # two that are empty have one content
+    # By name: two empty artifacts have the same content.
+    own = set(names.values()) | {name for _, name in made}
     return tuple(
         Link(
             name=manifest.name,

@@ -46,7 +46,7 @@ def scores_table(
 
 
 def failures_table(sides: Sides) -> str:
-    """Why answers failed, by who and benchmark; `ratchet failures` shows each."""
+    """Return kinds of failures by contestant and benchmark; `ratchet failures` shows each one."""
     found = [
         (who, name, of, words, count, f"{100 * count / len(card.samples):.1f} %", which)
         for who, cards in sides
@@ -61,7 +61,7 @@ def failures_table(sides: Sides) -> str:
 
 
 def quality_table(cards: Sequence[Scorecard]) -> str:
-    """How the programs read that pass, a row a scorecard."""
+    """Return the quality of passing programs, one row for each scorecard."""
     return markdown(HEAD, trend(cards)) if cards else "no scores yet"
 
 

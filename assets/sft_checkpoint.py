@@ -49,7 +49,7 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
                 (prompt_text(problem), demonstration(problem))
                 for problem in demonstrations(clean.path)
             ]
-            if mending:  # it shall know a report when it meets one
+            if mending:  # also train on sandbox reports, which conversations contain
                 with bench.workshop.sandbox() as sandbox:
                     chats += mends(demonstrations(clean.path), Executor(sandbox))
             told = bench.stage.progress

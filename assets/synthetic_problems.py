@@ -92,7 +92,7 @@ def synthetic_problems(
 
 @dg.asset_check(asset=synthetic_problems, blocking=True)
 def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """As of the verified problems: what was made is asked no less."""
+    """Synthetic problems pass the same check of test strength as verified ones."""
     return strong(workshop, "synthetic_problems")
 
 
@@ -101,9 +101,10 @@ def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
     request.
     """
     config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
+    # Problems with secrets must not be sent to an endpoint.
     poor = faulty(
         (one for one in problems if one.split == "train" and not one.gated), bench.profile.curation
-    )  # a secret goes to no endpoint
+    )
     fit = [one for one in problems if one.problem_id not in poor]
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,

@@ -1,4 +1,4 @@
-"""Problems as a person looks at them: tables in Markdown, for Dagster's pages."""
+"""Problems as Markdown tables for Dagster's pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
-    """A few problems, spread over the whole: statement, first test, first solution."""
+    """Show a few problems, spread over the dataset: statement, first test, first solution."""
     step = max(1, len(problems) // count)
     rows = [
         (
@@ -32,7 +32,7 @@ def examples(problems: Sequence[Problem], count: int = 5) -> str:
 
 
 def top_reasons(stage: Stage, most: int = 5) -> str:
-    """The most frequent reasons, short enough for a page to show without a click."""
+    """Return the most frequent reasons, short enough to be visible without a click."""
     return (
         markdown(
             ("why", "problems"),

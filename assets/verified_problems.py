@@ -93,7 +93,7 @@ def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
-    """Judges what lies on disk: problems whose tests are weak, and those of which nobody knows."""
+    """Check the stored dataset: no problem has weak tests, or tests of unknown strength."""
     folder, threshold = (
         workshop.store.require("datasets", name).path,
         workshop.profile.verification.threshold,
@@ -126,7 +126,7 @@ def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
 
 
 def removed_at(folder: Path, name: str) -> Stage:
-    """The funnel's stage that was written beside the problems kept."""
+    """Return the stage of the funnel that was stored with the dataset."""
     removed = tuple(
         Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8"))
     )

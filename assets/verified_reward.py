@@ -20,11 +20,11 @@ OWN_MANAGER = "unverified: a reward manager of one's own, which the battery cann
 
 
 class UnverifiedReward(RuntimeError):
-    """A reward that the battery has not passed, and nobody said that it may train all the same."""
+    """The reward has not passed the battery, and the config does not allow it unverified."""
 
 
 def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
-    """Kept beside the runs: `batteries/<hash of the reward>.json`."""
+    """Store a result in `batteries/<hash of the reward>.json`, next to the runs."""
     path = home.batteries / f"{reward_hash(config)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(
@@ -41,7 +41,7 @@ def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
 
 
 def known(home: Home, config: RewardConfig) -> dict[str, Any] | None:
-    """What was kept of this reward; None where it has not been tried."""
+    """Return this reward's stored result; None if the battery has not run on it."""
     path = home.batteries / f"{reward_hash(config)}.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 

@@ -41,7 +41,7 @@ def _hash(data: object) -> str:
 
 
 def pinned(lock: Path, names: tuple[str, ...]) -> str:
-    """The lines of the lock that pin these packages."""
+    """Return the lines of the lock that pin these packages."""
     entries = re.findall(r"^\S+==(?:.*\\\n)*.*\n", lock.read_text(encoding="utf-8"), re.MULTILINE)
     return "".join(entry for entry in entries if entry.split("==")[0] in names)
 
@@ -82,7 +82,7 @@ def install_packages(root: Path, venv: Path) -> None:
 
 
 def install_ours(root: Path, venv: Path) -> None:
-    """The clone itself, editable. Raises as install_packages does."""
+    """Install the clone itself, editable. Raises like install_packages."""
     _pip(
         venv / "bin" / "python",
         venv / "install.log",
@@ -95,7 +95,7 @@ def install_ours(root: Path, venv: Path) -> None:
 
 
 def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
-    """Runs pip with its output in `log`; a terminal sees a count of the packages."""
+    """Run pip with its output in `log`; a terminal shows a count of the packages."""
     counted = 0
     with log.open("a", encoding="utf-8") as file:
         pip = subprocess.Popen(
@@ -119,9 +119,8 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
 def main() -> int:
     root, venv = Path.cwd(), Path.cwd() / ".venv"
     with (root / LOCKS[0]).open() as lock:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # two `make` at once: the second waits, then finds the stamp
+        # With two `make` at once, the second waits and then finds the stamp.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         made, wanted = venv / "stamp.json", stamp(root)
         there = json.loads(made.read_text(encoding="utf-8")) if made.exists() else {}
         if there == wanted:

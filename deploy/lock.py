@@ -21,10 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("cluster", "dev")
-BUILD = (
-    "setuptools",
-    "wheel",
-)  # for the packages that come as source, and for our own editable install
+# For packages that are built from source, and for the editable install.
+BUILD = ("setuptools", "wheel")
 HEAD = (
     "# Made by `make lock` from pyproject.toml, for CPython 3.11 on Linux x86-64. Install with "
     "--require-hashes --no-deps.\n"
@@ -32,7 +30,7 @@ HEAD = (
 
 
 def wanted(pyproject: Path) -> list[str]:
-    """Every requirement that we name ourselves: the runtime's, the extras', the build's."""
+    """Return all direct requirements: of the runtime, of the extras and of the build."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     return [
         *project["dependencies"],
@@ -81,7 +79,7 @@ def _entry(item: dict[str, Any]) -> tuple[str, tuple[str, set[str]]]:
 
 
 def lock_text(packages: dict[str, tuple[str, set[str]]]) -> str:
-    """Requirements style, sorted by name: no URL and no index, so that it holds with any mirror."""
+    """Return the lock as requirements, sorted by name, without URLs: it works with any mirror."""
     return HEAD + "".join(
         f"{name}=={version} \\\n"
         + " \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(digests))

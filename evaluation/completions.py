@@ -24,14 +24,14 @@ Prefer = Literal["solution", "completion"]
 class Completion:
     """One completion of one task. `text` is the model's whole text, or the part that was stored."""
 
-    task_id: str  # upstream's: HumanEval/0, Mbpp/2, BigCodeBench/0
+    task_id: str  # upstream's id: HumanEval/0, Mbpp/2, BigCodeBench/0
     sample: int  # 0, 1, ... within the task
     text: str
     # a complete program (`solution`); else it continues the task's prompt (`completion`)
     whole: bool
     tokens: int | None = None
-    cut: bool = False  # the answer ended by length
-    seconds: float | None = None  # of generation
+    cut: bool = False  # truncated at the token limit
+    seconds: float | None = None  # generation time
 
 
 def read(
@@ -90,7 +90,7 @@ def read(
 
 
 def write(path: Path, completions: Iterable[Completion]) -> None:
-    """As `read` takes them: `.jsonl`, compressed where the name ends so."""
+    """Write the format that `read` takes: `.jsonl`, compressed if the name ends in `.gz`."""
     with (
         gzip.open(path, "wt", encoding="utf-8")
         if path.suffix == ".gz"
@@ -109,7 +109,7 @@ def write(path: Path, completions: Iterable[Completion]) -> None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row with its place; a row that is no object has its error under the key "broken"."""
+    """Yield each row with its place. A row that is not an object has its error under "broken"."""
     if path.is_dir():
         yield from _folder(path)
     elif path.suffix == ".json":
@@ -142,7 +142,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """LiveCodeBench's own: a list of objects with question_id and code_list."""
+    """Read LiveCodeBench's format: a list of objects with question_id and code_list."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

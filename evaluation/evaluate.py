@@ -26,7 +26,7 @@ from sandbox.sandbox import Sandbox
 # not compared
 HARNESS_VERSION = "1"
 
-Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, of
+Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, total
 
 
 def evaluate(
@@ -85,7 +85,7 @@ def _answers(
     on_progress: Progress | None,
     kept: Path | None,
 ) -> tuple[list[Answer], float]:
-    """The answers, and the seconds that those took which were there before."""
+    """Return the completions, and the generation time in seconds of the cached ones."""
     from evaluation.generation.completion_sources import Folder, Told, draw
 
     def told(done: int, of: int) -> None:

@@ -1,4 +1,4 @@
-"""How completions are drawn, and what a prompt is: settings that every engine shares."""
+"""Generation settings and prompt types that every engine shares."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 Chat = list[dict[str, str]]
 
 
-Prompt = Chat | str  # a text is asked as it is: a base model goes on with it
+Prompt = Chat | str  # a string is sent unchanged: a base model continues it
 
 
-Progress = Callable[[int, int], None]  # done, of
+Progress = Callable[[int, int], None]  # done, total
 
 
 class Sampling(BaseModel):
-    """How answers are drawn."""
+    """How completions are generated."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     n: PositiveInt = 1
-    """Answers a prompt."""
+    """Completions per prompt."""
     temperature: NonNegativeFloat = 0.0
-    """0 takes the most likely token each time, then n is 1 in effect."""
+    """0 always takes the most likely token; n is then 1 in effect."""
     top_p: float = Field(1.0, gt=0, le=1)
-    """Draws are made from the most likely tokens that together have this share; without effect at temperature 0."""
+    """Draw only from the most likely tokens that together have this share; no effect at temperature
+    0."""
     max_new_tokens: PositiveInt = 80
-    """An answer that has not ended by then is cut, and marked so."""
+    """A completion that has not ended by then is truncated, and marked as truncated."""
     stop: tuple[str, ...] = ()
-    """An answer ends before the first of these; that is no cut by length."""
+    """A completion ends before the first of these; it does not count as truncated."""
     seed: NonNegativeInt = 0
-    """Of the draws; without effect at temperature 0."""
+    """Seed of the draws; no effect at temperature 0."""
 
 
 @dataclass(frozen=True)
 class Answer:
     text: str
     tokens: int
-    cut: bool  # ended by length, not by the model or a stop word
-    seconds: float = field(
-        default=0.0, compare=False
-    )  # its share of the time that the batches took, or from question to answer
+    cut: bool  # truncated at the token limit, not ended by the model or a stop word
+    # Its share of the batches' time; for an endpoint, the time from request to reply.
+    seconds: float = field(default=0.0, compare=False)
 
 
-Answers = Callable[[list[tuple[int, Answer]]], None]  # (place, answer) of those that have just come
+Answers = Callable[[list[tuple[int, Answer]]], None]  # takes (place, completion) of a new batch

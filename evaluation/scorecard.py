@@ -1,4 +1,4 @@
-"""One checkpoint's result on one benchmark, with what it takes to reproduce it."""
+"""One checkpoint's result on one benchmark, with everything needed to reproduce it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from artifacts.store import write_atomic
 
 
 class Sample(BaseModel):
-    """One answer to one task and its verdict."""
+    """One completion of one task, with its verdict."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -25,21 +25,20 @@ class Sample(BaseModel):
     verdict: str
     passed: int = 0
     total: int = 0
-    cut: bool = False  # the answer ended by length
+    cut: bool = False  # truncated at the token limit
     # the first failed test in words, if the statement shows that test; hidden tests stay hidden
     first_failed: str = ""
     # number of the first failed test, from 1; 0 if unknown (evaluation/judging/failure_kinds.py)
     failed_test: int = 0
-    raised: str = ""  # the type of exception that it ended with
+    raised: str = ""  # type of the exception that ended it
     tags: tuple[str, ...] = ()
-    sets: dict[
-        str, bool
-    ] = {}  # of tests that are told apart (base, plus): which it passes; AC passes all
-    whole: bool = True  # the answer stands for itself; else it goes on from the task's prompt
-    detail: str = ""  # why it fails, in a person's words
+    # Set of tests -> passed, if the benchmark has several (base, plus); AC passes all.
+    sets: dict[str, bool] = {}
+    whole: bool = True  # the completion is complete by itself; else it continues the task's prompt
+    detail: str = ""  # why it fails, in words
 
     def passes(self, tests: str = "") -> bool:
-        """All tests, or those of one set."""
+        """Return whether it passes all tests, or those of one set."""
         return self.sets[tests] if tests else self.verdict == "AC"
 
 
@@ -50,14 +49,14 @@ class Origin(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    benchmark: str  # as it was named: humaneval+, livecodebench@..., or a YAML file
+    benchmark: str  # as given: humaneval+, livecodebench@..., or a YAML file
     data: str  # the benchmark's file
-    completions: str = ""  # the file that held the answers; else a model was asked:
-    model: str = ""  # a folder or hub id; with an endpoint its name there
+    completions: str = ""  # file of the completions; empty if a model generated them
+    model: str = ""  # a folder or hub id; with an endpoint, the model's name there
     endpoint: str = ""
     form: str = "auto"
-    sanitized: bool = False  # answers were cut as evalplus.sanitize does
-    made_with: dict[str, Any] = {}  # code, packages, hardware
+    sanitized: bool = False  # completions were reduced as evalplus.sanitize does
+    made_with: dict[str, Any] = {}  # versions of code and packages, hardware
 
 
 class Scorecard(BaseModel):
@@ -68,33 +67,29 @@ class Scorecard(BaseModel):
     benchmark: str
     benchmark_version: str  # content hash of the tasks
     harness_version: str
-    checkpoint: str  # name, e.g. "chain-0001-step-30"; of a file of answers, the file's
-    checkpoint_hash: str  # empty where nobody knows the weights
-    sampling: dict[
-        str, Any
-    ]  # temperature, n, max_new_tokens, stop, seed; empty where a file does not say
+    checkpoint: str  # its name, such as "chain-0001-step-30"; for a file of completions, the file's
+    checkpoint_hash: str  # empty if the weights are unknown
+    # temperature, n, max_new_tokens, stop, seed; empty for a file that does not state them.
+    sampling: dict[str, Any]
     samples: tuple[Sample, ...]
     isolation: str
-    source: str = (
-        ""  # of the tasks, as the data rooms call it, where it is not the benchmark's name
-    )
-    release: str = ""  # of the benchmark's file
-    partial: tuple[str, ...] = ()  # tasks that nothing answers: the score is over the others
-    unmeasured: dict[
-        str, str
-    ] = {}  # tasks that this machine cannot judge, with the reason; no sample is theirs
-    prompts: dict[str, str] = {}  # what each task asked
-    origin: Origin | None = None  # None: a checkpoint of the home, whose passport tells
-    measured: dict[str, float] = {}  # seconds, tokens: outside the hash
+    source: str = ""  # the tasks' source in problems/sources, if not the benchmark's name
+    release: str = ""  # release of the benchmark's file
+    partial: tuple[str, ...] = ()  # tasks without completions: the score is over the others
+    # Tasks that this machine cannot judge, with the reason; they have no samples.
+    unmeasured: dict[str, str] = {}
+    prompts: dict[str, str] = {}  # prompt of each task
+    origin: Origin | None = None  # None: a checkpoint of the home, whose passport has its origin
+    measured: dict[str, float] = {}  # seconds, tokens; not part of the hash
 
     @property
     def tests(self) -> tuple[str, ...]:
-        """The sets of tests that are told apart, narrowest first; none where all are one."""
+        """Return the sets of tests, narrowest first; empty if there is only one."""
         return tuple(self.samples[0].sets)
 
     @property
     def keeps_answers(self) -> bool:
-        """Whether the answers are in it; somebody may have left them out."""
+        """Return whether it holds the completions; they can be left out of a file."""
         return any(sample.answer or sample.program for sample in self.samples)
 
     @property
@@ -111,7 +106,7 @@ class Scorecard(BaseModel):
 
     @property
     def first(self) -> dict[str, Sample]:
-        """Of each task the sample with the lowest number."""
+        """Return each task's sample with the lowest number."""
         found: dict[str, Sample] = {}
         for sample in self.samples:
             if sample.task_id not in found or sample.sample < found[sample.task_id].sample:
@@ -125,7 +120,7 @@ class Scorecard(BaseModel):
 
     @property
     def cut(self) -> float:
-        """Share of all answers that ended by their length."""
+        """Return the share of completions that were truncated."""
         return sum(sample.cut for sample in self.samples) / len(self.samples)
 
     @property
@@ -161,5 +156,5 @@ class Scorecard(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Scorecard:
-        """Raises FileNotFoundError, and ValueError where it is no whole scorecard."""
+        """Read a file. Raises FileNotFoundError, and ValueError for an incomplete scorecard."""
         return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))

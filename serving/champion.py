@@ -15,7 +15,7 @@ from serving.engines import Engine
 
 
 class NoChampion(LookupError):
-    """Nobody can answer now; the message says why and what to do."""
+    """No champion can answer now; the message says why and what to do."""
 
 
 class Champion:
@@ -26,9 +26,8 @@ class Champion:
     def __init__(self, ledger: Ledger, open_engine: Callable[[Path], Engine]) -> None:
         self.ledger = ledger
         self.open_engine = open_engine
-        self._loaded: tuple[str, Engine] | None = (
-            None  # hash of the checkpoint, and what holds its weights
-        )
+        # Hash of the checkpoint, and the engine that holds its weights.
+        self._loaded: tuple[str, Engine] | None = None
         self._loading = Lock()
 
     def entry(self) -> Entry:

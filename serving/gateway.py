@@ -1,6 +1,6 @@
 """The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always answers with the champion.
 
- In: RATCHET_HOME, whose ledger names the champion. Out: /v1/chat/completions, /v1/completions,
+In: RATCHET_HOME, whose ledger names the champion. Out: /v1/chat/completions, /v1/completions,
 /v1/models, /health. After a promotion or a rollback the next request is answered by the new
 champion; requests under way finish with the model that they started with.
 """
@@ -22,7 +22,7 @@ from serving.engines import Engine, TooLong
 from serving.engines.hf import HfEngine
 from serving.openai import ChatRequest, TextRequest, completion, failure, models
 
-HOST = "127.0.0.1"  # there is no authentication, so nobody else may ask
+HOST = "127.0.0.1"  # without authentication, only this machine may send requests
 DEFAULT_TOKENS = 256
 
 
@@ -49,7 +49,7 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
     @app.post("/v1/chat/completions")
     def chat(
         request: ChatRequest,
-    ) -> Any:  # not async: it runs in a thread, so that /health answers meanwhile
+    ) -> Any:  # not async: it runs in a thread, so that /health stays responsive
         return answered(request)
 
     @app.post("/v1/completions")
@@ -96,7 +96,7 @@ def _refuse(status: int, message: str, code: str) -> JSONResponse:
 
 
 def serve(home: Home, port: int = 8000) -> None:
-    """Serves until it is stopped. Raises NotReady where the port is taken."""
+    """Serve until stopped. Raises NotReady if the port is in use."""
     import socket
 
     import uvicorn

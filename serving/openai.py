@@ -44,7 +44,7 @@ class Request(BaseModel):
 
 
 class ChatRequest(Request):
-    """What a chat is asked with."""
+    """A request for a chat completion."""
 
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: PositiveInt | None = None
@@ -63,7 +63,7 @@ class ChatRequest(Request):
 
 
 class TextRequest(Request):
-    """What a base model goes on from."""
+    """A request for the completion of a text by a base model."""
 
     prompt: str
 

@@ -1,8 +1,8 @@
-"""How a model is asked: one file for each benchmark.
+"""How a benchmark prompts a model: one file for each benchmark.
 
 In: problems of one schema. Out: a `Benchmark`, or `NotMeasured` with the reason, so that a report
-lists what it lacks. A new benchmark is one file here with a `BENCHMARKS` tuple (published.py); the
-registry finds it.
+can list the benchmarks that it lacks. A new benchmark is one file here with a `BENCHMARKS` tuple
+(published.py); the registry finds it.
 """
 
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured, from_problems

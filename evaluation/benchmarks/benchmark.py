@@ -1,4 +1,4 @@
-"""The shape of a benchmark: problems, how they are put to a model, and how answers are drawn."""
+"""A benchmark: its problems, their prompts, and the generation settings."""
 
 from __future__ import annotations
 
@@ -26,16 +26,12 @@ class Benchmark:
     name: str
     problems: tuple[Problem, ...]
     sampling: Sampling
-    gated: bool = True  # reported or promoted on: none of its problems may be trained on
-    completes: bool = (
-        False  # an answer goes on from the starter code, so that the program is both together
-    )
-    conventions: str = (
-        ""  # how it follows the benchmark's publication and where it departs, for the report
-    )
-    upstream: str = ""  # what its own harness calls a task, such as "HumanEval/{}"; empty: as we do
-    stop: tuple[str, ...] = ()  # words at which a base model's answer ends
-    ahead: Callable[[Problem], str] = nothing  # what upstream puts before each answer
+    gated: bool = True  # used in reports or promotion: none of its problems may be trained on
+    completes: bool = False  # the completion continues the starter code; the program is both
+    conventions: str = ""  # for the report: how it follows its publication, and where it departs
+    upstream: str = ""  # its own harness's task id, such as "HumanEval/{}"; empty: our id
+    stop: tuple[str, ...] = ()  # stop words for a base model
+    ahead: Callable[[Problem], str] = nothing  # the code that upstream puts before each completion
 
     def task_id(self, problem: Problem) -> str:
         return (

@@ -51,7 +51,7 @@ def instruct(problems: Sequence[Problem]) -> Benchmark:
 
 
 def harness(most: int) -> Callable[[Opened, Path], Harness]:
-    """most: tasks of this release."""
+    """Return a function that makes the harness. most: number of tasks in this release."""
 
     def make(at: Opened, home: Path) -> Harness:
         tasks = {

@@ -23,7 +23,7 @@ from rewards.extraction import extract_code
 CONVENTIONS = (
     "greedy; the last fenced block is the program; all of upstream's tests, each within its time"
 )
-TOKENS = 2000  # upstream's, of LiveCodeBench
+TOKENS = 2000  # LiveCodeBench's own limit
 MODULES = (
     "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, "
     "functools, operator, io, sys, json"
@@ -49,7 +49,7 @@ def contest(name: str, problems: Sequence[Problem]) -> Benchmark:
 
 
 def harness(at: Opened, home: Path) -> Harness:
-    """Tasks have upstream's keys."""
+    """Return a harness whose tasks have upstream's ids."""
     tasks = tasks_of(
         at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead
     )

@@ -35,9 +35,9 @@ class CustomSettings(BaseModel):
 
     name: str
     data: Path
-    """Relative to the YAML file."""
+    """Path of the data, relative to the YAML file."""
     prompt: str = "{statement}"
-    """`{statement}` and `{starter_code}` are put in."""
+    """Prompt template with the placeholders `{statement}` and `{starter_code}`."""
     extraction: str = "fence"
     stop: tuple[str, ...] = ("\n```",)
     max_new_tokens: int = 512
@@ -66,7 +66,7 @@ class CustomBenchmark(Benchmark):
 
 
 def read(file: Path) -> CustomSettings:
-    """Raises FileNotFoundError, and ProblemError naming the key."""
+    """Read the YAML file. Raises FileNotFoundError, and ProblemError naming the invalid key."""
     try:
         said: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
         found = CustomSettings.model_validate(said)

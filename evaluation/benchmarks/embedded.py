@@ -14,12 +14,12 @@ SAMPLING = Sampling(n=1, temperature=0.0, max_new_tokens=80)
 
 
 def answering(tokens: int) -> Sampling:
-    """Greedy answers as long as training's, so that the curve and the scorecard agree."""
+    """Return greedy settings with training's token limit, so that curve and scorecard agree."""
     return SAMPLING.model_copy(update={"max_new_tokens": tokens})
 
 
 def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Compositions that training never saw."""
+    """Return the benchmark of compositions that training never saw."""
     return from_problems(
         "heldout",
         problems,
@@ -29,7 +29,7 @@ def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Bench
 
 
 def regression(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Held-out tasks that a champion solved and a later one lost."""
+    """Return the benchmark of held-out tasks that one champion solved and a later one lost."""
     return from_problems(
         "regression",
         problems,

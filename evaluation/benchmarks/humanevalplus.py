@@ -21,7 +21,7 @@ CONVENTIONS = (
 
 def humanevalplus(problems: Sequence[Problem]) -> Benchmark:
     tasks = [problem for problem in problems if problem.source == "humanevalplus"]
-    sampling = Sampling(max_new_tokens=768)  # upstream's
+    sampling = Sampling(max_new_tokens=768)  # as upstream
     return from_problems(
         "humaneval+",
         tasks,

@@ -28,7 +28,7 @@ CONVENTIONS = (
 
 @dataclass(frozen=True)
 class Mbpp(Benchmark):
-    """`shots`: solved tasks that stand before a base model's own."""
+    """`shots`: solved tasks that precede the task in a base model's prompt."""
 
     shots: tuple[Problem, ...] = ()
 

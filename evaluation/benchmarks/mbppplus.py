@@ -26,7 +26,7 @@ STOP = ('\n"""', "\nassert", "\nif __name__", "\ndef main(", "\nprint(", "\n```"
 @dataclass(frozen=True)
 class MbppPlus(Benchmark):
     def raw_prompt(self, problem: Problem) -> str:
-        """Upstream's: the docstring with the task and its assertion, stripped."""
+        """Return upstream's prompt: the docstring with the task and its assertion, stripped."""
         return str(problem.extra["prompt"]).strip() + "\n"
 
 

@@ -1,4 +1,4 @@
-"""A published benchmark: its data source, how a model is asked, and how completions are judged.
+"""A published benchmark: its data source, its prompts, and how its completions are judged.
 
 Each file of this folder with a `BENCHMARKS` tuple adds benchmarks; registry.py finds them.
 """
@@ -26,15 +26,15 @@ class Published:
 
     name: str
     source: Source
-    harness: Callable[[Opened, Path], Harness]  # of an opened benchmark and the home's folder
+    harness: Callable[[Opened, Path], Harness]  # makes it from an opened benchmark and the home
     benchmark: Callable[[Sequence[Problem]], Benchmark]
-    in_pipeline: bool = False  # scored in every pipeline run, where its file is known
-    custom: bool = False  # a YAML file of the user
+    in_pipeline: bool = False  # scored in every pipeline run if its file is known
+    custom: bool = False  # defined by a YAML file of the user
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A benchmark whose file was found. `window`: of dates, where it was named with one."""
+    """A benchmark whose file was found. `window`: its window of dates, if the name has one."""
 
     name: str
     published: Published
@@ -49,7 +49,7 @@ class Opened:
         return self.published.harness(self, home)
 
     def benchmark(self) -> Benchmark:
-        """How a model is asked. Raises ProblemError."""
+        """Return the benchmark that prompts a model. Raises ProblemError."""
         return self.published.benchmark(self.problems())
 
     def problems(self) -> list[Problem]:
@@ -76,5 +76,5 @@ class Opened:
 
     @property
     def digest(self) -> str:
-        """The first 12 digits of the data's sha256."""
+        """Return the first 12 hex digits of the data's sha256."""
         return (hash_file(self.data) if self.data.is_file() else hash_folder(self.data))[:12]

@@ -29,7 +29,7 @@ def published() -> dict[str, Published]:
 
 
 def in_pipeline() -> list[str]:
-    """Names of the public benchmarks that pipeline runs score where their files are known."""
+    """Return the public benchmarks that pipeline runs score if their files are known."""
     return [each.name for each in published().values() if each.in_pipeline]
 
 

@@ -20,13 +20,13 @@ from problems.json_lines import JsonLines
 
 
 class Key(NamedTuple):
-    prompt: str  # its hash
-    number: int  # of the draw, over all rows that ask the same
+    prompt: str  # hash of the prompt
+    number: int  # of the draw, counted over all rows with this prompt
 
 
 class Kept:
-    """Held by one process at a time; a second waits. Its threads may add at once. A torn last line
-    is removed.
+    """A cache file, open in one process at a time; a second process waits. Threads may add
+    concurrently. A torn last line is removed.
     """
 
     def __init__(self, folder: Path, who: Mapping[str, Any], sampling: Sampling) -> None:
@@ -39,9 +39,8 @@ class Kept:
         self.head = {"who": dict(who), "how": how}
         self.path = folder / f"{hash_data(self.head)[:32]}.jsonl"
         self.answers: dict[Key, Answer] = {}
-        self.models: Counter[str] = (
-            Counter()
-        )  # who an endpoint says has answered: model and fingerprint, with how often
+        # Model and fingerprint that an endpoint reported, with counts.
+        self.models: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._lines = JsonLines(self.path)
 
@@ -62,7 +61,7 @@ class Kept:
                 self.models[row["model"]] += 1
 
     def add(self, made: Iterable[tuple[Key, Answer]], model: str = "") -> None:
-        """On disk before this returns."""
+        """Add completions. They are on disk when this returns."""
         with self._lock:
             fresh = [(key, answer) for key, answer in made if key not in self.answers]
             told = {"model": model} if model else {}

@@ -83,12 +83,12 @@ Source = Folder | Endpoint
 @dataclass
 class Told:
     """What a pass reports besides its completions. `models`: names that an endpoint reported, with
-    counts; more than one deserves a look.
+    counts; more than one needs attention.
     """
 
     asked: int = 0
     found: int = 0
-    found_s: float = 0.0  # that those took when they were made
+    found_s: float = 0.0  # generation time of the cached completions, in seconds
     who: dict[str, Any] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
     journal: Path = Path()
@@ -170,7 +170,7 @@ def _generate(
     kept: Kept,
     on_progress: Progress | None,
 ) -> None:
-    """Greedy draws of a prompt are one, so one is made."""
+    """Generate and cache. All greedy draws of a prompt are equal, so only one is generated."""
     if source.by_vllm:
         from evaluation.generation.vllm_engine import generate
     else:
@@ -186,7 +186,7 @@ def _generate(
         known=known,
         on_answers=lambda came: kept.add((rows[at], answer) for at, answer in came),
     )
-    kept.add(zip(rows, made, strict=True))  # also those without room, which no batch has
+    kept.add(zip(rows, made, strict=True))  # also prompts that are too long, which no batch holds
 
 
 def folder_of(model: str) -> Folder:
@@ -206,7 +206,7 @@ def folder_of(model: str) -> Folder:
             "*.txt",
             "*.model",
             "*.jinja",
-        ]  # no code, and no weights twice
+        ]  # without code, and without a second copy of the weights
         return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
         said = " ".join(str(error).split())[:200]

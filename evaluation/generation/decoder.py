@@ -142,13 +142,13 @@ def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """The text up to the first stop word."""
+    """Return the text up to the first stop word."""
     return text[: min((at for word in stop if (at := text.find(word)) >= 0), default=len(text))]
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """How tokens are chosen, and when an answer ends."""
+    """How tokens are chosen, and when a completion ends."""
 
     ends: set[int]
     pad: int
@@ -156,7 +156,10 @@ class _Rule:
     tokenizer: Any
 
     def stopped(self, tokens: list[int]) -> bool:
-        """Whether the last token completed a stop word, which spans at most a token a byte."""
+        """Return whether the last token completed a stop word.
+
+        A stop word has at most as many tokens as bytes.
+        """
         if not (stop := self.sampling.stop):
             return False
         reach = 1 + max(len(word.encode()) for word in stop)
@@ -172,7 +175,7 @@ class _Rule:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """torch's threads within an operation, for the while."""
+    """Set torch's number of threads within an operation, for the duration of the block."""
     import torch
 
     before = torch.get_num_threads()
@@ -201,7 +204,7 @@ def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
-    """Tokens that end an answer: the generation config may name several, the tokenizer one more."""
+    """Return the end tokens: the generation config may name several, the tokenizer one more."""
     named = model.generation_config.eos_token_id
     listed = named if isinstance(named, list) else [named]
     return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
@@ -260,7 +263,7 @@ def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tu
 
 
 def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch.Tensor:
-    """The most likely token, or one drawn by inverting the distribution at the row's own number."""
+    """Return the most likely token, or one drawn by inverse sampling at the row's own number."""
     import torch
 
     if sampling.temperature == 0:

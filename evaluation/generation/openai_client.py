@@ -22,7 +22,7 @@ from evaluation.sampling import Answer, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
-MOST_STOPS = 4  # that OpenAI takes in a question; all are heeded when the answer is here
+MOST_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the reply
 # consecutive requests that the server rejects as invalid: then the cause is not one request, and
 # the pass ends
 REFUSED = 3
@@ -30,7 +30,7 @@ SEEDS = 2**31
 
 
 class Unanswered(RuntimeError):
-    """Questions are left without an answer; those that have one are kept."""
+    """Some requests got no completion; the completions that arrived are cached."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Endpoint:
     form: Literal["chat", "base"] = "chat"
     at_once: int = 16
     timeout_s: float = 300.0
-    pause_s: float = endpoint.PAUSE_S  # before the second try; doubled from try to try
+    pause_s: float = endpoint.PAUSE_S  # before the first retry; doubled for each further one
 
     @property
     def chats(self) -> bool:
@@ -105,14 +105,14 @@ def ask_all(
 
 
 class _Asker:
-    """One pass over the questions, from many threads."""
+    """One pass over the requests, from many threads."""
 
     def __init__(
         self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: Kept
     ) -> None:
         self.source, self.client, self.sampling, self.kept = source, client, sampling, kept
         self.without: list[str] = []
-        self._name = next(iter(kept.models), "").partition(" ")[0]  # who has answered so far
+        self._name = next(iter(kept.models), "").partition(" ")[0]  # model that answered so far
         self._lock, self._refused = threading.Lock(), 0
 
     def ask(self, key: Key, prompt: Prompt) -> None:
@@ -120,9 +120,8 @@ class _Asker:
         try:
             reply = self.client.ask(self.question(key, prompt))
         except NoRoom:
-            return self.kept.add(
-                [(key, Answer("", 0, True))]
-            )  # as a checkpoint's prompt that leaves no room
+            # The same result as for a checkpoint whose positions the prompt fills.
+            return self.kept.add([(key, Answer("", 0, True))])
         except NoReply as error:
             return self._left(error)
         self._same(reply)
@@ -133,7 +132,9 @@ class _Asker:
         )
 
     def question(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
-        """What is sent: only what is asked for, since servers refuse what they do not know."""
+        """Return the request body. Settings that are not needed are left out, because servers
+        reject options that they do not know.
+        """
         asked: dict[str, Any] = (
             {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
         )
@@ -160,7 +161,9 @@ class _Asker:
         return Answer(text, reply.written, cut and text == reply.text, seconds)
 
     def _same(self, reply: Reply) -> None:
-        """Another model's answers are no part of this one's score. Raises EndpointDown."""
+        """Check that the same model replied as before: a score is of one model. Raises
+        EndpointDown.
+        """
         with self._lock:
             self._name = self._name or reply.model
             if reply.model != self._name:

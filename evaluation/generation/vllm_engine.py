@@ -15,7 +15,7 @@ from pathlib import Path
 from evaluation.generation.decoder import encoded
 from evaluation.sampling import Answer, Answers, Progress, Prompt, Sampling
 
-CHUNK = 512  # answers after which what has come is handed on: a kill loses at most these
+CHUNK = 512  # completions generated before they are cached: a kill loses at most this many
 
 
 def generate(

@@ -28,7 +28,7 @@ VERSION = "1"
 class CodeTask:
     task_id: str
     entry_point: str
-    imports: str  # upstream's code_prompt: what stands before every answer, with the signature
+    imports: str  # upstream's code_prompt, with the signature: it precedes every completion
     prompt: str
     problem: Problem
 
@@ -54,7 +54,7 @@ def task(row: Row, where: str) -> CodeTask:
 
 @dataclass(frozen=True)
 class CodeHarness(Harness):
-    here: Callable[[str], object] = find_spec  # what says whether a package is installed
+    here: Callable[[str], object] = find_spec  # finds an installed package, or returns None
 
     def program(self, task: CodeTask, completion: Completion, sanitized: bool) -> str:
         solution = (

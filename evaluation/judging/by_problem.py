@@ -22,8 +22,10 @@ from sandbox.protocol import Job, Limits
 class ProblemTask:
     task_id: str
     problem: Problem
-    goes_on: str  # what a completion goes on from
-    ahead: str = ""  # what upstream puts before each answer, whole programs too
+    goes_on: str  # the code that a completion continues
+    ahead: str = (
+        ""  # the code that upstream puts before each completion, also before whole programs
+    )
 
     @property
     def entry_point(self) -> str:
@@ -44,12 +46,10 @@ class ProblemTask:
 
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
-    limits: Limits | None = None  # in place of the problems' own
-    extract: Callable[[str], str] | None = (
-        # How to extract the program from a model's completion, if not as usual; a file's
-        # completions are judged as they are.
-        None
-    )
+    limits: Limits | None = None  # replaces the problems' own limits
+    # Extracts the program from a model's completion, if not the usual way. Completions of a file
+    # are judged as they are.
+    extract: Callable[[str], str] | None = None
 
     def answered(self, task: ProblemTask, completion: Completion) -> Completion:
         return (

@@ -38,9 +38,9 @@ SETS = ("base", "plus")
 VERSION = "2"  # raised whenever the same program could get another verdict
 MIN_S, FACTOR, MOST_S, GRACE_S = 1.0, 4.0, 60.0, 2.0
 MEMORY_MB = 4096
-REFERENCE_S = 240.0  # of CPU, for the canonical solution on one set of inputs
-TOGETHER = 8  # canonical solutions asked together
-PIECE = 32  # inputs whose results are asked for together
+REFERENCE_S = 240.0  # CPU time of the canonical solution on one set of inputs
+TOGETHER = 8  # canonical solutions run in one batch
+PIECE = 32  # inputs in one job where each result is reported
 VIEWS = {
     **dict.fromkeys(
         (
@@ -58,11 +58,11 @@ VIEWS = {
     **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "given"),
     "are_equivalent": "any",
 }
-ORACLES = {
+ORACLES = {  # MBPP's; HumanEval has find_zero: "root"
     "sum_div": "or zero",
     "surface_Area": "surface",
     "digit_distance_nums": "digits",
-}  # of MBPP; HumanEval has find_zero: "root"
+}
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,10 @@ class Expected:
     """
 
     digest: str
-    outputs: (
-        tuple[tuple[str, str, Any, bool], ...] | None
-    )  # type, digest, numbers, whether made of floats
-    slow: dict[str, float]  # input -> seconds, where over 0.2
-    whole_s: float  # of CPU, for all inputs and their digests
+    # For each input: type, digest, numbers, whether made of floats.
+    outputs: tuple[tuple[str, str, Any, bool], ...] | None
+    slow: dict[str, float]  # input -> seconds, for inputs over 0.2 s
+    whole_s: float  # CPU time for all inputs and their digests
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class PlusTask:
         return code, self.entry_point, self.texts[which], limits, self.view, whole, reference
 
     def job(self, job_id: str, program: str, which: str, expected: Expected) -> Job:
-        """Whether `program` gives what is expected on the base or the plus inputs."""
+        """Return the job that checks `program` on the base or the plus inputs."""
         each = [
             max(MIN_S, FACTOR * expected.slow.get(str(at), 0.0))
             for at in range(len(self.inputs[which]))
@@ -145,7 +144,7 @@ _KEPT: dict[int, tuple[PlusTask, dict[str, str]]] = {}
 
 
 def _texts(key: int, task: PlusTask) -> dict[str, str]:
-    """The inputs as text, written once a task."""
+    """Return the inputs as JSON text, made once per task."""
     if key not in _KEPT or _KEPT[key][0] is not task:
         _KEPT[key] = (
             task,
@@ -171,7 +170,7 @@ def mbpp_task(row: Row, where: str) -> PlusTask:
 
 
 def _sets(given: list[Any]) -> list[Any]:
-    """Mbpp/115: a list of sets; what was empty is a dict, as upstream has it."""
+    """Return the input of Mbpp/115, a list of sets; empty ones become dicts, as upstream."""
     return [[set(item) if isinstance(item, list) and item else {} for item in given[0]]]
 
 
@@ -306,7 +305,7 @@ def said(report: Report) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class PlusHarness(Harness):
-    """`kept`: where what the canonical solutions give is kept, by task; it is asked once."""
+    """`kept`: cache file of the canonical solutions' results, by task; each is computed once."""
 
     kept: Path | None = None
     expected: dict[str, dict[str, Expected]] = field(default_factory=dict)
@@ -359,7 +358,7 @@ class PlusHarness(Harness):
         return said(report)
 
     def fault(self, report: Report) -> Fault:
-        """All inputs of a set are one test, so that none is told."""
+        """Return the exception alone: all inputs of a set are one test, so it has no number."""
         return Fault(0, fault(report).raised)
 
 

@@ -83,7 +83,7 @@ def kind(sample: Sample, as_given: bool = False) -> Kind | None:
 
 
 def _first_lost(sample: Sample) -> str:
-    """The set of tests that it does not pass, where there are several: "plus"."""
+    """Return the first set of tests that fails, if there are several, such as "plus"."""
     return (
         next((name for name, passed in sample.sets.items() if not passed), "")
         if len(sample.sets) > 1
@@ -92,7 +92,7 @@ def _first_lost(sample: Sample) -> str:
 
 
 def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
-    """The answers that fail. Those of a file were judged as given."""
+    """Return the failing samples. Completions of a file were judged as given."""
     as_given = card.origin is not None and bool(card.origin.completions)
     return [(sample, found) for sample in card.samples if (found := kind(sample, as_given))]
 

@@ -23,7 +23,7 @@ from problems.json_lines import JsonLines
 from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report, Verdict
 
-SYNC_S = 1.0  # a machine that fails loses no more of what was judged; a kill loses nothing
+SYNC_S = 1.0  # a machine failure loses at most this much judging time; a kill loses nothing
 UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
 
 
@@ -34,15 +34,15 @@ class Task(Protocol):
     def entry_point(self) -> str: ...
     @property
     def prompt(self) -> str:
-        """What it asks, as published."""
+        """The prompt, as published."""
 
     @property
     def canonical(self) -> str:
-        """The program that is known to be right; "" where none is published."""
+        """The canonical solution; "" if none is published."""
 
     @property
     def content(self) -> str:
-        """Hash of all that decides a verdict."""
+        """Hash of everything that decides a verdict."""
 
 
 @dataclass(frozen=True)
@@ -55,22 +55,22 @@ class Harness(ABC):
     version: str  # of the harness here: raised whenever the same program could get another verdict
     upstream: str  # the harness it agrees with, and its version
     tasks: Mapping[str, Any]
-    release: str  # of the data
-    source: str  # of the tasks, as problems/sources calls it
+    release: str  # release of the data
+    source: str  # name of the tasks' source in problems/sources
     sets: tuple[str, ...] = ("base",)
     prefer: Prefer = "solution"
-    packages: tuple[str, ...] = ("numpy",)  # that programs may import
+    packages: tuple[str, ...] = ("numpy",)  # packages that programs may import
 
     @abstractmethod
     def program(self, task: Any, completion: Completion, sanitized: bool) -> str:
-        """What is run of a completion."""
+        """Return the program to run for a completion."""
 
     @abstractmethod
     def job(self, task: Any, which: str, program: str, job_id: str) -> Job:
-        """The sandbox's job for one program and set."""
+        """Return the sandbox's job for one program and one set of tests."""
 
     def named(self, completion: Completion) -> Completion:
-        """By upstream's id where it bears ours, `source/key`."""
+        """Return the completion under upstream's task id, if it has our id `source/key`."""
         key = completion.task_id.partition("/")[2]
         return (
             replace(completion, task_id=key)
@@ -89,10 +89,10 @@ class Harness(ABC):
         )
 
     def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
-        """What must be known of these tasks before a job can be made. told: done, of."""
+        """Compute what jobs of these tasks need. told: called with the numbers done and in all."""
 
     def said(self, report: Report) -> tuple[str, str]:
-        """A report's verdict and why, in a person's words."""
+        """Return a report's verdict, and its reason in words."""
         return (
             (UNMEASURED, f"needs {', '.join(report.absent)}")
             if report.absent
@@ -100,27 +100,30 @@ class Harness(ABC):
         )
 
     def fault(self, report: Report) -> Fault:
-        """Where it fails, as far as that can be told."""
+        """Return where the program failed, if known."""
         return fault(report)
 
     def shown(self, task: Any, test: int) -> str:
-        """A test by its number, from 1, where the statement shows it; hidden tests stay hidden."""
+        """Return the text of a test (numbered from 1) that the statement shows.
+
+        Return "" for others: hidden tests stay hidden.
+        """
         return ""
 
     def absent(self, task: Any) -> str:
-        """Why a task cannot be measured here; "" where it can."""
+        """Return why a task cannot be measured on this machine; "" if it can."""
         return ""
 
 
 class Ruling(NamedTuple):
-    """What was found of one program on one set of tests."""
+    """The cached verdict of one program on one set of tests."""
 
     verdict: str
     detail: str
     seconds: float
-    test: int = 0  # the first that it fails, from 1; 0 where none is told
-    raised: str = ""  # the type of exception that it ended with
-    isolation: str = ""  # that it ran under
+    test: int = 0  # number of the first failed test, from 1; 0 if unknown
+    raised: str = ""  # type of the exception that ended it
+    isolation: str = ""  # its isolation level
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,9 @@ class Judged:
         return self.verdict != UNMEASURED
 
     def row(self) -> dict[str, Any]:
-        """As `--out` writes it: booleans; true for a later set where all before it pass too."""
+        """Return the row that `--out` writes. A set's value is true only if it and all sets before
+        it pass.
+        """
         told = {"verdict": self.verdict, "detail": self.detail, "seconds": round(self.seconds, 4)}
         return {
             "task_id": self.task_id,
@@ -163,7 +168,7 @@ class Verdicts:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Raises ProblemError where the file is broken."""
+        """Open the cache. Raises ProblemError for a broken file."""
         self.known: dict[str, Ruling] = {}
         self._synced = time.monotonic()
         self._file = JsonLines(path) if path else None
@@ -176,7 +181,7 @@ class Verdicts:
 
     def add(self, key: str, ruling: Ruling) -> None:
         self.known[key] = ruling
-        if ruling.verdict == UNMEASURED:  # what it needs may be here next time
+        if ruling.verdict == UNMEASURED:  # the missing package may be installed next time
             return
         if self._file:
             late = time.monotonic() - self._synced > SYNC_S
@@ -190,7 +195,7 @@ class Verdicts:
 
 
 def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
-    """Of a verdict: what is run, on what, under which limits, by which harness."""
+    """Return the cache key of a verdict: program, tests, limits and harness."""
     text = "\0".join((harness.name, harness.version, task.content, which, program))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -279,7 +284,7 @@ def _ruling(harness: Harness, report: Report) -> Ruling:
 def _decided(
     harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts
 ) -> Judged | None:
-    """What the verdicts so far say of a completion; None while one is lacking."""
+    """Return a completion's verdict from its programs' verdicts; None while one is missing."""
     task, completion = row
     if why := harness.absent(task):
         return Judged(

@@ -43,14 +43,13 @@ def check(args: Any, got: Any, expected: Any) -> bool:
         elif oracle == "digits":
             exact = exact or out == digits(*given)
         if atol == 0 and floats:
-            atol = 1e-6  # from here on
+            atol = 1e-6  # also for the inputs that follow
         if not exact and (
             atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)
         ):
             return False
-    return (
-        str(oracle) != "root"
-    )  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
+    # evalplus 0.3.1 counts no input of the "root" task as passed, so that every completion fails.
+    return str(oracle) != "root"
 
 
 def near(out: Any, wanted: Any, atol: float) -> bool:

@@ -154,7 +154,7 @@ def numbers(out: Any) -> Any:
 
 
 def feed(digest: Any, out: Any, reference: bool) -> None:
-    """A result's form into a digest, a long list's piece by piece."""
+    """Add a result's form to a digest; a list is added item by item."""
     try:
         if isinstance(out, (list, tuple)):
             digest.update(
@@ -172,9 +172,10 @@ def feed(digest: Any, out: Any, reference: bool) -> None:
 
 
 def form(value: Any, reference: bool) -> str:
-    """A text that is the same for values that Python's == calls equal, and for no others.
+    """Return a text that is the same for values that are equal by Python's ==, and for no others.
 
-    What equals nothing, not a number among it, is "!" for the canonical solution and "?" for an answer.
+    A value that equals nothing, such as NaN, becomes "!" for the canonical solution and "?" for a
+    completion.
     """
     kind = type(value)
     if kind is str or value is None:
@@ -182,7 +183,7 @@ def form(value: Any, reference: bool) -> str:
     if kind is int or kind is bool:
         return repr(int(value)) if -HUGE < value < HUGE else hex(value)
     if kind is float:
-        if value - value != 0:  # infinite, or not a number, which equals not even itself
+        if value - value != 0:  # infinity, or NaN, which does not equal itself
             return repr(value) if value == value else "!" if reference else "?"
         return form(int(value), reference) if value.is_integer() else repr(value)
     if kind is list or kind is tuple:
@@ -229,7 +230,7 @@ def form(value: Any, reference: bool) -> str:
 
 
 def restored(value: Any) -> Any:
-    """problems.encoding.decode, for what inputs hold."""
+    """Decode a value like problems.encoding.decode, for the types that inputs contain."""
     if type(value) is list:
         return [restored(item) for item in value]
     if type(value) is not dict:

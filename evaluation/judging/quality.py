@@ -20,17 +20,15 @@ from rewards.style import HALF, SIMPLE
 
 @dataclass(frozen=True)
 class Quality:
-    """Over the answers that pass and that the linter can read."""
+    """Figures over the passing programs that the linter can parse."""
 
     answers: int
     style: float  # mean of the reward's value, in (0, 1]
-    offences: float  # mean, an answer
-    complexity: float  # mean of the worst function's (McCabe)
-    length: (
-        float | None
-        # median of characters against the reference's, without layout and comments; None without
-        # references
-    )
+    offences: float  # mean number for each program
+    complexity: float  # mean of the most complex function's (McCabe)
+    # Median ratio of the lengths in characters of program and reference, without layout and
+    # comments; None without references.
+    length: float | None
 
 
 def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality | None:
@@ -92,7 +90,7 @@ HEAD = ("checkpoint", "benchmark", "pass@1", "passing", "style", "offences", "co
 
 
 def trend(cards: Sequence[Scorecard]) -> list[tuple[str, ...]]:
-    """A row a scorecard, in the order given, under HEAD; empty cells where nothing was measured."""
+    """Return one row for each scorecard, in their order, under HEAD; unmeasured cells are empty."""
     return [
         (
             card.checkpoint,

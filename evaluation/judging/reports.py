@@ -7,11 +7,11 @@ from typing import Protocol
 
 from sandbox.protocol import Job, Report, Verdict
 
-ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+ATTEMPTS = 3  # for a job where the sandbox failed, not the program
 
 
 class Runs(Protocol):
-    """What runs jobs: a `Sandbox`."""
+    """Anything that runs jobs, such as a `Sandbox`."""
 
     def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
 
@@ -23,7 +23,7 @@ class NotJudged(RuntimeError):
 def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:
     """Yield a report for each job (by its id) as they come. Raises NotJudged after the last retry.
 
-    A report INFRA comes only for a job whose packages are not installed here (`report.absent`).
+    An INFRA report is yielded only for a job whose packages are not installed (`report.absent`).
     """
     waiting, last = dict(jobs), ""
     for _ in range(ATTEMPTS):

@@ -92,7 +92,7 @@ def _counts(node: Definition) -> bool:
 
 
 def _name(node: Definition) -> str | None:
-    """Of an assignment: its target where that is a name, else its value where that is one."""
+    """Return the name of a definition: for an assignment its target, else its value, if a name."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return node.name
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -101,7 +101,7 @@ def _name(node: Definition) -> str | None:
 
 
 def _identifiers(node: ast.AST) -> Iterator[str]:
-    """Every name in it, attributes and keywords too."""
+    """Yield every name in a node, including attributes and keywords."""
     for each in ast.walk(node):
         for field in ("id", "attr", "arg", "name", "asname", "module"):
             value = getattr(each, field, None)

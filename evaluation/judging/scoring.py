@@ -20,19 +20,18 @@ from evaluation.scorecard import Origin, Sample, Scorecard
 
 @dataclass(frozen=True)
 class Answers:
-    """Completions as they were given or said, and whose they are."""
+    """Completions of a file or a model, and their origin."""
 
     said: Sequence[Completion]
     origin: Origin
     name: str
-    content: str = ""  # hash of the weights, where they are known
-    sampling: Mapping[str, Any] = field(default_factory=dict)  # empty: nobody says
-    prompts: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by task, where they are not as published
+    content: str = ""  # hash of the weights, if known
+    sampling: Mapping[str, Any] = field(default_factory=dict)  # empty if unknown
+    # Prompts by task, if they differ from the published ones.
+    prompts: Mapping[str, str] = field(default_factory=dict)
 
     def judged_as(self, found: Harness) -> list[Completion]:
-        """Of a model's answers what its maker would keep of them; a file's as given."""
+        """Return the completions to judge: a model's after extraction, a file's unchanged."""
         return (
             list(self.said)
             if self.origin.completions
@@ -98,7 +97,7 @@ def scorecard(
 
 
 def completions_of(card: Scorecard) -> list[Completion]:
-    """The answers that the card holds, in its order; none where somebody left them out."""
+    """Return the scorecard's completions in its order; none if they were left out of the file."""
     rows = card.samples if card.keeps_answers else ()
     return [
         Completion(each.task_id, each.sample, each.answer, each.whole, cut=each.cut)

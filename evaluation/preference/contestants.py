@@ -26,10 +26,9 @@ STATEMENT = ("statement", "prompt", "question")
 @dataclass(frozen=True)
 class Contestant:
     name: str
-    answers: dict[str, tuple[str, ...]]  # task -> its answers, by number of the sample
-    statements: dict[str, str] = field(
-        default_factory=dict
-    )  # task -> what was asked, where the file says so
+    answers: dict[str, tuple[str, ...]]  # task -> its completions, by number of the sample
+    # Task -> its statement, if the file has it.
+    statements: dict[str, str] = field(default_factory=dict)
 
 
 def read_contestant(path: Path) -> Contestant:
@@ -83,7 +82,7 @@ def read_statements(path: Path) -> dict[str, str]:
 
 
 def _asked(path: Path) -> dict[str, str]:
-    """What the rows say that was asked; those that do not are passed over."""
+    """Return the statements in the rows; rows without one are skipped."""
     found: dict[str, str] = {}
     with (
         gzip.open(path, "rt", encoding="utf-8")
@@ -118,5 +117,5 @@ def _by_task(samples: Iterable[tuple[str, int, str]]) -> dict[str, tuple[str, ..
 
 
 def _whole(text: str) -> str:
-    """Half a surrogate pair, which no file in UTF-8 holds, becomes a question mark."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -21,11 +21,11 @@ Chosen = Literal["left", "right", "tie"]
 
 
 class Pair(BaseModel):
-    """Two different answers to one task, and whose they are."""
+    """Two different completions of one task, with their contestants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str  # follows from the answers, and says nothing of whose they are
+    id: str  # made from the texts; it does not reveal the contestants
     problem_id: str
     statement: str
     first: str
@@ -34,7 +34,7 @@ class Pair(BaseModel):
     second_of: str
 
     def sides(self, seed: int, judge: str) -> tuple[str, str]:
-        """(left, right) as this judge is shown them."""
+        """Return (left, right) as shown to this judge."""
         return (
             (self.first, self.second)
             if _draw(seed, judge, self.id, "side")[0] in "01234567"
@@ -42,7 +42,7 @@ class Pair(BaseModel):
         )
 
     def winner(self, left: str, chosen: Chosen) -> str:
-        """Whose answer was chosen, where `left` stood on the left; "tie" for neither."""
+        """Return the chosen contestant if `left` was shown on the left; "tie" for neither."""
         if chosen == "tie":
             return "tie"
         return self.first_of if (left == self.first) == (chosen == "left") else self.second_of

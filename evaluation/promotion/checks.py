@@ -31,19 +31,16 @@ class Facts(Plain):
     block only what the policy limits.
     """
 
-    picked_on: str = (
-        ""  # benchmark by which it was picked among the saves of its run; empty: not picked here
-    )
-    made_elsewhere: str = ""  # where a checkpoint was found that no run of this home made
-    missing_links: tuple[str, ...] = ()  # of its passport: inputs that are nowhere
-    unverified: tuple[
-        str, ...
-    ] = ()  # checkpoints of its line whose reward had not passed the battery
+    # Benchmark that selected it among the checkpoints of its run; empty: not selected here.
+    picked_on: str = ""
+    made_elsewhere: str = ""  # path of a checkpoint that no run of this home made
+    missing_links: tuple[str, ...] = ()  # inputs in its passport that cannot be found
+    # Checkpoints of its lineage whose reward had not passed the exploit battery.
+    unverified: tuple[str, ...] = ()
     measures: dict[Measure, float] = Field(default_factory=dict)
-    suspects: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict
-    )  # by benchmark: tasks that something in the training data resembles
-    gates: tuple[Gate, ...] = ()  # all before this one, oldest first
+    # By benchmark: tasks that resemble training data.
+    suspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()  # all earlier gates, oldest first
 
 
 class Check(Plain):
@@ -151,7 +148,7 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
             "p_worse": c.p_worse,
         }
         if c.benchmark in policy.harm_only:
-            continue  # among the tags
+            continue  # `tags` tests it
         if c.p_worse <= policy.harm_alpha:
             said = (
                 f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most "
@@ -207,7 +204,7 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         f"It got worse by more than chance explains ({looks}), which blocks the promotion: "
         f"{'; '.join(falls)}."
     )
-    for (what, _, before, after, _), p in harmed:  # one sentence for all of them
+    for (what, _, before, after, _), p in harmed:  # the first check has the sentence for all
         yield Check(
             name="tags",
             about=what,
@@ -257,7 +254,7 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
 
 
 def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts) -> Iterator[Check]:
-    """What makes the test itself valid, and the version traceable."""
+    """Check that the test itself is valid, and that the version is traceable."""
     used = next((gate for gate in earlier if gate.benchmark_version == c.benchmark_version), None)
     if policy.spending == "fresh" and used:
         said = (

@@ -32,7 +32,7 @@ from evaluation.statistics.tests import (
     smallest_gain,
 )
 
-Counts = dict[str, tuple[int, int]]  # task -> answers that pass, answers
+Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions)
 
 
 class Incomparable(ValueError):
@@ -62,12 +62,12 @@ class Rate(Plain):
 
     @classmethod
     def over(cls, counts: Counts, k: int = 1) -> Rate:
-        """Raises ValueError where a task has fewer than k answers."""
+        """Return pass@k. Raises ValueError for a task with fewer than k completions."""
         return cls.at(counts, [k])[k]
 
     @classmethod
     def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
-        """The same for several k at once, from one set of draws."""
+        """Return pass@k for several k at once, from one set of bootstrap draws."""
         if is_greedy(counts) and list(ks) == [1]:
             return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
         return {
@@ -88,7 +88,7 @@ class Rate(Plain):
 
 
 class Bucket(Plain):
-    """The tasks of one tag."""
+    """Both scores on the tasks of one tag."""
 
     tag: str
     tasks: int
@@ -105,36 +105,31 @@ class Comparison(Plain):
     before: Rate
     after: Rate
     difference: float
-    difference_low: (
-        float  # 95 %: Tango's score interval, or with several answers a task a bootstrap over tasks
-    )
+    # 95 % interval: Tango's score interval; with several samples per task, a bootstrap over tasks.
+    difference_low: float
     difference_high: float
-    p_better: (
-        float  # one-sided: McNemar's exact test, or with several answers a task a paired bootstrap
-    )
+    # One-sided: McNemar's exact test; with several samples per task, a paired bootstrap.
+    p_better: float
     p_worse: float
     p_two_sided: float
-    won: tuple[
-        str, ...
-        # ids of tasks that only the challenger solves; with several samples, where its pass@k is higher
-    ]
+    # Ids of the tasks that only the challenger solves; with several samples, where its pass@k is
+    # higher.
+    won: tuple[str, ...]
     lost: tuple[str, ...]
     both_solved: int
     neither_solved: int
-    smallest_gain: (
-        float | None
-        # true gain that so many tasks show with a power of 80 %, at the policy's alpha and the measured
-        # share of changed tasks
-    )
+    # Smallest true gain that so many tasks show with a power of 80 %, at the policy's alpha and the
+    # measured share of changed tasks.
+    smallest_gain: float | None
     k: int = 1
-    answers: int = 1  # a task, the fewest
-    margin: float | None = None  # a fall so large is to be ruled out
-    p_not_worse: float | None = None  # of that margin
+    answers: int = 1  # fewest completions of any task
+    margin: float | None = None  # the fall that must be ruled out
+    p_not_worse: float | None = None  # p-value of a fall by the margin or more
     buckets: tuple[Bucket, ...] = ()
 
 
 class CleanScore(Plain):
-    """The same without tasks that something in the training data resembles."""
+    """Both scores without the tasks that resemble training data."""
 
     benchmark: str
     left_out: int
@@ -163,7 +158,7 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
 
 
 def is_greedy(counts: Counts, k: int = 1) -> bool:
-    """Whether each task has one answer, so that exact tests of solved and unsolved apply."""
+    """Return whether each task has one completion, so that exact tests apply."""
     return k == 1 and all(drawn == 1 for _, drawn in counts.values())
 
 
@@ -262,7 +257,7 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
 
 
 def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
-    """pass@k of each task. Raises Incomparable that names the first with fewer than k answers."""
+    """Return pass@k of each task. Raises Incomparable for a task with fewer than k completions."""
     if short := next((task for task, (_, n) in counts.items() if n < k), None):
         raise Incomparable(
             f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or "
@@ -334,14 +329,14 @@ def signed(share: float) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """ "p = 0.013", "p = 0.0004" or "p < 0.0001": as many digits as mean something."""
+    """Return a p-value as text: "p = 0.013", "p = 0.0004" or "p < 0.0001"."""
     if p_value < 0.0001:
         return "p < 0.0001"
     return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
 
 
 def count(tasks: float) -> str:
-    """ "1 task", "2 tasks": rounded up."""
+    """Return a number of tasks as text, rounded up: "1 task", "2 tasks"."""
     whole = ceil(tasks - 1e-9)
     return f"{whole} task{'' if whole == 1 else 's'}"
 

@@ -68,15 +68,13 @@ class Decision(Plain):
     champion: Candidate | None
     challenger: Candidate
     score: Rate  # the challenger's, on the gated benchmark
-    comparison: Comparison | None  # None where there was no champion
+    comparison: Comparison | None  # None if there was no champion
     others: tuple[Comparison, ...]
     reasons: tuple[str, ...]
     policy: Policy
-    level: float | None = (
-        # The alpha of this gate; None in decisions older than alpha spending, whose level is the
-        # policy's.
-        None
-    )
+    # The alpha of this gate. None in decisions from before alpha spending: their level is the
+    # policy's.
+    level: float | None = None
     checks: tuple[Check, ...] = ()
     clean: tuple[CleanScore, ...] = ()
     facts: Facts = Facts()
@@ -104,7 +102,7 @@ class Decision(Plain):
         )
 
     def gate(self, chain: str) -> Gate | None:
-        """What this decision means for the next one's alpha; None where nothing was tested."""
+        """Return the entry that the next gate's alpha depends on; None if nothing was tested."""
         c = self.comparison
         if c is None:
             return None
@@ -267,9 +265,8 @@ def _power(c: Comparison, level: float, asked: float) -> str:
     if c.answers == 1 and c.k == 1:
         needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
     else:
-        needed = ceil(
-            tasks * (c.smallest_gain / asked) ** 2
-        )  # the error of a mean falls with the root of the tasks
+        # The error of a mean falls with the square root of the number of tasks.
+        needed = ceil(tasks * (c.smallest_gain / asked) ** 2)
     return (
         f"{seen} To find {points(asked)} points as surely, the least that a new version must "
         f"bring, takes about {needed:,} tasks."
@@ -277,7 +274,7 @@ def _power(c: Comparison, level: float, asked: float) -> str:
 
 
 def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
-    """What the gate will be able to see, before there is a challenger."""
+    """Return in words which gain the gate can show, before there is a challenger."""
     level = next_level(
         policy.spending,
         policy.alpha,

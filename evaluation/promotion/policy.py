@@ -1,5 +1,6 @@
-"""The promotion policy: what a challenger must show before it replaces the champion. Part of the
-profile, or a YAML file of its own.
+"""The promotion policy: what a challenger must show before it replaces the champion.
+
+It is a section of the profile, or a YAML file of its own.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     benchmark: str = "heldout"
-    """The benchmark that must be won."""
+    """Benchmark that the challenger must win."""
     k: PositiveInt = 1
-    """Won by pass@k; more than 1 needs a benchmark with so many answers a task."""
+    """Compare by pass@k; more than 1 needs a benchmark with at least k completions per task."""
     alpha: float = Field(0.01, gt=0, lt=0.5)
     """Accepted chance that a challenger no better than the champion is promoted. A nightly gate
     decides 365 times a year: 0.05 would promote 18 such, 0.01 at most 4. And 400 tasks show a true
@@ -37,11 +38,12 @@ class Policy(BaseModel):
     """For the other benchmarks: accepted chance that a fall as large as the margin passes. For tags:
     chance of a false block."""
     margin: float = Field(0.05, gt=0, lt=1)
-    """On every other benchmark that was measured, a fall so large must be ruled out, as a share."""
+    """Non-inferiority margin, as a share: on every other measured benchmark, a fall this large must
+    be ruled out."""
     margins: dict[str, float] = {}
-    """Another margin for a benchmark, by name; one that is named here must be measured."""
+    """Margins of single benchmarks, by name; a benchmark named here must be measured."""
     harm_only: tuple[str, ...] = ("regression",)
-    """Benchmarks that block only where a fall is shown: small ones, which can rule out nothing."""
+    """Benchmarks that block only if a fall is shown: small ones, which cannot rule out a fall."""
     tags: tuple[str, ...] | None = None
     """Prefixes of the tags whose tasks are tested separately, e.g. `operations-`; a significant fall
     there, with Holm's correction over all of them, blocks. None: every tag; empty: no tag."""
@@ -53,7 +55,7 @@ class Policy(BaseModel):
     passed), `latency_s` and `tokens` per completion, `cost` of its training. What is named must be
     measured."""
     provenance: bool = True
-    """Whether every link of its passport must lead somewhere."""
+    """Whether every input in its passport must exist."""
     battery: bool = True
     """Whether the reward that trained it must have passed the exploit battery."""
 

@@ -1,4 +1,4 @@
-"""What went wrong since: a champion that fell on fresh tasks, tasks that a later champion lost."""
+"""Regressions: a champion whose score fell on fresh tasks, and tasks that a later champion lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from evaluation.statistics.tests import fisher_fall
 
 
 class Regression(Plain):
-    """The champion scored again on other tasks: whether it fell by more than chance explains."""
+    """The champion's scores on two draws of tasks, and whether the fall is more than chance."""
 
     fell: bool
     p_value: float

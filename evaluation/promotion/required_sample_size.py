@@ -14,9 +14,11 @@ from typing import Any
 from evaluation.promotion.comparison import count
 from evaluation.statistics.tests import mcnemar
 
-MOST = 50_000  # tasks: beyond that nobody measures
-MENDS = {  # {about}: what each check that failed was about
-    "limit": "{about} within what the policy allows, or another `policy.limits` where that is wrong.",
+MOST = 50_000  # tasks: more are not practical
+MENDS = {  # what each failed check needs; {about}: its subject
+    "limit": (
+        "{about} within what the policy allows, or another `policy.limits` where that is wrong."
+    ),
     "provenance": (
         "Every link of its passport: make {about} again, or put it back; every input of a "
         "champion must be kept."
@@ -35,7 +37,7 @@ MENDS = {  # {about}: what each check that failed was about
 
 
 def sufficed(decision: dict[str, Any]) -> list[str]:
-    """What it lacked, most important first; empty for a decision that promoted or installed."""
+    """Return what it lacked, most important first; empty for a promotion or an installation."""
     if decision["kind"] != "refuse":
         return []
     abouts: dict[str, list[str]] = {}
@@ -71,7 +73,7 @@ def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
         return mcnemar(round(won * count / tasks), round(lost * count / tasks)).better <= level
 
     low, high = tasks, tasks
-    while not enough(high):  # doubled until it is enough: the exact test is slow with very many
+    while not enough(high):  # double step by step: the exact test is slow with very many tasks
         low, high = high, 2 * high
         if high > MOST:
             return None
@@ -82,7 +84,7 @@ def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
 
 
 def losses_allowed(won: int, lost: int, level: float) -> int:
-    """Most tasks that may be lost beside so many won without a fall being shown."""
+    """Return how many tasks may be lost, with so many won, before a fall is shown."""
     return next(fewer for fewer in range(lost, -1, -1) if mcnemar(won, fewer).worse > level)
 
 

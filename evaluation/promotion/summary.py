@@ -11,24 +11,30 @@ from typing import Any
 from evaluation.promotion.comparison import odds, points
 from evaluation.promotion.required_sample_size import failed
 
-WORDS = {  # by the check that failed
+WORDS = {  # failed check -> sentence
     "battery": (
         "It was trained with a reward that pays for answers that cheat, or was never tried on "
         "such: whatever it scores, it may have cheated."
     ),
-    "provenance": "What it was made from can no longer be found, so that nobody could make it again.",
+    "provenance": (
+        "What it was made from can no longer be found, so that nobody could make it again."
+    ),
     "fresh tasks": (
         "It was asked tasks that had been used to decide before, so that its score is no fair test."
     ),
-    "picked apart": "It was picked by the very tasks that it is judged on, so that its score is no fair test.",
+    "picked apart": (
+        "It was picked by the very tasks that it is judged on, so that its score is no fair test."
+    ),
     "measured": "It must not lose on a benchmark that was not measured.",
     "limit": "It is over a limit that the policy sets.",
-    "not worse": "On another benchmark it got worse, or may have got worse by more than is allowed.",
+    "not worse": (
+        "On another benchmark it got worse, or may have got worse by more than is allowed."
+    ),
 }
 
 
 def in_short(decision: dict[str, Any]) -> str:
-    """Why it was promoted or refused."""
+    """Return in words why it was promoted or refused."""
     c = decision.get("comparison")
     if decision["kind"] == "install" or c is None:
         return (

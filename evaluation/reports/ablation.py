@@ -16,7 +16,7 @@ from evaluation.statistics.paired import difference_interval
 from evaluation.statistics.seeds import compare_recipes
 from evaluation.statistics.tests import Interval
 
-Runs = Sequence[Sequence[float]]  # a row a seed, a column a task
+Runs = Sequence[Sequence[float]]  # one row for each seed, one column for each task
 
 
 class Contribution(NamedTuple):
@@ -62,7 +62,8 @@ def contribution(
         )
     if not apart.any():
         return found
-    none = np.zeros_like(apart)  # against the differences as one recipe: paired by seed
+    # Compare the differences, as one recipe, with zeros: that pairs the runs by seed.
+    none = np.zeros_like(apart)
     return found._replace(
         interval=compare_recipes(
             none.tolist(), apart.tolist(), confidence=confidence, draws=draws, seed=seed

@@ -31,7 +31,7 @@ from evaluation.statistics.seeds import compare_recipes
 
 
 class Contestant(NamedTuple):
-    """A model, or a recipe with several runs. `cards`: by benchmark, a scorecard a run."""
+    """A model, or a recipe with several runs. `cards`: by benchmark, one scorecard for each run."""
 
     name: str
     cards: Mapping[str, tuple[Scorecard, ...]]
@@ -55,7 +55,9 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: float | None  # that this suite shows four times in five, at alpha
+    smallest_gain: (
+        float | None
+    )  # smallest true gain that this suite shows with 80 % power, at alpha
     clean: CleanScore | None
 
     def verdict(self, alpha: float) -> str:
@@ -101,7 +103,7 @@ def versus(
 
 
 def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
-    """What each suite will be able to show, before anybody is compared with this one."""
+    """Return in words which gain each suite can show, before a comparison with this contestant."""
     told = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)

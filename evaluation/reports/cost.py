@@ -13,10 +13,10 @@ from evaluation.scorecard import Scorecard
 
 @dataclass(frozen=True)
 class Price:
-    """In any currency; 0 where there is none."""
+    """Prices in any currency; 0 for an unknown one."""
 
-    million_tokens: float = 0.0  # of answers
-    hour: float = 0.0  # of the machine that answered
+    million_tokens: float = 0.0  # of completions
+    hour: float = 0.0  # of the machine that generated them
 
     @property
     def known(self) -> bool:
@@ -25,9 +25,9 @@ class Price:
 
 @dataclass(frozen=True)
 class Spent:
-    """Of all answers, failed ones too. `tokens` 0: they were not counted."""
+    """What all completions took, failed ones included. `tokens` 0: they were not counted."""
 
-    solved: int  # tasks with an answer that passes
+    solved: int  # tasks with a passing completion
     tokens: float
     seconds: float
 
@@ -40,7 +40,7 @@ class Spent:
         )
 
     def cost(self, price: Price) -> float | None:
-        """None where there is no price, or none for what was counted."""
+        """Return the cost; None without a price, or without one for what was counted."""
         if (
             not price.known
             or (price.million_tokens and not self.tokens)
@@ -50,7 +50,7 @@ class Spent:
         return self.tokens / 1e6 * price.million_tokens + self.seconds / 3600 * price.hour
 
     def a_problem(self, price: Price) -> str:
-        """In words: what a solved problem took."""
+        """Return in words what a solved problem took."""
         if not self.solved:
             return "none solved"
         parts = [f"{self.tokens / self.solved:,.0f} tokens"] if self.tokens else []

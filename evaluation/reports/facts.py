@@ -15,7 +15,7 @@ class Fact(BaseModel):
 
 
 class Model(Fact):
-    """What the model is, said honestly."""
+    """What the model is, without overstatement."""
 
     architecture: str
     """Such as "Qwen2, made from scratch" or a hub id."""
@@ -27,7 +27,7 @@ class Model(Fact):
     training: str
     """One or two sentences: what reinforcement learning did with it."""
     settings: dict[str, str | int | float | bool] = {}
-    """The few that matter: algorithm, steps, learning rate, group size."""
+    """The most important settings: algorithm, steps, learning rate, group size."""
 
 
 class Step(Fact):
@@ -37,7 +37,7 @@ class Step(Fact):
     problems: int
     content_hash: str
     removed: dict[str, int] = {}
-    """Reason -> problems that the stage took out."""
+    """Reason -> number of problems that the stage removed."""
 
 
 class Score(Fact):
@@ -53,7 +53,7 @@ class Curve(Fact):
     """(training step, mean reward)."""
     scores: tuple[Score, ...] = ()
     figures: dict[str, tuple[tuple[int, float], ...]] = {}
-    """What else was measured at each step, such as KL: name -> (training step, value)."""
+    """Other figures of each step, such as KL: name -> (training step, value)."""
 
 
 class Group(Fact):
@@ -89,10 +89,10 @@ class BenchmarkScore(Fact):
     left_out: int | None = None
     """Tasks that resemble training data; None if no contamination report covers the benchmark."""
     champion_clean: Rate | None = None
-    """Without those; None where none is left."""
+    """The champion's score without those tasks; None if none is left."""
     challenger_clean: Rate | None = None
     note: str = ""
-    """Why the score is what it is, such as a 0 of a model that is far too small."""
+    """A reason for the score, such as that a model with score 0 is far too small."""
 
 
 class Unmeasured(Fact):
@@ -101,7 +101,7 @@ class Unmeasured(Fact):
 
 
 class Link(Fact):
-    """One artifact of the chain, with what it was made from."""
+    """One artifact of the pipeline run, with its inputs."""
 
     name: str
     kind: str
@@ -126,7 +126,7 @@ class Minutes(Fact):
 
 
 class Spending(Fact):
-    """What one part of the work took. None: it was not counted."""
+    """What one part of the work took. None: not measured."""
 
     what: str
     seconds: float | None = None
@@ -135,7 +135,7 @@ class Spending(Fact):
 
 
 class ReportFacts(Fact):
-    """What happened in one chain, from raw problems to a decision."""
+    """The results of one pipeline run, from raw problems to a decision."""
 
     chain: str
     profile: str
@@ -143,7 +143,7 @@ class ReportFacts(Fact):
     model: Model
     decision: Decision
     version: int | None = None
-    """Of the challenger in the ledger."""
+    """The challenger's version in the ledger."""
     before_name: str = "champion"
     """The meaning of "before" in groups and examples: the champion, or the model that training
     started from.
@@ -151,7 +151,7 @@ class ReportFacts(Fact):
     funnel: tuple[Step, ...] = ()
     curve: Curve | None = None
     pass_rates: tuple[float, ...] = ()
-    """Of the ranked training problems, by the model that training started from."""
+    """Pass rates of the ranked training problems, by the model that training started from."""
     groups: tuple[Group, ...] = ()
     examples: tuple[Example, ...] = ()
     benchmarks: tuple[BenchmarkScore, ...] = ()
@@ -161,14 +161,14 @@ class ReportFacts(Fact):
     stages: tuple[Minutes, ...] = ()
     spent: tuple[Spending, ...] = ()
     price: str = ""
-    """What it cost in money, or why that is not said."""
+    """The cost in money, or why it is unknown."""
     peak_memory_gib: float | None = None
     links: dict[str, str] = {}
-    """Title -> address or path of what else there is: the W&B run, the MLflow run."""
+    """Title -> address or path of related pages: the W&B run, the MLflow run."""
 
     @property
     def headline(self) -> str:
-        """One sentence that says what came out."""
+        """Return the result in one sentence."""
         score, name = self.decision.score, self.decision.challenger.name
         if self.decision.comparison is None:
             return (
@@ -184,7 +184,7 @@ class ReportFacts(Fact):
 
     @property
     def gain(self) -> str:
-        """What came out as a figure with its 95 % interval."""
+        """Return the result as a number with its 95 % interval."""
         score, compared = self.decision.score, self.decision.comparison
         if compared is None:
             return (
@@ -195,7 +195,7 @@ class ReportFacts(Fact):
         return f"{signed(compared.difference)} points, 95 % interval {between}"
 
     def summary(self) -> dict[str, Any]:
-        """The facts as plain JSON, led by what a reader or a script looks for first."""
+        """Return the facts as plain JSON, the most important ones first."""
         comparison = self.decision.comparison
         lead = {
             "headline": self.headline,

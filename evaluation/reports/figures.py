@@ -17,14 +17,13 @@ from evaluation.reports.cost import Price, Spent
 from evaluation.scorecard import Scorecard
 
 KS = (1, 10, 100)
-Suspects = Mapping[
-    str, Collection[str]
-]  # by source or benchmark: ids of tasks that something in the training data resembles
+# By source or benchmark: ids of tasks that resemble training data.
+Suspects = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of one set of tests. `lacking`: k -> why there is no estimate."""
+    """Scores by one set of tests. `lacking`: k -> why there is no estimate."""
 
     name: str
     tasks: int
@@ -83,7 +82,7 @@ def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | Non
 
 
 def clean_text(card: Scorecard, lists: Suspects) -> str:
-    """In a cell beside the full score; empty where no report covers the benchmark."""
+    """Return the clean score for a table cell; "" if no report covers the benchmark."""
     if (found := clean_rate(card, lists)) is None:
         return ""
     rate, left_out = found
@@ -131,7 +130,7 @@ class Figures:
 
     @property
     def a_problem(self) -> str:
-        """What a solved problem took; "" where the answers do not say."""
+        """Return in words what a solved problem took; "" if that was not measured."""
         return self.spent.a_problem(self.price) if self.spent.tokens or self.spent.seconds else ""
 
     def as_json(self) -> dict[str, Any]:
@@ -157,7 +156,7 @@ class Figures:
 
 
 def verdicts(card: Scorecard) -> dict[str, int]:
-    """How many answers have which verdict."""
+    """Return verdict -> number of completions."""
     return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
 
 

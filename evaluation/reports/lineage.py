@@ -12,8 +12,8 @@ from html import escape
 from evaluation.reports.facts import Link
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE = 214, 44, 26, 30, 2
-BOW = 34  # how far a curve past a row goes to the side
-MOST = 25  # letters of a name that fit a box
+BOW = 34  # sideways distance of a curve that passes a row
+MOST = 25  # characters of a name that fit a box
 
 
 def picture(links: Sequence[Link]) -> str:
@@ -29,9 +29,7 @@ def picture(links: Sequence[Link]) -> str:
         if source in down and source != link.name
     ]
     reach = max((down[target] - down[source] for source, target in edges), default=1)
-    aside = (
-        (BOW * min(reach, 4) + EDGE) if reach > 1 else 0
-    )  # room for curves past the rows between
+    aside = (BOW * min(reach, 4) + EDGE) if reach > 1 else 0  # space for curves that pass rows
     width = 2 * (EDGE + aside) + max(len(row) for row in rows) * (WIDE + GAP_X) - GAP_X
     height = 2 * EDGE + len(rows) * (HIGH + GAP_Y) - GAP_Y
     places = {
@@ -99,7 +97,9 @@ def _box(link: Link, x: int, y: int) -> str:
 
 
 def _curve(source: tuple[int, int], target: tuple[int, int], rows: int) -> str:
-    """Down to the next row; past several it bows out to the right, so that no box hides it."""
+    """Return a curve down to the next row. A curve past several rows bows to the right, so that no
+    box hides it.
+    """
     if rows > 1:
         x1, y1, x2, y2 = (
             source[0] + WIDE,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
-LINE, TEXT = "#3a7bd5", "#737c8c"  # each at least 3.5:1 on white and on near-black
+LINE, TEXT = "#3a7bd5", "#737c8c"  # contrast at least 3.5:1 on white and on near-black
 WIDTH, HEIGHT, ACROSS = 240, 96, 3
-TOP, SIDE = 30, 10  # room for a panel's title, and beside its curve
-MOST = 120  # points of a curve; of more each stands for several
+TOP, SIDE = 30, 10  # space for a panel's title, and on both sides of its curve
+MOST = 120  # points of a curve; more are averaged
 
 
 def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
@@ -23,7 +23,8 @@ def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     parts = [
         (
             "<g "
-            f'transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">{_panel(name, points)}</g>'
+            f'transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">'
+            f"{_panel(name, points)}</g>"
         )
         for number, (name, points) in enumerate(drawn.items())
     ]
@@ -64,7 +65,7 @@ def _panel(name: str, points: Sequence[tuple[int, float]]) -> str:
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most MOST points, each the mean of its neighbours; the last one as it is."""
+    """Return at most MOST points, each the mean of its neighbours; the last one is unchanged."""
     size = -(-len(points) // MOST)
     if size == 1:
         return list(points)

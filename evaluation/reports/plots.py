@@ -20,8 +20,8 @@ BEFORE, AFTER, NEUTRAL, GRID = (
     "#d9620f",
     "#3a7bd5",
     "#737c8c",
-)  # each at least 3.5:1 on white and on near-black
-FILL = 0.5  # of a bar, so that its interval shows in the full colour
+)  # contrast at least 3.5:1 on white and on near-black
+FILL = 0.5  # opacity of a bar, so that its interval is visible in the full colour
 
 
 class Point(NamedTuple):
@@ -34,7 +34,7 @@ class Point(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A share with its interval; `strong` bars are the ones to look at."""
+    """A share with its interval; `strong` bars are highlighted."""
 
     label: str
     share: float
@@ -52,7 +52,7 @@ class Pair(NamedTuple):
 
 
 class Band(NamedTuple):
-    """One figure over the steps of several runs: a curve of (step, value) each."""
+    """One figure over the steps of several runs, each a curve of (step, value)."""
 
     label: str
     runs: Sequence[Sequence[tuple[int, float]]]
@@ -136,7 +136,7 @@ def bands(figures: Sequence[Band]) -> bytes:
 
 
 def score_bars(bars: Sequence[Bar]) -> bytes:
-    """One horizontal bar a score, in the order given, with its interval and its figure."""
+    """Plot a horizontal bar for each score, in their order, with its interval and value."""
     figure, (axes,) = _figure(7.2, 0.7 + 0.42 * len(bars))
     at = range(len(bars))
     colours = [AFTER if b.strong else BEFORE for b in bars]
@@ -159,7 +159,7 @@ def score_bars(bars: Sequence[Bar]) -> bytes:
 
 
 def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "after")) -> bytes:
-    """Two bars a group, with intervals."""
+    """Plot two bars for each group, with intervals."""
     figure, (axes,) = _figure(7.2, 2.8)
     for shift, colour, label, values in (
         (-0.19, BEFORE, labels[0], [p.before for p in pairs]),
@@ -207,7 +207,7 @@ def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]])
 
 
 def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
-    """How many problems lie in each bucket of pass rate, hardest on the left."""
+    """Plot the number of problems in each bucket of pass rate, hardest on the left."""
     figure, (axes,) = _figure(7.2, 2.4)
     counts = [0] * buckets
     for rate in rates:
@@ -251,7 +251,7 @@ def common_scale(
 
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
-    """Mean over the last few values, so that a trend shows through the noise of a step."""
+    """Return the moving average of the last values, which shows a trend despite noisy steps."""
     return [
         sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1])
         for i in range(len(values))
@@ -261,7 +261,7 @@ def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
 def _figure(
     width: float, height: float, rows: int = 1, heights: Sequence[float] = (1,)
 ) -> tuple[Figure, list[Axes]]:
-    """Without pyplot: no state, no display, safe in threads."""
+    """Make a figure without pyplot: no global state, no display, safe in threads."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")

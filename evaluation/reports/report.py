@@ -22,8 +22,8 @@ from evaluation.reports.panels import panels
 from evaluation.scorecard import Sample, Scorecard
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
-XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # needless inside a page
-MOST_TASKS = 80  # of those that changed; summary.json has all
+XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # redundant inside a page
+MOST_TASKS = 80  # changed tasks on the page; summary.json has all
 OUTCOMES = {
     "won": "Solved now, failed before",
     "lost": "Failed now, solved before",
@@ -32,7 +32,7 @@ OUTCOMES = {
 
 
 def write_report(facts: ReportFacts, folder: Path) -> Path:
-    """Writes both files, each whole or not at all; returns the path of index.html."""
+    """Write both files atomically, and return the path of index.html."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / "summary.json", json.dumps(facts.summary(), indent=1, ensure_ascii=False))
     write_atomic(folder / "index.html", render(facts))
@@ -40,7 +40,7 @@ def write_report(facts: ReportFacts, folder: Path) -> Path:
 
 
 def render(facts: ReportFacts) -> str:
-    """The page. What a model wrote is escaped: a report shows programs, it never runs them."""
+    """Return the page. Model output is escaped: a report shows programs, it never runs them."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -70,7 +70,7 @@ def render(facts: ReportFacts) -> str:
 
 
 def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> tuple[Group, ...]:
-    """Both cards by tag: "operations-2" becomes the group "2 operations"."""
+    """Group both scorecards' tasks by tag: "operations-2" becomes the group "2 operations"."""
     old, new = before.solved_by(prefix), after.solved_by(prefix)
     subject = prefix.rstrip("-")
     return tuple(
@@ -116,7 +116,7 @@ def pick_examples(
 
 
 def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """The lines of both programs, each with whether the other lacks it."""
+    """Return the lines of both programs, each with whether the other program lacks it."""
     old, new = before.splitlines(), after.splitlines()
     marks_old, marks_new = [True] * len(old), [True] * len(new)
     for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():

@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict
 
 Spending = Literal["fresh", "lord", "saffron"]
 CANDIDATE = 0.5  # SAFFRON: a p-value up to this costs nothing
-DECAY = 1.6  # of the shares that a level is paid out in, as both papers tried it
+DECAY = 1.6  # exponent of the shares in which a level is spent, as in both papers' experiments
 
 
 class Gate(BaseModel):
-    """A gate that has decided: what it was asked, what came out, and at which level."""
+    """A gate that has decided: its benchmark, its p-value and its level."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,9 +40,8 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
     to keep, in (0, 1).
 
     fresh    the rate itself, each time.
-    lord     LORD++: half the rate is spent over time, and each shown gain adds to it (Ramdas et al.
-    2017,
-             arXiv:1710.00499).
+    lord     LORD++: half the rate is spent over time, and each shown gain adds to it (Ramdas et
+             al. 2017, arXiv:1710.00499).
     saffron  like LORD, but gates with a p-value above `CANDIDATE` cost less (Ramdas et al. 2018,
              arXiv:1802.09098): better if most challengers look like an improvement.
     """
@@ -60,7 +59,7 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
 
 @lru_cache(maxsize=4096)
 def _share(step: int) -> float:
-    """Of what was paid in, the part for the step-th gate after it; all of them sum to 1."""
+    """Return the share of an amount that the step-th gate after it gets; all shares sum to 1."""
     from scipy.special import zeta
 
     return float(step**-DECAY / zeta(DECAY))

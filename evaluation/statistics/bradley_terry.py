@@ -63,7 +63,7 @@ class Agreement(NamedTuple):
     alpha: float | None
     interval: Interval | None
     same: float | None
-    pairs: int  # judged by two judges or more
+    pairs: int  # pairs with two judges or more
 
 
 class Standing(NamedTuple):
@@ -134,7 +134,7 @@ def standings(
 
 
 def agreement(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> Agreement:
-    """Of all judges together, whoever judged what; the interval is over pairs."""
+    """Return the agreement of all judges together; the interval is over pairs."""
     units: dict[str, list[str]] = defaultdict(list)
     for each in choices:
         units[each.pair].append(each.won)
@@ -179,13 +179,13 @@ def alpha(units: Sequence[Mapping[str, int]]) -> float | None:
 
 
 def favoured_left(choices: Sequence[Met]) -> tuple[float, Interval] | None:
-    """Share of decided choices that fell on the left, with Wilson's interval; None without any."""
+    """Return the share of decided choices on the left, with Wilson's interval; None without any."""
     decided = [each.left for each in choices if each.left is not None]
     return (sum(decided) / len(decided), wilson(sum(decided), len(decided))) if decided else None
 
 
 def _sign_test(met: Sequence[Met], first: str) -> float:
-    """A task counts once, for the side that more of its choices went to."""
+    """Return the sign test's p-value. A task counts once, for the side with more of its choices."""
     balance: Counter[str] = Counter()
     for each in met:
         balance[each.problem_id] += 0 if each.won == "tie" else 1 if each.won == first else -1
@@ -201,7 +201,7 @@ def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], drawn: Iterable[int]
     return tuple(sorted(together.items()))
 
 
-@lru_cache(maxsize=4096)  # of two contestants most draws give counts that were seen before
+@lru_cache(maxsize=4096)  # with two contestants, most draws repeat earlier counts
 def _strengths(counts: Counts) -> Mapping[str, float]:
     rows: list[Choice] = []
     for (first, second, won), n in counts:
@@ -217,7 +217,7 @@ def _strengths(counts: Counts) -> Mapping[str, float]:
 
 
 def _chance(first: float, second: float) -> float:
-    """From two values 2 p - 1 against the average to the chance of the one over the other."""
+    """Return the chance of one over the other, from each one's 2 p - 1 against the average."""
     a, b = (1 + first) / (1 - first), (1 + second) / (1 - second)
     return a / (a + b)
 

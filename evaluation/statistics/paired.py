@@ -70,9 +70,9 @@ def bootstrap_test(
     values = np.asarray(differences, dtype=float)
     mean, n = float(values.mean()), len(values)
     drift = (draw_means(values, draws=draws, seed=seed) - mean) * sqrt(n / max(1, n - 1))
-    if (
-        not drift.any()
-    ):  # every task differs alike: as with one answer a task, all won, all lost or none changed
+    if not drift.any():
+        # Every task differs by the same amount: as with one sample per task, where all tasks are
+        # won, all are lost, or none changes.
         test = mcnemar(n if mean > 0 else 0, n if mean < 0 else 0)
         return PairedTest(*test, not_worse(0, 0, n, margin) if mean > -margin and margin else 1.0)
     better, worse, harmed = (
@@ -148,7 +148,7 @@ def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0
 def announced_share_gain(
     solved: int, tasks: int, alpha: float, wanted: float = 0.8
 ) -> float | None:
-    """The same for one answer a task, by the exact power of McNemar's test."""
+    """Return the same for one completion per task, by the exact power of McNemar's test."""
     values = [1.0] * solved + [0.0] * (tasks - solved)
     low, high = 0, 1000 - round(1000 * solved / tasks)
 

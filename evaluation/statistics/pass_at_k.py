@@ -1,4 +1,4 @@
-"""pass@k, without bias, and with an interval over the tasks."""
+"""pass@k: the unbiased estimate, with an interval over the tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluation.statistics.tests import Floats
 
 MOST = 100  # largest k of a curve
-FEW = 10  # tasks a class, from which on classes are drawn by their counts
+FEW = 10  # mean tasks per class above which classes are drawn by their counts
 CHUNK = 1000  # bootstrap draws at once: 8 MB for 1,000 classes
 
 
@@ -40,7 +40,7 @@ def pass_at_k(correct: Sequence[int], drawn: Sequence[int], k: int) -> float:
 
 
 def estimates(correct: Sequence[int], drawn: Sequence[int], k: int) -> list[float]:
-    """The same of each problem, not averaged. Raises ValueError as `pass_at_k` does."""
+    """Return each problem's pass@k, not averaged. Raises ValueError as `pass_at_k` does."""
     _check(correct, drawn, k)
     return [1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, drawn, strict=True)]
 
@@ -58,10 +58,9 @@ def curve(
     draws for all k.
 
     ks: None: 1 to 100, up to the fewest completions of a task. Raises ValueError for a larger k.
-    Tasks with the same c and n have the same estimate at every k, so that a draw is a count for
-    each such
-    class: 1,000 tasks of 200 completions are at most 201 classes, and 10,000 draws of them for 100
-    k one product of matrices.
+    Tasks with the same c and n have the same estimate at every k, so a draw is a count for each
+    such class: 1,000 tasks with 200 completions make at most 201 classes, and 10,000 draws of them
+    for 100 values of k are one product of matrices.
     """
     wanted = list(ks) if ks is not None else list(range(1, min(MOST, min(drawn, default=1)) + 1))
     _check(correct, drawn, max(wanted, default=1))
@@ -98,7 +97,7 @@ def _class_draws(
 def _estimates(
     correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
 ) -> Floats:
-    """(classes, ks): 1 - C(n - c, k) / C(n, k), by logarithms of factorials."""
+    """Return 1 - C(n - c, k) / C(n, k), shape (classes, ks), by logarithms of factorials."""
     from scipy.special import gammaln
 
     wrong, k = (drawn - correct)[:, None], ks[None, :]

@@ -1,4 +1,4 @@
-"""The tests and intervals behind a promotion, written out so that each can be read.
+"""The tests and intervals behind a promotion, written out so that each can be checked by reading.
 
 In: counts of solved tasks, or one number for each task. Out: an interval, a p-value, a power.
 Shares are in [0, 1], never in percent. scipy has the same tests; this package's tests compare with
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-EDGE = 10  # solved or unsolved tasks; so few make Wilson's interval too narrow
+EDGE = 10  # Wilson's interval is too narrow with this many solved or unsolved tasks, or fewer
 
 
 class Interval(NamedTuple):
@@ -47,7 +47,7 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
     share, spread = solved / tasks, z * z / tasks
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * sqrt(share * (1 - share) / tasks + spread / (4 * tasks))
-    # at the edges the formula gives 0 and 1 but for rounding
+    # At the edges the formula gives 0 and 1, except for rounding.
     return Interval(
         0.0 if solved == 0 else max(0.0, middle - half),
         1.0 if solved == tasks else min(1.0, middle + half),
@@ -60,7 +60,7 @@ def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interv
     """
     from scipy.stats import beta
 
-    wilson(solved, tasks)  # raises for what is no share
+    wilson(solved, tasks)  # raises ValueError for invalid counts
     tail = (1 - confidence) / 2
     low = 0.0 if solved == 0 else float(beta.ppf(tail, solved, tasks - solved + 1))
     return Interval(
@@ -124,7 +124,7 @@ def bootstrap_mean(
 
 
 def draw_means(values: Sequence[float] | Floats, *, draws: int, seed: int) -> Floats:
-    """Means of so many draws of the tasks, with replacement."""
+    """Return the means of `draws` samples of the tasks, drawn with replacement."""
     distinct, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
     drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=draws)
     means: Floats = drawn @ distinct / len(values)
@@ -208,7 +208,7 @@ def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float =
 
 
 def _upper_tail(at_least: int, of: int) -> float:
-    """P(X >= at_least) for so many tosses of a fair coin, in whole numbers: exact."""
+    """Return P(X >= at_least) for `of` tosses of a fair coin, exact by integer arithmetic."""
     ways: int = sum(comb(of, k) for k in range(at_least, of + 1))
     return float(ways / 2**of)
 
@@ -228,7 +228,7 @@ def _wins_needed(changed: int, alpha: float) -> int:
 
 
 def _binomial(n: int, p: float) -> Floats:
-    """Probabilities of 0..n successes."""
+    """Return the probabilities of 0..n successes."""
     if p in (0.0, 1.0):
         sure = np.zeros(n + 1)
         sure[n if p else 0] = 1.0

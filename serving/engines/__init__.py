@@ -1,4 +1,4 @@
-"""What answers behind the gateway: one file an engine, each an `Engine`."""
+"""The engines behind the gateway: one file for each, with an `Engine`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Ask:
     does; `seed` None draws a new seed for each request.
     """
 
-    chat: Chat | str  # a text is gone on with as it is, without the chat's template
+    chat: Chat | str  # a string is continued unchanged, without a chat template
     max_tokens: int
     temperature: float = 0.0
     top_p: float = 1.0
@@ -31,10 +31,10 @@ class Answer:
 
 
 class TooLong(ValueError):
-    """The question leaves no room for an answer within the model's positions."""
+    """The prompt leaves no space for a completion within the model's positions."""
 
 
 class Engine(Protocol):
     def answer(self, ask: Ask) -> Answer:
-        """Raises TooLong. Called from many threads."""
+        """Generate a completion. Called from many threads. Raises TooLong."""
         ...

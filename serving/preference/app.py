@@ -25,17 +25,18 @@ from serving.preference.round import Judged, Round
 
 FOLDER = Path(__file__).parent
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
-    "data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-OPEN = {
+OPEN = {  # needs no token: the same for every judge, without data of the round
     "/page.css": "text/css",
     "/page.js": "text/javascript",
-}  # the same for everybody, and hold nothing of the round
+}
 Name = Annotated[
     str,
     StringConstraints(
@@ -135,7 +136,7 @@ def new_token() -> str:
 
 
 def serve(round: Round, token: str, door: socket.socket) -> None:
-    """Serves on a bound socket until it is stopped by SIGINT or SIGTERM."""
+    """Serve on a bound socket until stopped by SIGINT or SIGTERM."""
     import uvicorn
 
     uvicorn.Server(uvicorn.Config(make_app(round, token), log_level="warning")).run(sockets=[door])

@@ -25,14 +25,14 @@ QUESTION = "Which answer would you rather have?"
 
 
 class About(BaseModel):
-    """What a round is."""
+    """The description of a round."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int
     question: str = QUESTION
-    contestants: dict[str, str]  # name -> where its answers came from
-    same: int = 0  # times that two contestants wrote the same text: not asked
+    contestants: dict[str, str]  # name -> origin of its completions
+    same: int = 0  # pairs left out because both texts are equal
 
 
 class Taken(NotReady):
@@ -40,7 +40,7 @@ class Taken(NotReady):
 
 
 class Judged(ValueError):
-    """This judge has chosen in this pair already."""
+    """This judge has already chosen in this pair."""
 
 
 def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
@@ -72,10 +72,10 @@ def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
 
 
 class Round:
-    """An open round. Threads may ask and choose at once; `close` lets another process have it."""
+    """An open round. Threads may read and choose concurrently; `close` frees it for others."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises FileNotFoundError where there is none, Taken where another process has it."""
+        """Open a round. Raises FileNotFoundError without one, Taken if another process has it."""
         self.folder = folder
         self.about, self.pairs = read_round(folder)
         self._lock = threading.Lock()
@@ -135,7 +135,7 @@ class Round:
 
 
 def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
-    """Raises FileNotFoundError where the folder holds no round."""
+    """Read a round. Raises FileNotFoundError if the folder holds none."""
     if not (folder / "round.json").exists():
         raise FileNotFoundError(
             f"{folder} holds no round of judgements: begin one with `ratchet prefer A B`"
@@ -174,7 +174,7 @@ def met_in(folder: Path) -> list[Met]:
 
 
 def _drop_torn_line(path: Path) -> None:
-    """What a kill left of a line that nobody was told is kept."""
+    """Remove a partial last line, left by a kill. Its choice was never confirmed to the judge."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     if whole < len(data):

@@ -1,4 +1,4 @@
-"""A base model that cannot be had is said by its key in the profile, and one that does not fit once its shape is known."""
+"""A base model that cannot be downloaded, or does not fit, is reported with its profile key."""
 
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(
     hub_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9"
-    )  # nobody listens: a hub that cannot be reached
+    # An unreachable hub: nothing listens on this port.
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(
         NotReady,
         match=r"profile key base: .*(check the id and the network, or name a local folder)",

@@ -1,4 +1,7 @@
-"""What a curriculum begins with comes from the ranking and the weights that the store keeps, and is written only where one draws."""
+"""A curriculum's initial values come from the stored ranking and weights.
+
+They are written only if a curriculum draws the problems.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,17 @@ from resources.run_context import Bench, Workshop
 from resources.run_record import Stage, open_chain
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
-TRAIN = sorted(
+TRAIN = sorted(  # the order on disk
     (problem for problem in PROBLEMS if problem.split == "train"),
     key=lambda problem: problem.problem_id,
-)  # as they lie on disk
+)
 
 
 def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
-    """A home whose training problems 0 and 1 were ranked (solved always, and half of the time); weights beside both datasets, or the clean one."""
+    """Make a home whose training problems 0 and 1 are ranked: solved always, and half of the time.
+
+    measured: weights are stored with both datasets; else with the clean one alone.
+    """
     tmp_path.mkdir(exist_ok=True)
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"training: {{curriculum: {{schedule: {schedule}}}}}", encoding="utf-8")
@@ -82,11 +88,12 @@ def test_every_row_that_is_trained_on_has_its_expectation_and_weight(tmp_path: P
         about["problem_id"]
         for about in pq.read_table(rows.path / "train.parquet")["extra_info"].to_pylist()
     ]
+    # The problem that is always solved is left out.
     assert (
         [row.problem_id for row in expected]
         == trained
         == [problem.problem_id for problem in TRAIN[1:]]
-    )  # the solved one is left out
+    )
     assert [(row.passed, row.n, row.weight) for row in expected] == [(2, 4, 2.0)] + [
         (0, 0, 1.0)
     ] * 4

@@ -1,4 +1,4 @@
-"""All rankings that a store keeps come together on one scale; what is shown of it says how much it rests on."""
+"""All stored rankings are put on one scale; its page states how many checkpoints it is based on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
-    """A ranking as the asset keeps it: so many of four answers a problem are right."""
+    """Store a ranking like the asset's. passed: how many of a problem's four completions pass."""
     content = hash_data(policy)
     ranks = rank(
         {key: [i < count for i in range(4)] for key, count in passed.items()},

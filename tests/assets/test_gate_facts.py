@@ -1,4 +1,4 @@
-"""What the gate is told of a challenger, from a real store and a real ledger; and that asking again comes to the same."""
+"""The gate's facts about a challenger, from a real store and ledger, are the same at every call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.pipelines.house import House, card
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    """With the problems that its benchmarks are made of: a small family."""
+    """Make a home with the problems of its benchmarks: a small family."""
     opened = House(tmp_path / "home")
     with opened.workshop.store.draft("datasets", "clean_problems") as folder:
         write_parquet(
@@ -63,7 +63,10 @@ def bench(house: House, chain: str) -> Bench:
 
 
 def challenged(house: House, chain: str, solved: int, version: str = "") -> Bench:
-    """A chain whose challenger solves so many of 400 tasks where the champion solves 100, and is better or worse on no other."""
+    """Make a run whose challenger solves `solved` of 400 tasks, where the champion solves 100.
+
+    On all other benchmarks both are equal.
+    """
     before = house.workshop.ledger.champion()
     assert before is not None
     champion = house.workshop.store.require("checkpoints", before.checkpoint)

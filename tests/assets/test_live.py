@@ -1,4 +1,4 @@
-"""What Dagster shows of a training while it runs."""
+"""The figures that Dagster shows of a running training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,14 @@ def test_figures_of_run_and_machine_are_numbers_that_dagster_draws() -> None:
     told = live(HISTORY, SAID, 4, 0.0, 0.0)
     numbers = {name: value for name, value in told.items() if isinstance(value, float)}
     assert numbers == {
-        "reward": 0.2, "entropy": 0.3, "seconds_a_step": 1800.0, "validation": 0.25, "cpu_percent": 90.0, "memory_gib": 7.5, "minutes_left": 60.0,
-    }  # fmt: skip
+        "reward": 0.2,
+        "entropy": 0.3,
+        "seconds_a_step": 1800.0,
+        "validation": 0.25,
+        "cpu_percent": 90.0,
+        "memory_gib": 7.5,
+        "minutes_left": 60.0,
+    }
     assert told["step"] == 2 and told["steps"] == 4
 
 

@@ -1,4 +1,4 @@
-"""What a passport says of parts that are a user's own."""
+"""A passport names the user's own parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verl_jobs.job import TrainingJob
 
 
 def job(folder: Path, training: str) -> TrainingJob:
-    """Of a chain that starts from a champion."""
+    """Make the training job of a run that starts from a champion."""
     profile = folder / "profile.yaml"
     profile.write_text(
         f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8"

@@ -1,4 +1,8 @@
-"""The regression set: what a promotion lost is remembered once and for ever, asked from then on, and weighed when a fall starts a training."""
+"""The regression set: tasks that a promotion lost.
+
+Each is stored once and for good, is evaluated from then on, and gets more weight in a training that
+a regression starts.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +38,22 @@ def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
 def answered(
     name: str, content_hash: str, problems: list[Problem], lost: range, won: range
 ) -> Scorecard:
-    """Solves every third task, less `lost`, and with `won`."""
+    """Make a scorecard that solves every third task, without `lost`, and with `won`."""
     solved = [(i % 3 == 0 and i not in lost) or i in won for i in range(len(problems))]
     samples = tuple(
         Sample(task_id=p.problem_id, answer="", program="", verdict="AC" if s else "WA")
         for p, s in zip(problems, solved, strict=True)
     )
     return Scorecard(
-        benchmark="heldout", benchmark_version="draw", harness_version="1", checkpoint=name, checkpoint_hash=content_hash, sampling={},
-        samples=samples, isolation="none",
-    )  # fmt: skip
+        benchmark="heldout",
+        benchmark_version="draw",
+        harness_version="1",
+        checkpoint=name,
+        checkpoint_hash=content_hash,
+        sampling={},
+        samples=samples,
+        isolation="none",
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What may train, and what a passport says of it."""
+"""Which rewards may train, and what a passport records about them."""
 
 from __future__ import annotations
 

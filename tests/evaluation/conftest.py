@@ -1,4 +1,6 @@
-"""Real parts for this room's tests: a small model with random weights, problems of the embedded family, a sandbox."""
+"""Real fixtures for this folder's tests: a small model with random weights, problems of the
+embedded family, a sandbox.
+"""
 
 from __future__ import annotations
 

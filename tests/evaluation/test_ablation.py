@@ -1,4 +1,4 @@
-"""What a setting contributes: intervals that hold what they say, and nothing said where nothing was seen."""
+"""Contributions of settings: intervals cover the truth as stated, and are None without data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.reports.ablation import contribution
 def runs(
     draw: random.Random, seeds: int, tasks: int, share: float, spread: float
 ) -> list[list[float]]:
-    """A share of its own for each seed."""
+    """Make runs with a separate solved share for each seed."""
     own = [min(1.0, max(0.0, draw.gauss(share, spread))) for _ in range(seeds)]
     return [[float(draw.random() < each) for _ in range(tasks)] for each in own]
 
@@ -62,4 +62,4 @@ def test_no_contribution_is_shown_at_most_one_time_in_twenty(seeds: int) -> None
     for number in range(400):
         before, after = (runs(draw, seeds, 60, 0.5, 0.08) for _ in range(2))
         wrong += contribution(before, after, draws=400, seed=number).shown
-    assert wrong <= 32  # of 400; at 5 % more come up once in 500 times
+    assert wrong <= 32  # of 400; at a rate of 5 %, more occur once in 500 times

@@ -1,4 +1,7 @@
-"""`ratchet evaluate --benchmark --model`: a real, tiny checkpoint is asked, and judged as a file of answers is."""
+"""`ratchet evaluate --benchmark --model`, with a real, tiny checkpoint.
+
+Its completions are judged like a file of completions.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def test_a_checkpoint_is_asked_judged_and_scored(
     assert [(row["task_id"], row["sample"]) for row in rows] == [
         (task, sample) for task in ("double", "square") for sample in (0, 1)
     ]
-    assert not any(row["base"] for row in rows)  # it has learned nothing of the kind
+    assert not any(row["base"] for row in rows)  # the checkpoint is not trained
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Files of completions as their makers write them."""
+"""Files of completions in the formats of other tools."""
 
 import gzip
 import json

@@ -1,4 +1,7 @@
-"""Answers of a checkpoint folder, kept as they come: a run that is killed goes on, one that is repeated computes nothing, another asks anew."""
+"""Completions of a checkpoint folder, cached as they come.
+
+A killed run resumes, a repeated one generates nothing, and one with other settings starts over.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,8 @@ def test_mbpp_s_base_prompt_is_the_published_one(problems: list[Problem]) -> Non
         for word in ("You are an expert Python programmer", "[BEGIN]\n", "[DONE]\n")
     ] == [4, 4, 3]
     assert text.startswith(
-        "You are an expert Python programmer, and here is your task: Write a function to find the similar elements"
+        "You are an expert Python programmer, and here is your task: "
+        "Write a function to find the similar elements"
     )
     assert (
         text.endswith('assert remove_Occ("PHP","P") == "H"\n[BEGIN]\n')
@@ -204,7 +208,7 @@ from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 decoder.BATCH = 4
 answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
-"""
+"""  # noqa: E501, RUF100
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""HumanEval+ and MBPP+ answers, judged as evalplus judges them, in the real sandbox."""
+"""HumanEval+ and MBPP+ completions get evalplus's verdicts, in the real sandbox."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox)
     for task in HARNESS:
         assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (
             task != "HumanEval/32"
-        ), task  # which evalplus 0.3.1 fails, whatever the answer
+        ), task  # evalplus 0.3.1 fails every completion of HumanEval/32
 
 
 GCD = "def greatest_common_divisor(a, b):\n    "
@@ -96,21 +96,90 @@ CASES = [
     ("HumanEval/13", f"{GCD}return ", "WA", False),
     ("HumanEval/13", f"{GCD}while True: pass", "TLE", False),
     ("HumanEval/13", f"{GCD}raise SystemExit(0)", "RE", False),
-    ("HumanEval/13", "import math\ngreatest_common_divisor = math.gcd\nif __name__ == '__main__':\n    input()", "AC", True),
-    ("HumanEval/13", f"{GCD}import math; return float(math.gcd(a, b))", "AC", True),  # equal as Python has it
-    ("HumanEval/13", f"{GCD}import math, numpy; print('x' * 9_000_000); return numpy.int64(math.gcd(a, b))", "AC", True),
+    (
+        "HumanEval/13",
+        "import math\ngreatest_common_divisor = math.gcd\nif __name__ == '__main__':\n    input()",
+        "AC",
+        True,
+    ),
+    (
+        "HumanEval/13",
+        f"{GCD}import math; return float(math.gcd(a, b))",
+        "AC",
+        True,
+    ),  # equal by Python's ==
+    (
+        "HumanEval/13",
+        f"{GCD}import math, numpy; print('x' * 9_000_000); return numpy.int64(math.gcd(a, b))",
+        "AC",
+        True,
+    ),
     ("HumanEval/13", f"```python\n{GCD}pass\n```", "CE", False),
-    ("HumanEval/0", f"{CLOSE}return any(abs(a - b) < threshold for i, a in enumerate(numbers) for b in numbers[:i])", "AC", True),
-    ("HumanEval/0", f"{CLOSE}return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))", "WA", False),
-    ("HumanEval/2", "def truncate_number(n):\n    return n - int(n) + 1e-9", "AC", True),  # within 1e-6
-    ("HumanEval/2", "import numpy\ndef truncate_number(n):\n    return numpy.float64(n - int(n) + 1e-9)", "WA", False),  # near, but of another type
-    ("HumanEval/47", "from statistics import median as m\ndef median(l):\n    x = m(l)\n    return type('F', (type(x),), {})(x)", "AC", True),
-    ("HumanEval/35", "def max_element(l):\n    return max(l) * (1 + 1e-12)", "WA", False),  # ints come first: nothing is tolerated yet
-    ("Mbpp/2", "def similar_elements(a, b):\n    return [x for x in a if x in b] * 2", "AC", True),  # a set is asked for
-    ("HumanEval/20", "import collections\nPair = collections.namedtuple('Pair', 'a b')\ndef find_closest_elements(n):\n    n = sorted(n)\n"
-     "    return Pair(*min(zip(n, n[1:]), key=lambda p: p[1] - p[0]))", "AC", True),
-    ("Mbpp/737", "import re\ndef check_str(s):\n    return re.search(r'^[aeiouAEIOU][A-Za-z0-9_]*', s)", "AC", True),
-]  # fmt: skip
+    (
+        "HumanEval/0",
+        (
+            f"{CLOSE}return any(abs(a - b) < threshold "
+            "for i, a in enumerate(numbers) for b in numbers[:i])"
+        ),
+        "AC",
+        True,
+    ),
+    (
+        "HumanEval/0",
+        f"{CLOSE}return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))",
+        "WA",
+        False,
+    ),
+    (
+        "HumanEval/2",
+        "def truncate_number(n):\n    return n - int(n) + 1e-9",
+        "AC",
+        True,
+    ),  # within 1e-6
+    (
+        "HumanEval/2",
+        "import numpy\ndef truncate_number(n):\n    return numpy.float64(n - int(n) + 1e-9)",
+        "WA",
+        False,
+    ),  # within the tolerance, but of another type
+    (
+        "HumanEval/47",
+        (
+            "from statistics import median as m\ndef median(l):\n    x = m(l)\n"
+            "    return type('F', (type(x),), {})(x)"
+        ),
+        "AC",
+        True,
+    ),
+    (
+        "HumanEval/35",
+        "def max_element(l):\n    return max(l) * (1 + 1e-12)",
+        "WA",
+        False,
+    ),  # the first inputs give ints: no tolerance applies yet
+    (
+        "Mbpp/2",
+        "def similar_elements(a, b):\n    return [x for x in a if x in b] * 2",
+        "AC",
+        True,
+    ),  # compared as a set
+    (
+        "HumanEval/20",
+        (
+            "import collections\nPair = collections.namedtuple('Pair', 'a b')\n"
+            "def find_closest_elements(n):\n    n = sorted(n)\n"
+            "    return Pair(*min(zip(n, n[1:]), key=lambda p: p[1] - p[0]))"
+        ),
+        "AC",
+        True,
+    ),
+    (
+        "Mbpp/737",
+        "import re\ndef check_str(s):\n    return re.search(r'^[aeiouAEIOU][A-Za-z0-9_]*', s)",
+        "AC",
+        True,
+    ),
+]
 
 
 @pytest.mark.slow
@@ -123,12 +192,27 @@ def test_an_answer_gets_the_verdict_that_evalplus_gives_it(
 
 
 HACKS = [
-    "class Same:\n    def __eq__(self, other): return True\n    __hash__ = None\ndef greatest_common_divisor(a, b): return Same()",
-    "import builtins\ndef greatest_common_divisor(a, b): raise SystemExit\nimport os\nos.write(4, b'\\x00\\x00\\x00\\x01R')",
-    "import sys\nsys._getframe(1).f_locals['given'].clear()\ndef greatest_common_divisor(a, b): return 0",
-    "import sys\nsys.modules['program'].form = lambda *a: ''\ndef greatest_common_divisor(a, b): return 0",
+    (
+        "class Same:\n    def __eq__(self, other): return True\n    __hash__ = None\n"
+        "def greatest_common_divisor(a, b): return Same()"
+    ),
+    (
+        "import builtins\ndef greatest_common_divisor(a, b): raise SystemExit\n"
+        "import os\nos.write(4, b'\\x00\\x00\\x00\\x01R')"
+    ),
+    (
+        "import sys\nsys._getframe(1).f_locals['given'].clear()\n"
+        "def greatest_common_divisor(a, b): return 0"
+    ),
+    (
+        "import sys\nsys.modules['program'].form = lambda *a: ''\n"
+        "def greatest_common_divisor(a, b): return 0"
+    ),
     "import hashlib\nhashlib.sha256 = lambda *a: 0\ndef greatest_common_divisor(a, b): return 0",
-    "import numpy\nnumpy.allclose = lambda *a, **k: True\ndef greatest_common_divisor(a, b): return 0",
+    (
+        "import numpy\nnumpy.allclose = lambda *a, **k: True\n"
+        "def greatest_common_divisor(a, b): return 0"
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""From answers to a scorecard, through the real sandbox."""
+"""From completions to a scorecard, with the real sandbox."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_two_evaluations_give_one_content_hash(
 
 
 class Flaky:
-    """The real sandbox, whose first run fails on all jobs but one."""
+    """The real sandbox, except that its first run fails for all jobs but one."""
 
     def __init__(self, sandbox: Sandbox, failures: int) -> None:
         self.sandbox, self.failures = sandbox, failures

@@ -1,4 +1,4 @@
-"""What a scorecard comes to: scores by set of tests, the one without suspect tasks, and what cannot be estimated."""
+"""Figures of a scorecard: scores by set of tests, without suspect tasks, and missing estimates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.scorecard import Sample, Scorecard
 
 
 def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplus") -> Scorecard:
-    """By task, of each answer whether base and plus pass."""
+    """Make a scorecard. passed: for each task's completions, whether base and plus pass."""
     samples = tuple(
         Sample(
             task_id=task,
@@ -27,9 +27,16 @@ def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplu
         for k, (base, plus) in enumerate(answers)
     )
     return Scorecard(
-        benchmark="humaneval+", benchmark_version="v", harness_version="1", checkpoint="me", checkpoint_hash="", sampling={}, samples=samples,
-        isolation="none", source=source,
-    )  # fmt: skip
+        benchmark="humaneval+",
+        benchmark_version="v",
+        harness_version="1",
+        checkpoint="me",
+        checkpoint_hash="",
+        sampling={},
+        samples=samples,
+        isolation="none",
+        source=source,
+    )
 
 
 TWO = [(True, True), (True, False)]

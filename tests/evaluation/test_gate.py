@@ -1,4 +1,4 @@
-"""The gate: what it promotes, what it refuses, and that it says why."""
+"""The gate: what it promotes, what it refuses, and its reasons."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ def card(
         for i, s in enumerate(solved)
     )
     made = Scorecard(
-        benchmark=benchmark, benchmark_version=version, harness_version="1", checkpoint=name, checkpoint_hash=f"hash of {name}",
-        sampling={"n": 1}, isolation="test", samples=samples,
-    )  # fmt: skip
+        benchmark=benchmark,
+        benchmark_version=version,
+        harness_version="1",
+        checkpoint=name,
+        checkpoint_hash=f"hash of {name}",
+        sampling={"n": 1},
+        isolation="test",
+        samples=samples,
+    )
     return made.model_copy(update=changes)
 
 

@@ -1,4 +1,4 @@
-"""Answers of a checkpoint: right, in order, reproducible."""
+"""Completions of a checkpoint are correct, in order and reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decision in a sentence or two: the gate decides, and what is said first is what decided."""
+"""The summary of a decision: its first sentence is about the check that decided."""
 
 from __future__ import annotations
 
@@ -27,9 +27,15 @@ def card(who: str, solved: range, tags: tuple[str, ...] = (), tagged: int = 0) -
         for i in range(400)
     )
     return Scorecard(
-        benchmark="heldout", benchmark_version="v", harness_version="1", checkpoint=who, checkpoint_hash=who, sampling={}, samples=samples,
+        benchmark="heldout",
+        benchmark_version="v",
+        harness_version="1",
+        checkpoint=who,
+        checkpoint_hash=who,
+        sampling={},
+        samples=samples,
         isolation="none",
-    )  # fmt: skip
+    )
 
 
 OLD = card("old", range(100))
@@ -51,12 +57,18 @@ OLD = card("old", range(100))
         (
             card("new", range(1, 101)),
             Facts(),
-            "It was not shown to be better: .* luck alone makes such a difference in about 75 of 100 cases",
+            (
+                "It was not shown to be better: .* luck alone makes such a difference in about "
+                "75 of 100 cases"
+            ),
         ),
         (
             card("new", range(100)),
             Facts(),
-            "It was not shown to be better: of 400 tasks it solved the very same 100 .* often miss a gain below 2.3 points",
+            (
+                "It was not shown to be better: of 400 tasks it solved the very same 100 .* "
+                "often miss a gain below 2.3 points"
+            ),
         ),
         (card("old", range(100)), Facts(), "It is the champion itself"),
         (

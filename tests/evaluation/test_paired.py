@@ -1,4 +1,4 @@
-"""Paired statistics against their definitions, against scipy, and against what they promise."""
+"""Paired statistics: checked by their definitions, by scipy, and by simulated error rates."""
 
 from __future__ import annotations
 
@@ -107,9 +107,8 @@ def test_the_interval_of_a_difference_covers_it(changed: float, gain: float) -> 
 
 
 def test_a_fall_as_large_as_the_margin_passes_no_more_often_than_alpha() -> None:
-    drawn = np.random.default_rng(1).multinomial(
-        400, [0.05, 0.1, 0.85], size=4000
-    )  # falls by 5 points
+    # A fall by 5 points.
+    drawn = np.random.default_rng(1).multinomial(400, [0.05, 0.1, 0.85], size=4000)
     passed = np.mean([not_worse(int(won), int(lost), 400, 0.05) <= 0.05 for won, lost, _ in drawn])
     assert 0.03 <= passed <= 0.06
 
@@ -143,12 +142,11 @@ def test_the_paired_bootstrap_keeps_its_level_and_the_announced_power() -> None:
             found[gain] += bootstrap_test(difference.tolist(), draws=1000).better <= alpha
             spread = float(difference.std())
     assert found[0.0] / 400 <= 0.08
-    assert found[0.04] / 400 == pytest.approx(
-        mean_power(0.035, spread, tasks, alpha), abs=0.1
-    )  # at the edges a gain of 4 points is clipped
+    # At the edges of the scale, a gain of 4 points is clipped.
+    assert found[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)
 
 
-def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_of_half_shared_results() -> (
+def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_of_half_shared_results() -> (  # noqa: E501, RUF100
     None
 ):
     gain = smallest_mean_gain(0.4, 200, 0.01)
@@ -204,14 +202,18 @@ def test_saffron_charges_nothing_for_a_gate_that_looked_like_a_gain() -> None:
 
 
 P_VALUES = (0.2, 0.9, 0.001, 0.6, 0.004, 0.8, 0.3, 0.0001, 0.7, 0.02)
-LEVELS: dict[Spending, tuple[float, ...]] = {  # of online-fdr 1.0.0: Saffron(0.05, 0.025, 0.5), and LordPlusPlus(0.05, 0.025) with Saffron's shares
+# Computed with online-fdr 1.0.0: Saffron(0.05, 0.025, 0.5), and LordPlusPlus(0.05, 0.025) with
+# Saffron's shares.
+LEVELS: dict[Spending, tuple[float, ...]] = {
     "saffron": (
-        0.0054686270725, 0.0054686270725, 0.0018039741708076409, 0.0072726012433076415, 0.0027469146950135116, 0.0027469146950135116,
-        0.0015380300715085342, 0.0015380300715085342, 0.012475284216508535, 0.004619452827555262,
+        0.0054686270725, 0.0054686270725, 0.0018039741708076409, 0.0072726012433076415,
+        0.0027469146950135116, 0.0027469146950135116, 0.0015380300715085342, 0.0015380300715085342,
+        0.012475284216508535, 0.004619452827555262,
     ),
     "lord": (
-        0.010937254145, 0.0036079483416152818, 0.001885881048411741, 0.012127433239605329, 0.004440778218889914, 0.024382498078950734,
-        0.008892204677195002, 0.004997204656740178, 0.025202152570628387, 0.009642416739986913,
+        0.010937254145, 0.0036079483416152818, 0.001885881048411741, 0.012127433239605329,
+        0.004440778218889914, 0.024382498078950734, 0.008892204677195002, 0.004997204656740178,
+        0.025202152570628387, 0.009642416739986913,
     ),
 }  # fmt: skip
 

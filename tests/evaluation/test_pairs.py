@@ -1,4 +1,4 @@
-"""What judges are shown: read from files, each pair once, sides and order by seed and judge."""
+"""Pairs for judges: read from files, each shown once, sides and order from seed and judge."""
 
 from __future__ import annotations
 
@@ -40,9 +40,16 @@ def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> 
         Sample(task_id="a", answer="first", program="", verdict="WA"),
     )
     card = Scorecard(
-        benchmark="b", benchmark_version="v", harness_version="1", checkpoint="chain-0003", checkpoint_hash="h", sampling={}, samples=samples,
-        isolation="none", prompts={"a": "Do a."},
-    )  # fmt: skip
+        benchmark="b",
+        benchmark_version="v",
+        harness_version="1",
+        checkpoint="chain-0003",
+        checkpoint_hash="h",
+        sampling={},
+        samples=samples,
+        isolation="none",
+        prompts={"a": "Do a."},
+    )
     card.write(tmp_path / "card.json")
     assert read_contestant(tmp_path / "card.json") == Contestant(
         "chain-0003", {"a": ("first", "second")}, {"a": "Do a."}
@@ -104,7 +111,7 @@ def test_sides_and_order_follow_the_seed_and_differ_between_judges() -> None:
     }
     assert sides["ann"] != sides["bob"] and all(
         15 <= sum(shown) <= 45 for shown in sides.values()
-    )  # 60 coins: outside with p = 0.0001
+    )  # 60 coin tosses: outside with p = 0.0001
 
 
 def test_who_won_does_not_depend_on_the_side() -> None:

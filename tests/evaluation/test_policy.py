@@ -1,4 +1,4 @@
-"""What the policy asks beside the win, one thing a test: the same better challenger each time, with one thing changed."""
+"""The policy's conditions besides the win: each test changes one thing in a better challenger."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tagged(made: Scorecard, tags: Sequence[tuple[str, ...]]) -> Scorecard:
 
 
 def drawn(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
-    """A card of n answers a task, so many of them right."""
+    """Make a scorecard with n samples per task. passing: how many of them pass."""
     samples = tuple(
         Sample(
             task_id=f"t{i:03d}", sample=k, answer="", program="", verdict="AC" if k < c else "WA"

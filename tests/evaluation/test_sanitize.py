@@ -1,4 +1,7 @@
-"""What is kept of an answer with --sanitize; the cases were put to evalplus.sanitize 0.3.1 beside (docs/explanation/benchmarks.md)."""
+"""What --sanitize keeps of a completion.
+
+The cases were also run through evalplus.sanitize 0.3.1 (docs/explanation/benchmarks.md).
+"""
 
 import pytest
 
@@ -56,9 +59,8 @@ def test_the_first_of_two_definitions_stays() -> None:
 
 
 def test_a_function_that_returns_nothing_is_left_out() -> None:
-    assert (
-        sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"
-    )  # then nothing is left, and the Python stays as it is
+    # Without `f` nothing would be left, so the Python stays unchanged.
+    assert sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What choices say: checked against published figures, the reward's own fit, and simulation."""
+"""Statistics of choices: checked by published figures, the reward's own fit, and simulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from evaluation.statistics.bradley_terry import Met, agreement, alpha, favoured_left, standings
 from rewards.preference import Choice, bradley_terry
 
-# Krippendorff 2011, section C: four observers, twelve units, some missing; the nominal alpha is 0.743
+# Krippendorff 2011, section C: four observers, twelve units, some missing; the nominal alpha is
+# 0.743
 OBSERVED = [
     "1 2 3 3 2 1 4 1 2 . . .",
     "1 2 3 3 2 2 4 1 2 5 . 3",
@@ -97,7 +98,7 @@ def test_the_interval_holds_the_true_chance_as_often_as_it_says(truth: float, ta
         assert duel.interval is not None
         chance = truth if duel.first == "a" else 1 - truth
         held += duel.interval.low <= chance <= duel.interval.high
-    assert held >= 51  # of 60; at 95 % fewer come up once in 2,000 times
+    assert held >= 51  # of 60; at a coverage of 95 %, fewer occur once in 2,000 times
 
 
 def test_a_few_tasks_that_all_went_one_way_are_not_sure() -> None:

@@ -1,4 +1,4 @@
-"""The statistics of the gate, against scipy and against what they promise."""
+"""The statistics of the gate: checked by scipy and by simulated error rates."""
 
 from __future__ import annotations
 
@@ -95,9 +95,8 @@ def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(
     assert gain is not None
     assert power(gain, max(gain, discordant), tasks, 0.05) >= 0.8
     less = gain - 0.001
-    assert (
-        less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3
-    )  # exact power is a little jagged in the gain
+    # The exact power is not quite monotone in the gain.
+    assert less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3
 
 
 @pytest.mark.parametrize(
@@ -114,9 +113,8 @@ def test_the_tasks_said_to_be_needed_show_the_gain_four_times_in_five(
     gain: float, discordant: float, alpha: float
 ) -> None:
     tasks = tasks_for_gain(gain, discordant, alpha)
-    assert (
-        0.75 <= power(gain, max(gain, discordant), tasks, alpha) <= 0.9
-    )  # it is an approximation, and says "about"
+    # The number of tasks is an approximation, documented as "about".
+    assert 0.75 <= power(gain, max(gain, discordant), tasks, alpha) <= 0.9
 
 
 def test_four_tasks_show_no_gain_at_one_per_cent() -> None:

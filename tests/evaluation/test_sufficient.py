@@ -1,4 +1,4 @@
-"""What would have sufficed: the gate itself is asked whether it would have."""
+"""The required sample size: the gate promotes with what it names, and not with less."""
 
 from __future__ import annotations
 
@@ -24,15 +24,21 @@ def card(solved: set[int], who: str, benchmark: str = "heldout", tasks: int = TA
         for i in range(tasks)
     )
     return Scorecard(
-        benchmark=benchmark, benchmark_version="v", harness_version="1", checkpoint=who, checkpoint_hash=who, sampling={}, samples=samples,
+        benchmark=benchmark,
+        benchmark_version="v",
+        harness_version="1",
+        checkpoint=who,
+        checkpoint_hash=who,
+        sampling={},
+        samples=samples,
         isolation="none",
-    )  # fmt: skip
+    )
 
 
 def gated(
     won: int, lost: int, tasks: int = TASKS, others: tuple[tuple[int, int], ...] = ()
 ) -> Decision:
-    """The champion solves the first half; `others`: won and lost on further benchmarks."""
+    """Decide where the champion solves the first half; `others`: won and lost elsewhere."""
     half = tasks // 2
 
     def pair(won: int, lost: int, benchmark: str) -> tuple[Scorecard, Scorecard]:
@@ -67,7 +73,8 @@ def test_as_good_on_so_many_tasks_the_gate_sees_the_gain(won: int, lost: int) ->
 def test_what_is_said_is_what_was_lacking() -> None:
     [to_win, or_more, gain] = sufficed(gated(6, 3).model_dump(mode="json"))
     assert re.fullmatch(
-        r"With the 3 tasks of heldout that it lost, it had to win (\d+) that the champion fails, and won 6: (\d+) tasks more\.",
+        r"With the 3 tasks of heldout that it lost, it had to win (\d+) that the champion fails, "
+        r"and won 6: (\d+) tasks more\.",
         to_win,
     )
     assert or_more.startswith("Or more tasks: were it as good on others, about ")

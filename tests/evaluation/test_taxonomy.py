@@ -1,4 +1,4 @@
-"""Failing answers by kind, from real verdicts; the quality and the cost of those that pass."""
+"""Failing completions by kind, from real verdicts; quality and cost of the passing ones."""
 
 from __future__ import annotations
 
@@ -18,9 +18,16 @@ from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 
 TASK = Problem(
-    "toy/0", "toy", "Double x.", "call", tuple({"args": [x], "expected": 2 * x} for x in (1, 2, 3)), "f", visible_tests=1,
-    solutions=("def f(x):\n    return 2 * x\n",), limits=Limits(wall_s=20.0, cpu_s=1.0),
-)  # fmt: skip
+    "toy/0",
+    "toy",
+    "Double x.",
+    "call",
+    tuple({"args": [x], "expected": 2 * x} for x in (1, 2, 3)),
+    "f",
+    visible_tests=1,
+    solutions=("def f(x):\n    return 2 * x\n",),
+    limits=Limits(wall_s=20.0, cpu_s=1.0),
+)
 SAID = {
     "AC": ("```python\ndef f(x):\n    return x + x\n```", None),
     "first": ("```python\ndef f(x):\n    return 0\n```", Kind("WA", "test 1")),
@@ -45,9 +52,16 @@ def card(sandbox: Sandbox) -> Scorecard:
         benchmark, [Answer(SAID[name][0], 10, name == "cut") for name in names], sandbox
     )
     return Scorecard(
-        benchmark="toy", benchmark_version="1", harness_version="1", checkpoint="me", checkpoint_hash="h", sampling={}, samples=samples,
-        isolation=isolation, measured={"tokens": 100.0, "generation_s": 36.0, "quality_style": 0.5},
-    )  # fmt: skip
+        benchmark="toy",
+        benchmark_version="1",
+        harness_version="1",
+        checkpoint="me",
+        checkpoint_hash="h",
+        sampling={},
+        samples=samples,
+        isolation=isolation,
+        measured={"tokens": 100.0, "generation_s": 36.0, "quality_style": 0.5},
+    )
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
@@ -128,5 +142,5 @@ def test_a_cost_is_named_where_a_price_is_and_never_else(card: Scorecard) -> Non
         Price(hour=5.0)
     ) == pytest.approx(0.05)
     assert "0.05 of the price" in spent.a_problem(Price(hour=5.0))
-    assert Spent(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # not counted is not free
+    assert Spent(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # uncounted, so unknown
     assert Spent(0, 100.0, 9.0).a_problem(Price()) == "none solved"

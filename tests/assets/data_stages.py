@@ -1,0 +1,39 @@
+"""Shared by the tests of the data stages: a small home, and a run of its data job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from pipelines.definitions import defs
+from resources.run_context import Workshop
+
+STAGES = (
+    "raw_problems",
+    "verified_problems",
+    "augmented_problems",
+    "synthetic_problems",
+    "clean_problems",
+)
+
+
+def at(home: Path) -> Workshop:
+    profile = home.with_suffix(".yaml")
+    profile.write_text(
+        "family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}",
+        encoding="utf-8",
+    )
+    return Workshop(path=str(home), profile_name=str(profile))
+
+
+def refresh(workshop: Workshop, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    job = defs.resolve_job_def("refresh_data")
+    return job.execute_in_process(
+        instance=instance, resources={"workshop": workshop}, raise_on_error=False
+    )
+
+
+def made(workshop: Workshop) -> dict[str, Artifact]:
+    return {name: workshop.store.require("datasets", name) for name in STAGES}
