@@ -12,7 +12,7 @@ from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 OWN = "tests/verl_jobs/test_override_targets.py:own"
-PLUGINS = {name: OWN for name in ("loss", "advantage", "dataset", "reward_manager", "agent_loop")}
+PLUGINS = dict.fromkeys(("loss", "advantage", "dataset", "reward_manager", "agent_loop"), OWN)
 VARIANTS = {
     "cpu": {},
     "gpu": {"engine": "vllm"},
