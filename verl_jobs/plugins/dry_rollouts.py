@@ -12,7 +12,6 @@ from verl import DataProto
 
 from verl_jobs.config.references import (
     PluginError,
-    own_algorithms,  # noqa: F401  # verl finds references in its registries
 )
 from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_run import (

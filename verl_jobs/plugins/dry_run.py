@@ -12,7 +12,6 @@ import torch
 
 from verl_jobs.config.references import (
     PluginError,
-    own_algorithms,  # noqa: F401  # verl finds references in its registries
     source,
 )
 

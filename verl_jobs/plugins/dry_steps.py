@@ -20,9 +20,11 @@ from problems.difficulty.pass_rate_prior import Expected
 from rewards.question import task_from_ground_truth
 from verl_jobs.config.references import (
     PluginError,
-    own_algorithms,  # noqa: F401  # verl finds references in its registries
 )
 from verl_jobs.curriculum.own_sampler import OwnTable
+
+# Imported so that verl finds references in its registries.
+from verl_jobs.plugins import own_algorithms  # noqa: F401
 from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_rollouts import agent_loop, reward_manager
 from verl_jobs.plugins.dry_run import (
