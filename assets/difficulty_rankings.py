@@ -220,7 +220,7 @@ def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
 
 
 def start_of(bench: Bench) -> Champion:
-    """Return the policy that this run trains: the champion at its start, else the warmed-up model."""
+    """Return the policy to train: the champion at the run's start, else the warmed-up model."""
     if champion := bench.chain.record.champion:
         return champion
     warm: Artifact = bench.store.require("checkpoints", "sft_checkpoint")

@@ -88,7 +88,7 @@ def verified_problems(
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """The tests of all trainable problems refuse as many broken solutions as the profile demands."""
+    """Tests of trainable problems refuse as many broken solutions as the profile demands."""
     return strong(workshop, "verified_problems")
 
 

@@ -191,22 +191,24 @@ def _body(
             [
                 f"# {entry.checkpoint}, version {entry.version}",
                 (
-                    f"A language model that writes Python, {became} on {entry.created_at[:10]} by a "
+                    f"A language model that writes Python, {became} on {entry.created_at[:10]} "
+                    "by a "
                     f"statistical gate (entry {entry.entry} of its ledger)."
                 ),
                 f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
                 f"## Why it was {became.split(',')[0]}\n\n{reasons}",
                 (
                     "## Training\n\n"
-                    f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"
+                    f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"  # noqa: E501
                 ),
                 (
                     "## Origin\n\n"
-                    f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"
+                    f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"  # noqa: E501
                 ),
                 f"```mermaid\n{passport.mermaid()}```",
                 (
-                    "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for "
+                    "## Limits\n\nIts programs are untrusted: run them in a sandbox. "
+                    "Scores hold for "
                     "the benchmarks and versions above, no others."
                 ),
             ]
@@ -234,7 +236,7 @@ def command(
         bool,
         typer.Option(
             "--wandb",
-            help="Also log version and card as a W&B artifact; offline unless WANDB_API_KEY is set.",
+            help="Also log version and card as a W&B artifact; offline without WANDB_API_KEY.",
         ),
     ] = False,
     profile: ProfileOption = None,

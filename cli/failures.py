@@ -112,7 +112,7 @@ def _passes(sample: Sample) -> str:
         return (
             (
                 ", passes "
-                f"{', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}"
+                f"{', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}"  # noqa: E501
             )
             if len(sample.sets) > 1
             else ""

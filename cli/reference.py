@@ -31,21 +31,21 @@ ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 INTRO = """# Configuration
 
-Made by `make docs` from the typed profile (`resources/config/profile.py`); change that, not this page.
+Made by `make docs` from `resources/config/profile.py`; change that, not this page.
 
 A profile is a YAML file of differences from the defaults below; the defaults are the profile
 `embedded`. Choose one by name or by path: `ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. A
-profile may extend another: `extends: gpu`, or the path of a file beside it. Changes of the command line
-(`--set section.key=value`) come last. `ratchet config show` prints every value and the layer that set
-it. An unknown key is refused with its layer, its path and the nearest known key.
+profile may extend another: `extends: gpu`, or the path of a file beside it. Changes of the command
+line (`--set section.key=value`) come last. `ratchet config show` prints every value and the layer
+that set it. An unknown key is refused with its layer, its path and the nearest known key.
 """
 ENVIRONMENT = {
-    "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
+    "RATCHET_HOME": "folder of everything that a run writes; default `.ratchet`",
     "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
     "RATCHET_SET": (
         "changes to the profile, one `section.key=value` a line; what `--set` and `--algorithm` set"
     ),
-    "RATCHET_UNVERIFIED": "1: train although the exploit battery did not pass the reward; what `--unverified` sets",
+    "RATCHET_UNVERIFIED": "1: train with a reward that failed the exploit battery (`--unverified`)",
     "RATCHET_WORKERS": "of `ratchet judge`: how many programs run at once; default one a core",
     "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",
     "DAGSTER_POSTGRES_PASSWORD": "read where the profile has `orchestration.postgres`",

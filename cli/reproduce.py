@@ -317,8 +317,8 @@ def command(
 ) -> None:
     """Run a score again from its manifest and list every verdict that differs.
 
-    Exits 0 if all verdicts are equal, else 1. A score of the store is generated and judged again. For a
-    scorecard of `ratchet evaluate --benchmark`, the completions in it are judged again; if it holds
-    none, they are read or generated again.
+    Exits 0 if all verdicts are equal, else 1. A score of the store is generated and judged again.
+    For a scorecard of `ratchet evaluate --benchmark`, the completions in it are judged again; if it
+    holds none, they are read or generated again.
     """
     raise typer.Exit(reproduce(score, out, profile, Console(), data))

@@ -1,4 +1,4 @@
-"""REINFORCE with cut importance weights: verl's arguments, verl's aggregation, one metric of its own."""
+"""REINFORCE with truncated importance weights: verl's arguments and aggregation, one own metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def loss(
     config: Any = None,
     rollout_is_weights: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, dict[str, float]]:
-    """-min(rho, HIGHEST) A log p with rho, the ratio of new to old probability, held constant. Tensors are (answers, tokens)."""
+    """-min(rho, HIGHEST) A log p, with the ratio rho of new to old probability held constant.
+
+    Tensors are (completions, tokens).
+    """
     ratio = (log_prob - old_log_prob).detach().exp()
     losses = -ratio.clamp(max=HIGHEST) * advantages * log_prob
     value = agg_loss(

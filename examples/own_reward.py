@@ -1,4 +1,4 @@
-"""Correctness by the share of hidden tests that pass, and a little for programs that need few lines."""
+"""Correctness by the share of hidden tests that pass, and a small bonus for short programs."""
 
 import ast
 
@@ -14,7 +14,9 @@ LINES = 12  # a longer program gets nothing for its length
 
 
 def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
-    """Each part in [-1, 1]. Only a program that passes is paid for being short, else the shortest wrong answer would be worth most."""
+    """Each component in [-1, 1]. Only a passing program gets the bonus for shortness; otherwise the
+    shortest wrong program would be worth most.
+    """
     right = correctness(report, dense=1.0, visible=task.visible_tests) or 0.0
     formed = format_of(task, answer, report)
     short = shortness(extract_code(answer)) if right == 1.0 else -1.0
@@ -27,5 +29,7 @@ def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
 
 
 def shortness(code: str) -> float:
-    """1 for nothing, 0 from LINES on. Lines as Python itself would write the program, so that neither comments nor layout count."""
+    """1 for an empty program, 0 from LINES on. Lines are counted as Python itself writes the program,
+    so that comments and layout do not count.
+    """
     return max(0.0, 1.0 - len(ast.unparse(parse(code)).splitlines()) / LINES)

@@ -138,7 +138,8 @@ def outcome(job: TrainingJob) -> Outcome:
 
 def study_id(profile: Profile, champion: str) -> str:
     """What is tried is no part of what it is tried on."""
-    return f"study-{hash_data({'profile': profile.model_dump(mode='json', exclude={'training', 'tuning'}), 'champion': champion})[:10]}"
+    settings = profile.model_dump(mode="json", exclude={"training", "tuning"})
+    return f"study-{hash_data({'profile': settings, 'champion': champion})[:10]}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Everything that Dagster serves, by name: `dagster dev`, `dagster job execute -m pipelines.definitions -j smoke`."""
+"""Everything that Dagster serves, for `dagster dev` and `dagster job execute`."""
 
 from __future__ import annotations
 

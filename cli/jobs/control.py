@@ -33,7 +33,7 @@ def stop(run: str | None, console: Console) -> int:
         )
     if holder is None or (run and holder.chain != run):
         console.print(
-            f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.",
+            f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.",  # noqa: E501
             soft_wrap=True,
         )
         return 0

@@ -90,8 +90,8 @@ def run(
 
     inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view:
     the part of a result that counts, see `seen`. whole: return every result, [type, digest, value];
-    else one digest over all. reference: of the canonical solution, [digest, whether a result is made
-    of floats, {input: seconds} of the slow ones, seconds for all with their digests].
+    else one digest over all. reference: of the canonical solution, [digest, whether a result is
+    made of floats, {input: seconds} of the slow ones, seconds for all with their digests].
     """
     given = [restored(one) for one in json.loads(inputs)]
     space: dict[str, Any] = {}

@@ -17,7 +17,7 @@ class Runs(Protocol):
 
 
 class NotJudged(RuntimeError):
-    """The sandbox gave no verdict after all retries. There is no score then: zero would be wrong."""
+    """The sandbox gave no verdict after all retries. There is no score then; zero is wrong."""
 
 
 def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:

@@ -35,8 +35,8 @@ class Policy(BaseModel):
     benchmark that stays the same, `lord` or `saffron` shrink the level from gate to gate, so that
     `alpha` is the share of unearned promotions among all."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)
-    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For tags:
-    chance of a false block."""
+    """For the other benchmarks: accepted chance that a fall as large as the margin passes. For
+    tags: chance of a false block."""
     margin: float = Field(0.05, gt=0, lt=1)
     """Non-inferiority margin, as a share: on every other measured benchmark, a fall this large must
     be ruled out."""
@@ -45,15 +45,15 @@ class Policy(BaseModel):
     harm_only: tuple[str, ...] = ("regression",)
     """Benchmarks that block only if a fall is shown: small ones, which cannot rule out a fall."""
     tags: tuple[str, ...] | None = None
-    """Prefixes of the tags whose tasks are tested separately, e.g. `operations-`; a significant fall
-    there, with Holm's correction over all of them, blocks. None: every tag; empty: no tag."""
+    """Prefixes of the tags whose tasks are tested separately, e.g. `operations-`; a significant
+    fall there, with Holm's correction over all of them, blocks. None: every tag; empty: no tag."""
     tag_tasks: PositiveInt = 10
     """A tag of fewer tasks is not tested separately."""
     limits: dict[Measure, float] = {}
     """The most that a challenger may have: `denied_calls` of its training's last step,
-    `contamination` (share of the gated tasks that are suspect), `hack_gap` (visible less hidden tests
-    passed), `latency_s` and `tokens` per completion, `cost` of its training. What is named must be
-    measured."""
+    `contamination` (share of the gated tasks that are suspect), `hack_gap` (visible less hidden
+    tests passed), `latency_s` and `tokens` per completion, `cost` of its training. What is named
+    must be measured."""
     provenance: bool = True
     """Whether every input in its passport must exist."""
     battery: bool = True

@@ -77,7 +77,8 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
         return dg.SensorResult(
-            skip_reason="no problems have been read yet: the first run reads them, e.g. `ratchet demo`"
+            skip_reason="no problems have been read yet: the first run reads them, "
+            "e.g. `ratchet demo`"
         )
     if gone := [
         f"{name} ({at.path})"

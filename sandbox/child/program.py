@@ -13,9 +13,9 @@ Messages on the channel, by first byte:
 - before the answer: K a call of a function of the tests, P what the call printed
 
 With `assert` the requests arrive on the channel, and objects may cross (sandbox/child/objects.py).
-A request is [args, kwargs, number of their parts] for the entry point; or [operation, args, kwargs];
-or one of "records", "captured" and "drop", which are not answered; or "returned" or "raised", the
-answer to a K.
+A request is [args, kwargs, number of their parts] for the entry point; or [operation, args,
+kwargs]; or one of "records", "captured" and "drop", which are not answered; or "returned" or
+"raised", the answer to a K.
 S is sent and the gate passed before a byte of the program is read. Earlier failures are the
 sandbox's, later ones the program's.
 """

@@ -3,7 +3,8 @@ interpreter with its tests can forge a pass; it then forges a pass of the decoys
 
 Each decoy changes one statement so that what held no longer holds. The best decoys look like tests:
 they expect another value (sandbox/decoys/variants.py). Only a program that knows the answer can
-tell them from the test itself, and one that reads the expected value from the test returns the wrong value.
+tell them from the test itself, and one that reads the expected value from the test returns the
+wrong value.
 Statements that a run may not reach (under if or except, after a return, in functions) are left
 alone: a passing decoy must be proof. No decoy makes more calls than the test, or it would take
 longer.

@@ -9,7 +9,7 @@ userns
 bare
     No namespaces (a container that forbids them): Landlock, and a uid of their own if we are root
     and users other than root can read the interpreter. Without such a uid, and if Landlock does not
-    confine signals (before Linux 6.12), the listener checks each signal (worker/syscall_monitor.py).
+    confine signals (before Linux 6.12), the listener checks each signal (syscall_monitor.py).
 
 Every level has no_new_privs, the seccomp filter and rlimits. If the kernel refuses a step of a
 level, that raises OSError: no step is skipped silently.

@@ -59,8 +59,8 @@ SELF_ONLY = {
     "get_robust_list": 274,
 }  # fmt: skip
 # From a socket or a terminal without data, these wait while they hold the lock of the pipe that
-# they write to: the worker that reads the pipe would wait with them, out of reach of its clock and of
-# SIGKILL. Answered as unknown, so that shutil.copyfile, which tries sendfile, falls back.
+# they write to: the worker that reads the pipe would wait with them, out of reach of its clock and
+# of SIGKILL. Answered as unknown, so that shutil.copyfile, which tries sendfile, falls back.
 LOCKING = {"splice": 275, "sendfile": 40}
 CLONE, CLONE3, SOCKET, IOCTL, FCNTL, MMAP, PRCTL, SIGACTION = 56, 435, 41, 16, 72, 9, 157, 13
 OPEN, OPENAT, OPENAT2 = 2, 257, 437
