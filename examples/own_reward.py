@@ -29,7 +29,7 @@ def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
 
 
 def shortness(code: str) -> float:
-    """1 for an empty program, 0 from LINES on. Lines are counted as Python itself writes the program,
-    so that comments and layout do not count.
+    """1 for an empty program, 0 from LINES on. Lines are counted as Python itself writes the
+    program, so that comments and layout do not count.
     """
     return max(0.0, 1.0 - len(ast.unparse(parse(code)).splitlines()) / LINES)
