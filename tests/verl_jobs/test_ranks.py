@@ -62,7 +62,7 @@ def trained(model: Path, ranks: int, **asked: Any) -> dict[str, Any]:
         "--rdzv-backend=c10d",
         "--rdzv-endpoint=127.0.0.1:0",
     ]
-    command += ["--local-addr=127.0.0.1", str(ROOT / "benchmarks" / "rank.py"), json.dumps(told)]
+    command += ["--local-addr=127.0.0.1", str(ROOT / "measurements" / "rank.py"), json.dumps(told)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
