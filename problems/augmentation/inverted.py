@@ -14,7 +14,10 @@ from problems.augmentation.draft import Draft, inputs_of, outside, unasked
 from problems.schema import Problem
 from problems.syntax import parse
 
-TURNED = "The answer is turned around: it returns False where the above says yes, and True where it says no."
+TURNED = (
+    "The answer is turned around: it returns False where the above says yes, and True where it "
+    "says no."
+)
 SWAP = {"True": "False", "False": "True"}
 EXTREMES = (
     ("largest", "smallest"),

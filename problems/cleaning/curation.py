@@ -111,7 +111,10 @@ def leaking(
     reasons: dict[str, Removed] = {}
     for overlap in overlaps:
         if overlap.leak:
-            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
+            detail = (
+                f"{overlap.kind} as {overlap.gated_id} "
+                f"{f'({overlap.detail})' if overlap.detail else ''}"
+            )
             reasons.setdefault(
                 overlap.problem_id, Removed(overlap.problem_id, OVERLAPS, detail.strip())
             )

@@ -57,10 +57,16 @@ def _horizontal(bars: Sequence[Bar]) -> str:
         y, x, wide = number * ROW, LABELS + room * begin / most, max(1.5, room * length / most)
         weight = ' font-weight="600"' if begin == 0 and label[0] not in "−+" else ""
         parts.append(
-            f'<text x="{LABELS - 10}" y="{y + 16}" text-anchor="end"{weight}>{escape(_short(label))}</text>'
+            (
+                f'<text x="{LABELS - 10}" y="{y + 16}" '
+                f'text-anchor="end"{weight}>{escape(_short(label))}</text>'
+            )
         )
         parts.append(
-            f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>'
+            (
+                f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" '
+                f'fill="{colour}"/>'
+            )
         )
         parts.append(f'<text x="{x + wide + 6:.1f}" y="{y + 16}">{length:,}</text>')
     return _svg(parts, len(bars) * ROW + 4)
@@ -85,7 +91,10 @@ def histogram(
         f'<text x="45" y="{floor}" text-anchor="end">0</text>',
     ]
     parts.append(
-        f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" stroke-opacity="0.5"/>'
+        (
+            f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" '
+            'stroke-opacity="0.5"/>'
+        )
     )
     for bucket in range(buckets):
         y = float(floor)
@@ -94,20 +103,32 @@ def histogram(
             y -= tall
             if tall:
                 parts.append(
-                    f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>'
+                    (
+                        f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" '
+                        f'width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>'
+                    )
                 )
     parts += [
-        f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" text-anchor="middle">{tick / 4:g}</text>'
+        (
+            f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" '
+            f'text-anchor="middle">{tick / 4:g}</text>'
+        )
         for tick in range(5)
     ]
     parts.append(
-        f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" text-anchor="middle">{escape(label)}</text>'
+        (
+            f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" '
+            f'text-anchor="middle">{escape(label)}</text>'
+        )
     )
     x = 50.0
     for name, colour in zip(shown, COLOURS, strict=False):
         words = f"{_short(name)} {sum(counts[name]):,}"
         parts.append(
-            f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text x="{x + 15:.1f}" y="14">{escape(words)}</text>'
+            (
+                f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text '
+                f'x="{x + 15:.1f}" y="14">{escape(words)}</text>'
+            )
         )
         x += 32 + 7.2 * len(words)
     return _svg(parts, height)
@@ -118,7 +139,10 @@ def _short(text: str) -> str:
 
 
 def _svg(parts: Sequence[str], height: int) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 '
+        f'{WIDTH} {height}" '
+    )
     return "\n".join(
         [
             f'{head}font-family="system-ui,sans-serif" font-size="13" fill="{TEXT}">',

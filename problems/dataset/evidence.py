@@ -24,9 +24,12 @@ from problems.cleaning.curation import Curated
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
 MOST_SHOWN, MOST_PAIRS = 4000, 300  # characters of a text, and pairs, on the page; the JSON has all
 STYLE = (
-    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
-    "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid #ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
-    "anywhere;margin:0;font:13px/1.4 ui-monospace,monospace}mark{background:#ffe58a}h2{font-size:1.05em;margin:2em 0 .4em}"
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 "
+    "1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
+    "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid "
+    "#ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
+    "anywhere;margin:0;font:13px/1.4 "
+    "ui-monospace,monospace}mark{background:#ffe58a}h2{font-size:1.05em;margin:2em 0 .4em}"
 )
 
 
@@ -90,7 +93,10 @@ def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
     lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
     for o in rows[:most]:
         lines.append(
-            f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | {'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
+            (
+                f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | "
+                f"{'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
+            )
         )
     return (
         "\n".join(
@@ -113,7 +119,10 @@ def contamination_page(found: Sequence[Overlap]) -> str:
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Contamination</title>',
         f"<style>{STYLE}</style><h1>Contamination</h1>",
-        f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that make a gated task suspect.</p>",
+        (
+            f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that "
+            "make a gated task suspect.</p>"
+        ),
     ]
     ordered = sorted(
         found,
@@ -122,7 +131,8 @@ def contamination_page(found: Sequence[Overlap]) -> str:
     for o in ordered[:MOST_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(
-            f"<h2>{escape(o.kind)} {escape(o.detail)}: {'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
+            f"<h2>{escape(o.kind)} {escape(o.detail)}: "
+            f"{'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
             f"<th>{escape(o.gated_id)}</th></tr><tr><td><pre>{mine}</pre></td><td><pre>{theirs}</pre></td></tr></table>"
         )
     if len(ordered) > MOST_PAIRS:

@@ -94,9 +94,10 @@ def _explained(hub_id: str, error: BaseException) -> ProblemError:
     while link and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__  # type: ignore[assignment]
-    said = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
-        :200
-    ]
+    said = (
+        f"{type(error).__name__}: "
+        f"{str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    )[:200]
 
     def among(*kinds: type[BaseException]) -> bool:
         return any(isinstance(each, kinds) for each in chain)

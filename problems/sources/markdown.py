@@ -27,7 +27,10 @@ from sandbox.protocol import Limits
 
 SOURCE = "file"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
-MEND = "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, under a heading `## Examples`"
+MEND = (
+    "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, "
+    "under a heading `## Examples`"
+)
 _HEADING = re.compile(r"^#{1,6}[ \t]*examples?\b.*$", re.IGNORECASE | re.MULTILINE)
 _NEXT = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
 _BLOCK = re.compile(r"^```[ \t]*(\w*)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -40,7 +43,10 @@ def read_markdown(path: Path) -> Problem:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path}: no such file: give a Markdown file with a statement and a section `## Examples`"
+            (
+                f"{path}: no such file: give a Markdown file with a statement and a section `## "
+                "Examples`"
+            )
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(

@@ -30,8 +30,14 @@ SAME = {  # upstream's comparisons of its own: expressions over got, expected, a
     **dict.fromkeys((2, 7, 111, 140, 232, 249, 579, 769), SETS),
     164: "True",
     295: "got == expected or got == 0",
-    558: "got == expected or got == sum(abs(int(a) - int(b)) for a, b in zip(*(str(n).zfill(max(len(str(m)) for m in args)) for n in args)))",
-    581: "got == expected or abs(got - round(args[0] ** 2 + 2 * args[0] * ((args[0] / 2) ** 2 + args[1] ** 2) ** 0.5)) <= atol",
+    558: (
+        "got == expected or got == sum(abs(int(a) - int(b)) for a, b in "
+        "zip(*(str(n).zfill(max(len(str(m)) for m in args)) for n in args)))"
+    ),
+    581: (
+        "got == expected or abs(got - round(args[0] ** 2 + 2 * args[0] * ((args[0] / 2) ** 2 + "
+        "args[1] ** 2) ** 0.5)) <= atol"
+    ),
     **dict.fromkeys(
         (737, 787, 794),
         "got == expected if isinstance(got, bool) else (expected is not None) == (got is not None)",

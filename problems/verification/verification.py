@@ -109,7 +109,10 @@ def verify(
                 for trial in trials
                 if trial.undecided
             ]:
-                told = f"no verdict for {len(undecided)} of {len(trials)} problems, first {undecided[0]}"
+                told = (
+                    f"no verdict for {len(undecided)} of {len(trials)} problems, first "
+                    f"{undecided[0]}"
+                )
                 raise NoVerdict(f"{told}: see the sandbox's log, then run again")
             if on_progress:
                 on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
