@@ -1,4 +1,4 @@
-"""The columns of a problem: what each may hold, and the error that names a wrong one and the fix."""
+"""The columns of a problem: what each may hold, and the error that names a wrong one."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Column(NamedTuple):
 
 
 def _text(value: Any) -> bool:
-    """Return whether it is Unicode text; half a surrogate pair is not, since UTF-8 cannot hold it."""
+    """Return whether it is Unicode text; half a surrogate pair is not, as UTF-8 cannot hold it."""
     return isinstance(value, str) and (
         value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     )
 
 
 def _number(value: Any) -> bool:
-    """Return whether it is finite and fits a table column: an infinite limit would decide nothing."""
+    """Return whether it is finite and fits a table column: an infinite limit decides nothing."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < MOST
 
 

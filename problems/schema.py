@@ -69,7 +69,7 @@ WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)
 
 @dataclass(frozen=True)
 class Problem:
-    """A task with the tests that decide it. `problem_id` is `source/key`, unique over all sources."""
+    """A task with the tests that decide it. The `problem_id` is `source/key`, unique overall."""
 
     problem_id: str
     source: str

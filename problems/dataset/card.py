@@ -77,7 +77,7 @@ def _made(path: Path) -> Path:
 
 
 def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -> str:
-    """Return the whole card. stages: what became of every problem; the last stage is the curation."""
+    """Return the whole card. stages: what became of every problem; curation is the last one."""
     problems = curated.kept
     parts = [
         "---",

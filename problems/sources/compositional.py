@@ -207,7 +207,7 @@ def _program(expressions: list[str]) -> str:
 
 
 def _nested(expressions: list[str]) -> str:
-    """Return an equivalent program of small functions, each applied to the previous one's result."""
+    """Return an equivalent program of small functions, each applied to the previous result."""
     steps = "\n".join(
         f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions)
     )

@@ -425,7 +425,7 @@ def _one_more(node: ast.expr) -> ast.expr:
 
 
 def _words(part: object) -> str:
-    """Describe a node by its source, an operator by its name, anything else by its repr; shortened."""
+    """Describe a node by its source, an operator by its name, all else by its repr; shortened."""
     if isinstance(part, (ast.operator, ast.cmpop, ast.boolop, ast.unaryop)):
         return type(part).__name__
     text = " ".join((ast.unparse(part) if isinstance(part, ast.AST) else repr(part)).split())

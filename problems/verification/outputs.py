@@ -179,7 +179,7 @@ def _wire() -> str:
 
 
 def _wrapper(work: str) -> str:
-    """Return the source of a wrapper that computes its output once and keeps it for later slices."""
+    """Return the source of a wrapper that computes its output once and keeps it for slices."""
     return f"""
 import base64 as _ratchet_base64, io as _ratchet_io, sys as _ratchet_sys, zlib as _ratchet_zlib
 _ratchet_wire, _ratchet_kept = {{}}, []
@@ -206,11 +206,11 @@ def _ratchet_slice(start, *given):
     if not _ratchet_kept:
         _ratchet_kept.append(_ratchet_base64.b85encode(_ratchet_zlib.compress(({work}).encode("utf-8"), 9)).decode())
     return _ratchet_kept[0][start : start + {SLICE}]
-"""
+"""  # noqa: E501
 
 
 def _read(said: Said) -> Output:
-    """Read an output from a report; the fault is TOO_LONG if the report does not contain all of it."""
+    """Read an output from a report; the fault is TOO_LONG if the report has only a part of it."""
     verdict, detail = said
     came: Callable[[], Any]
     if verdict is Verdict.WA and detail.startswith("got "):
