@@ -28,7 +28,10 @@ def listed(home: Path) -> dict[str, Place]:
             for name, place in json.loads(file.read_text(encoding="utf-8")).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
-        mend = 'write {"name": "path, null, or an object"}, or remove the file and add the sources again'
+        mend = (
+            'write {"name": "path, null, or an object"}, or remove the file and add the sources '
+            "again"
+        )
         raise ProblemError(f"broken ({error})", mend, str(file)) from error
 
 

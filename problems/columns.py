@@ -1,4 +1,4 @@
-"""What each column of a problem may hold, and the error that says which one does not and how to mend it."""
+"""The columns of a problem: what each may hold, and the error that names a wrong one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from sandbox.protocol import COMPARES, Limits
 
 
 class ProblemError(ValueError):
-    """A problem that cannot be read: `where` it lies (file, row), the `reason` (with the column), the `mend`."""
+    """A problem that cannot be read: `where` (file, row), the `reason` (with the column), the
+    `mend`.
+    """
 
     def __init__(self, reason: str, mend: str, where: str = "") -> None:
         super().__init__(f"{where}: {reason}: {mend}" if where else f"{reason}: {mend}")
@@ -35,7 +37,7 @@ NEEDED_KEYS = {
     "unittest": {"source"},
 }
 LIMIT_KEYS = tuple(field.name for field in fields(Limits))
-OTHER_NAMES = {  # what others call it, where the two do not look alike
+OTHER_NAMES = {  # names that other datasets use and that do not look like ours
     "statement": ("prompt", "question", "description", "instruction", "problem"),
     "solutions": ("code", "answer", "canonical_solution"),
     "args": ("input", "inputs"),
@@ -43,30 +45,35 @@ OTHER_NAMES = {  # what others call it, where the two do not look alike
     "expected": ("output", "outputs", "result"),
     "stdout": ("output", "outputs", "expected"),
 }
-MOST = 2**63  # of an int64
-TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: none
+MOST = 2**63  # exclusive maximum of an int64
+TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: no limit
 
 
 WORDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "a truth value"), (str, "a text"), ((int, float), "a number"), ((list, tuple), "a list"), (Mapping, "an object"), (type(None), ""),
-)  # fmt: skip
+    (bool, "a truth value"),
+    (str, "a text"),
+    ((int, float), "a number"),
+    ((list, tuple), "a list"),
+    (Mapping, "an object"),
+    (type(None), ""),
+)
 
 
 class Column(NamedTuple):
-    wanted: str  # in words, for the error
+    wanted: str  # described in words, for the error
     fits: Callable[[Any], bool]
     required: bool = False
 
 
 def _text(value: Any) -> bool:
-    """Unicode text: half a surrogate pair, which UTF-8 cannot hold, is none."""
+    """Return whether it is Unicode text; half a surrogate pair is not, as UTF-8 cannot hold it."""
     return isinstance(value, str) and (
         value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
     )
 
 
 def _number(value: Any) -> bool:
-    """Finite, and small enough for a column of a table: a limit or a tolerance without end would judge nothing."""
+    """Return whether it is finite and fits a table column: an infinite limit decides nothing."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < MOST
 
 
@@ -112,7 +119,10 @@ COLUMNS: dict[str, Column] = {
     "tolerance": Column("a number >= 0, or null", lambda v: v is None or (_number(v) and v >= 0)),
     "tags": Column("a list of texts", _texts),
     "split": Column(
-        "train, or validation (chooses checkpoints), heldout (gates, never trained on) or demonstrations",
+        (
+            "train, or validation (chooses checkpoints), heldout (gates, never trained on) or "
+            "demonstrations"
+        ),
         lambda v: v in SPLITS,
     ),
     "licence": Column("text", _text),
@@ -124,7 +134,10 @@ COLUMNS: dict[str, Column] = {
 
 
 def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The columns of the schema that the record has, each of the right type. Raises ProblemError naming the first that is missing or wrong."""
+    """Return the record's columns that the schema has, each checked for its type.
+
+    Raises ProblemError naming the first column that is missing or wrong.
+    """
     for name, column in COLUMNS.items():
         if name not in record:
             if column.required:
@@ -207,7 +220,7 @@ def _fits_test(style: str, key: str, value: Any) -> bool:
 
 
 def means(key: Any, name: str) -> bool:
-    """Whether a key that is none of ours is probably this one, written otherwise."""
+    """Return whether an unknown key is probably another spelling of this name."""
     written = str(key).lower()
     return written in OTHER_NAMES.get(name, ()) or bool(
         difflib.get_close_matches(written, [name], 1, 0.8)
@@ -215,15 +228,14 @@ def means(key: Any, name: str) -> bool:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """What to ask about a name that is not among the known ones; empty where none is near."""
+    """Return a suggestion for an unknown name; empty if no known name is close."""
     found = difflib.get_close_matches(name, list(known), 1)
     return f", did you mean {found[0]!r}?" if found else ""
 
 
 def shown(value: Any) -> str:
-    """A wrong value in JSON's words, cut: `a list [1, 2]`."""
+    """Describe a wrong value in JSON's terms, truncated: `a list [1, 2]`."""
     written = json.dumps(value, ensure_ascii=False, skipkeys=True, default=repr)
     kind = next((word for kinds, word in WORDS if isinstance(value, kinds)), type(value).__name__)
-    return (
-        f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()
-    )  # half a surrogate pair cannot be printed
+    # Half a surrogate pair cannot be printed.
+    return f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()

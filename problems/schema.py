@@ -1,4 +1,4 @@
-"""The one schema of a problem, as a dataclass in memory and as parquet on disk."""
+"""The schema of a problem: a dataclass in memory, a parquet row on disk."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ from sandbox.protocol import (
     UnittestTest,
 )
 
-SCHEMA_VERSION = (
-    3  # 1 had no compare and no checker, and no style unittest; 2 had no totals among the limits
-)
+# Version 1 had no compare, no checker and no style unittest; version 2 had no total limits.
+SCHEMA_VERSION = 3
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 
@@ -39,7 +38,7 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             ("source", pa.string()),
             ("statement", pa.string()),
             ("style", pa.string()),
-            ("tests", pa.list_(pa.string())),  # each a test in the JSON of problems/encoding.py
+            ("tests", pa.list_(pa.string())),  # each a test as JSON, see problems/encoding.py
             ("entry_point", pa.string()),
             ("starter_code", pa.string()),
             ("solutions", pa.list_(pa.string())),
@@ -55,8 +54,8 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             ("split", pa.string()),
             ("licence", pa.string()),
             ("gated", pa.bool_()),
-            ("extra", pa.string()),  # an object in the same JSON
-            ("compare", pa.string()),  # null: exact
+            ("extra", pa.string()),  # an object in the same JSON encoding
+            ("compare", pa.string()),  # null means exact
             ("checker", pa.string()),
         ],
         metadata={"ratchet.problems.version": str(version)},
@@ -64,42 +63,38 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
 
 
 SCHEMA = _schema(LIMIT_KEYS, SCHEMA_VERSION)
-WITHOUT_TOTALS = _schema(
-    [key for key in LIMIT_KEYS if key not in TOTALS], 2
-)  # where no problem has one: such files stay as they were, byte by byte
+# Used where no problem has a total limit: such files stay the same, byte for byte.
+WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A task with tests that decide it. `problem_id` is `source/key`, unique over all sources."""
+    """A task with the tests that decide it. The `problem_id` is `source/key`, unique overall."""
 
     problem_id: str
     source: str
     statement: str
     style: Style
-    tests: tuple[
-        dict[str, Any], ...
-    ]  # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
+    # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
+    tests: tuple[dict[str, Any], ...]
     entry_point: str | None = None
-    starter_code: str = (
-        ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
-    )
+    # trusted text that a completion may rely on (imports, helper functions, a signature)
+    starter_code: str = ""
     solutions: tuple[str, ...] = ()
-    visible_tests: int = 0  # how many of `tests`, from the front, the statement may show
+    visible_tests: int = 0  # the statement may show this many of the first tests
     limits: Limits = Limits()  # noqa: RUF009  # frozen
     tolerance: float | None = None
     tags: tuple[str, ...] = ()
     split: Split = "train"
     licence: str = "unknown"
-    gated: bool = False  # of a benchmark that is reported: never trained on
+    gated: bool = False  # belongs to a reported benchmark: never trained on
     compare: Compare = "exact"  # see sandbox.protocol.Job
-    checker: str | None = None  # Python source, not trusted: see sandbox.protocol.Job
-    extra: dict[str, Any] = field(
-        default_factory=dict
-    )  # whatever else a source knows (a demonstration, a composition, a release)
+    checker: str | None = None  # untrusted Python source: see sandbox.protocol.Job
+    # whatever else a source knows (a demonstration, a composition, a release)
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def job(self, source: str, job_id: str) -> Job:
-        """The sandbox job that decides whether `source` solves this problem."""
+        """Return the sandbox job that decides whether `source` solves this problem."""
         made: dict[str, Any] = {
             "call": _call,
             "stdio": StdioTest,
@@ -108,18 +103,35 @@ class Problem:
         }
         tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
         return Job(
-            job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker,
-            self.packages, self.extra.get("in_place") is True,
-        )  # fmt: skip
+            job_id,
+            source,
+            self.style,
+            tests,
+            self.entry_point,
+            self.starter_code,
+            self.limits,
+            self.tolerance,
+            self.compare,
+            self.checker,
+            self.packages,
+            self.extra.get("in_place") is True,
+        )
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """What a solution or a test imports besides the standard library, where the source says it. Without them the problem is not measured."""
+        """Packages outside the standard library that a solution or a test imports, if the source
+        says.
+
+        If they are not installed, the problem is not measured.
+        """
         return tuple(self.extra.get("packages", ()))
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Ids of the problems that it was made of. In a user's own file the column may be anything."""
+        """Ids of the problems that it was derived from.
+
+        In a user's own file this column may hold anything.
+        """
         named = self.extra.get("parents")
         return (
             tuple(name for name in named if isinstance(name, str))
@@ -129,7 +141,10 @@ class Problem:
 
     @property
     def content_hash(self) -> str:
-        """sha256 over everything that decides what the problem is; equal on every machine. Raises TypeError on a test that is not plain data."""
+        """sha256 over everything that defines the problem; equal on every machine.
+
+        Raises TypeError if a test is not plain data.
+        """
         return hash_data(to_row(self))
 
 
@@ -141,14 +156,15 @@ def _call(
     return CallTest(tuple(args), kwargs or {}, expected)
 
 
+# Columns added later. Default values are left out, so that earlier hashes stay the same.
 DEFAULTS = {
     "compare": "exact",
     "checker": None,
-}  # columns that came later: left out where they say nothing, so that hashes stay as they were
+}
 
 
 def to_row(problem: Problem) -> dict[str, Any]:
-    """One row of the parquet file: JSON types alone, tests and extra as text."""
+    """Return one row of the parquet file: JSON types only, tests and extra as text."""
     return {
         **{
             name: value
@@ -169,10 +185,11 @@ def to_row(problem: Problem) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], where: str) -> Problem:
-    """A problem from plain values, every column checked; columns unknown to the schema are kept in `extra`.
+    """Build a problem from plain values and check every column; unknown columns go to `extra`.
 
-    record: tests as a list of objects, limits and extra as objects; all but the first five columns may be absent and then have their default.
-    Raises ProblemError that begins with `where` and names the column and the mend.
+    record: tests as a list of objects, limits and extra as objects; all columns but the first five
+    may be absent and then have their default. Raises ProblemError that begins with `where` and
+    names the column and the fix.
     """
     known = check_columns(record, where)
     extra = dict(known.pop("extra", {})) | {
@@ -207,17 +224,17 @@ def from_row(row: Mapping[str, Any], where: str) -> Problem:
 
 
 def set_hash(problems: Iterable[Problem]) -> str:
-    """sha256 of a set of problems; their order does not matter."""
+    """Return the sha256 of a set of problems; their order does not matter."""
     return hash_of((problem.problem_id, problem.content_hash) for problem in problems)
 
 
 def hash_of(hashes: Iterable[tuple[str, str]]) -> str:
-    """As `set_hash`, of ids and content hashes."""
+    """Compute `set_hash` from ids and content hashes."""
     return hash_data(sorted([problem_id, digest] for problem_id, digest in hashes))
 
 
 def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
-    """Raises ProblemError naming the first id that occurs twice, and where."""
+    """Raise ProblemError with the first id that occurs twice, and its rows."""
     first: dict[str, int] = {}
     for row, problem in enumerate(problems):
         if (before := first.setdefault(problem.problem_id, row)) != row:
@@ -229,9 +246,10 @@ def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
 
 
 def write_parquet(problems: list[Problem], path: Path) -> str:
-    """Writes the problems in order of `problem_id`, beside and then renamed; returns the content hash of the set, which does not depend on row order.
+    """Write the problems in order of `problem_id`; return the content hash of the set.
 
-    Raises ProblemError on a duplicate id and on what `read_parquet` would refuse.
+    The file is written under a temporary name and renamed. The hash does not depend on the row
+    order. Raises ProblemError on a duplicate id and on anything that `read_parquet` would reject.
     """
     refuse_duplicates(problems, str(path))
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
@@ -240,7 +258,10 @@ def write_parquet(problems: list[Problem], path: Path) -> str:
 
 
 def to_table(problems: Iterable[Problem]) -> pa.Table:
-    """In their order. Raises ProblemError on what `problems_in` would refuse."""
+    """Return a table of the problems, in their order.
+
+    Raises ProblemError on anything that `problems_in` would reject.
+    """
     rows = []
     for problem in problems:
         check_columns(
@@ -257,7 +278,7 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Any table as parquet, written beside and renamed: a reader sees the whole file or none."""
+    """Write any table as parquet under a temporary name and rename it: readers never see a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -268,9 +289,10 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def read_parquet(path: Path) -> list[Problem]:
-    """The problems in the order of the file. Unknown columns go to `extra`.
+    """Read the problems in the order of the file. Unknown columns go to `extra`.
 
-    Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or of the wrong type.
+    Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or has
+    the wrong type.
     """
     if not path.is_file():
         raise FileNotFoundError(
@@ -293,7 +315,7 @@ def read_parquet(path: Path) -> list[Problem]:
 
 
 def check_table(schema: pa.Schema, where: str) -> None:
-    """Raises ProblemError unless a table of this schema can hold problems."""
+    """Raise ProblemError unless a table of this schema can hold problems."""
     version = int((schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
     if version > SCHEMA_VERSION:
         raise ProblemError(

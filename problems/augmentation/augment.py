@@ -1,4 +1,4 @@
-"""All kinds over all parents: drafts, their outputs in one go, and what became of each attempt."""
+"""Apply all kinds of augmentation to all parents, compute outputs, and report each attempt."""
 
 from __future__ import annotations
 
@@ -27,23 +27,33 @@ KINDS: dict[Kind, Mutation] = {
     "inverted": inverted.mutate,
     "composed": composed.mutate,
 }
-LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # tests, and different outputs among them
+LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # minimum number of tests, and of different outputs among them
 
 
 class Augmentation(BaseModel):
-    """What is made of verified problems of the training part; those that a generator composed, and what was made itself, are no parents."""
+    """What is derived from verified training problems.
+
+    A generator's compositions and derived problems are no parents.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")
-    """Kinds of mutation; none: nothing is made. What is renamed or reworded asks for the same programs as before."""
+    """Kinds of mutation; empty: no augmentation. A renamed or reworded problem has the same
+    solutions as its parent, up to names.
+    """
     variants: PositiveInt = 1
-    """Attempts of each kind with each problem; one that gives the same as one before counts as a repeat."""
+    """Attempts of each kind per problem. An attempt with the same result as an earlier one
+    counts as a repeat.
+    """
 
 
 @dataclass(frozen=True)
 class Augmented:
-    """Every attempt is in `made` or in `refused`. `not_parents`: verified problems that were not tried, by reason."""
+    """The result: every attempt is in `made` or in `refused`.
+
+    not_parents: verified problems that were not used, counted by reason.
+    """
 
     made: list[Problem]
     refused: list[Removed] = field(default_factory=list)
@@ -59,9 +69,10 @@ class Augmented:
 def augment(
     problems: Sequence[Problem], config: Augmentation, seed: int, sandbox: Runs
 ) -> Augmented:
-    """Problems made of these, in order of their ids, and each attempt that gave none. The order in which the problems come does not matter.
+    """Derive problems from these, in order of their ids, and report each attempt that failed.
 
-    What is drawn follows from the seed, the kind and the parent alone. Raises problems.verification.outputs.NoOutput when the sandbox failed.
+    The order of `problems` does not matter. Random choices depend only on the seed, the kind and
+    the parent. Raises problems.verification.outputs.NoOutput when the sandbox failed.
     """
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
     parents = [problem for problem in ordered if not unfit(problem)]
@@ -101,7 +112,10 @@ def _draft(
 
 
 def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
-    """Each draft with its tests, or why it is none. All programs run in one pass; a program that stands alone runs twice."""
+    """Complete each draft with its tests, or say why that fails.
+
+    All programs run in one pass; a program that is the only solution runs twice.
+    """
     asked = [
         (at, source)
         for at, draft in enumerate(drafts)
@@ -122,7 +136,9 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
 
 
 def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
-    """rows: a list of outputs a solution, or two of the one there is."""
+    """Build the problem from computed outputs. rows: outputs per solution, or two of the only
+    one.
+    """
     alone, first = len(draft.solutions) == 1, draft.parents[0]
     if not all(
         _same(first, one, other) for row in rows for one, other in zip(rows[0], row, strict=True)
@@ -154,7 +170,10 @@ def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
 
 
 def settled(value: Any, compare: Compare) -> Any:
-    """The value in an order that no hash decides, where order does not count: of a dict's keys, of a result compared in any order."""
+    """Order the value independently of hashes, where its order does not matter.
+
+    This concerns the keys of a dict, and results that are compared in any order.
+    """
     if isinstance(value, dict):
         return {key: settled(value[key], "exact") for key in sorted(value, key=encode)}
     if not isinstance(value, (list, tuple)):
@@ -164,7 +183,7 @@ def settled(value: Any, compare: Compare) -> Any:
 
 
 def _same(problem: Problem, one: Output, other: Output) -> bool:
-    """As the judge compares answers to the problem; two faults are the same."""
+    """Compare outputs as the problem's tests do; two faults are equal."""
     if one.fault or other.fault:
         return bool(one.fault) == bool(other.fault)
     return same_text(one.same.encode(), other.same.encode(), problem.tolerance, problem.compare)

@@ -44,8 +44,10 @@ def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Dra
         return "no solutions of the two that fit into one program"
     call = f"{entry}({', '.join(_named(problem))})"
     statement = (
-        f"Write {call}, which does two things, one after the other. What the first gives, the second is called with; return what comes of it.\n\n"
-        f"First, as {first}: {problem.statement.strip()}\n\nThen, as {second}: {other.statement.strip()}"
+        f"Write {call}, which does two things, one after the other. What the first gives, the "
+        "second is called with; return what comes of it.\n\n"
+        f"First, as {first}: {problem.statement.strip()}\n\nThen, as {second}: "
+        f"{other.statement.strip()}"
     )
     return Draft(
         "composed", (problem, other), statement, entry, tuple(programs), inputs_of(problem), asks=True, change=f"{second} after {first}"
@@ -130,7 +132,10 @@ def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | No
     except Unclear:
         return None
     given = ", ".join(parameters(node))
-    return f"{one.rstrip()}\n\n\n{again}\n\ndef {entry}({given}):\n    return {shared.get(second, second)}({first}({given}))\n"
+    return (
+        f"{one.rstrip()}\n\n\n{again}\n\ndef {entry}({given}):\n    return "
+        f"{shared.get(second, second)}({first}({given}))\n"
+    )
 
 
 def _named(problem: Problem) -> list[str]:

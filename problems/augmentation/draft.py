@@ -1,4 +1,4 @@
-"""What every kind of augmentation gives: a draft, or the reason why there is none; and what may be taken apart at all."""
+"""Drafts: what every kind of augmentation returns, and which problems can be changed at all."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ SHOWS = re.compile(
     r"->|=>|==|>>>|\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\binput\s*:|\boutput\s*:",
     re.IGNORECASE,
 )
-LITERALS = re.compile(
-    r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b)"
-)  # a call with a value in it
+# a call with a literal argument
+LITERALS = re.compile(r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b)")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A problem to be. `asks`: its tests say what goes in alone, and what comes out is to be computed by its solutions."""
+    """A future problem.
+
+    asks: its tests hold inputs only; the outputs must be computed by its solutions.
+    """
 
     kind: str
     parents: tuple[Problem, ...]
@@ -41,18 +43,23 @@ class Draft:
     tests: tuple[dict[str, Any], ...]
     starter_code: str = ""
     asks: bool = False
-    differs: bool = False  # a solution of the parent must fail its tests
-    change: str = ""  # what was done, in words
+    differs: bool = False  # the parent's solutions must fail its tests
+    change: str = ""  # description of the change
 
 
 Mutation = Callable[[Problem, Sequence[Problem], random.Random], Draft | str]
-"""A draft of this problem, or the reason why there is none. The second argument is all that it may be combined with, in order of the ids."""
+"""Returns a draft derived from this problem, or the reason why there is none. The second
+argument holds all problems that it may be combined with, in order of the ids.
+"""
 
 
 def problem_of(
     draft: Draft, tests: Sequence[dict[str, Any]], solutions: Sequence[str], outputs_by: str
 ) -> Problem:
-    """The problem that a draft becomes with these tests. It has the licence and the part of its parents, which share both."""
+    """Return the problem that a draft becomes with these tests.
+
+    It has the licence and the split of its parents, which share both.
+    """
     first = draft.parents[0]
     key = hashlib.sha256(
         dumps(
@@ -86,7 +93,7 @@ def problem_of(
 
 
 def unfit(problem: Problem) -> str:
-    """Why a problem is never a parent, whatever the kind, or ''."""
+    """Return why a problem is never a parent, for any kind, or ''."""
     if problem.gated:
         return "gated"
     if problem.split != "train":
@@ -97,7 +104,7 @@ def unfit(problem: Problem) -> str:
 
 
 def untouchable(problem: Problem) -> str:
-    """Why its programs cannot be taken apart here, or ''."""
+    """Return why the programs cannot be changed here, or ''."""
     if problem.style not in ("call", "assert"):
         return f"style {problem.style}: there is no function to change"
     if not problem.entry_point or not problem.entry_point.isidentifier():
@@ -108,7 +115,7 @@ def untouchable(problem: Problem) -> str:
 
 
 def unasked(problem: Problem) -> str:
-    """Why other outputs cannot be computed for its inputs, or why its statement would be wrong then, or ''."""
+    """Return why other outputs cannot be computed, or would contradict the statement, or ''."""
     if (why := untouchable(problem)) or problem.style != "call":
         return why or f"style {problem.style}: its tests hold their values as code"
     if problem.checker:
@@ -121,7 +128,7 @@ def unasked(problem: Problem) -> str:
 
 
 def function(source: str, name: str) -> ast.FunctionDef | None:
-    """The function of that name at the top of a program, where there is exactly one."""
+    """Return the top-level function of that name, if there is exactly one."""
     try:
         found = [
             node
@@ -134,12 +141,15 @@ def function(source: str, name: str) -> ast.FunctionDef | None:
 
 
 def shows_examples(statement: str) -> bool:
-    """Whether it says what comes out for some input: that would be wrong as soon as anything else comes out."""
+    """Return whether the statement shows an output for some input.
+
+    Such an example becomes wrong as soon as the outputs change.
+    """
     return bool(SHOWS.search(statement) or LITERALS.search(statement))
 
 
 def outside(statement: str, change: Callable[[str], str]) -> str:
-    """The statement with `change` applied to its prose alone: code, calls and quoted texts stay."""
+    """Apply `change` to the prose of the statement only: code, calls and quoted texts stay."""
     kept: list[str] = []
 
     def hide(match: re.Match[str]) -> str:

@@ -1,6 +1,8 @@
-"""The other way round: a predicate is negated, an order or an extreme reversed, in the statement and in the solutions; outputs are computed anew.
+"""Invert a problem: negate a predicate, or reverse an order or an extreme.
 
-Where the statement names the answers ("returns True if ..., else False"), these change places; else a sentence is added that turns the answer around.
+Statement and solutions change, and the outputs are computed again. If the statement names the
+results ("returns True if ..., else False"), these are swapped; otherwise a sentence is added that
+inverts the result.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from problems.augmentation.draft import Draft, inputs_of, outside, unasked
 from problems.schema import Problem
 from problems.syntax import parse
 
-TURNED = "The answer is turned around: it returns False where the above says yes, and True where it says no."
+TURNED = (
+    "The answer is turned around: it returns False where the above says yes, and True where it "
+    "says no."
+)
 SWAP = {"True": "False", "False": "True"}
 EXTREMES = (
     ("largest", "smallest"),
@@ -51,14 +56,26 @@ def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft |
 def _draft(
     problem: Problem, statement: str, solutions: Sequence[str | None], change: str, least: int = 1
 ) -> Draft | str:
-    """least: how many solutions must show it. One alone may use `min` for something else than what the statement calls the smallest."""
+    """Build the draft, or say why there is none.
+
+    least: how many solutions must show the change. A single one may use `min` for something other
+    than what the statement calls the smallest.
+    """
     found = tuple(source for source in solutions if source)
     if len(found) < least:
         return "too few solutions in which it could be turned around for sure"
     return Draft(
-        "inverted", (problem,), statement, str(problem.entry_point), found, inputs_of(problem), problem.starter_code,
-        asks=True, differs=True, change=change,
-    )  # fmt: skip
+        "inverted",
+        (problem,),
+        statement,
+        str(problem.entry_point),
+        found,
+        inputs_of(problem),
+        problem.starter_code,
+        asks=True,
+        differs=True,
+        change=change,
+    )
 
 
 def _negated(problem: Problem) -> Draft | str:
@@ -79,7 +96,10 @@ def _negated(problem: Problem) -> Draft | str:
 
 
 def _negation(source: str, entry: str) -> str | None:
-    """Every `return x` of the function as `return not x`; None where it calls itself, or may end without a return."""
+    """Replace every `return x` of the function by `return not x`.
+
+    Returns None if the function calls itself, or may end without a return.
+    """
     tree = parse(source)
     node = next(
         (
@@ -112,9 +132,15 @@ def _negation(source: str, entry: str) -> str | None:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
+# < and >= are no opposites here: sets and NaN are not totally ordered.
 OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip  # not < and >=: sets and NaN are not in one order
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
 
 
 def _opposite(value: ast.expr | None) -> ast.expr:
@@ -129,7 +155,10 @@ def _opposite(value: ast.expr | None) -> ast.expr:
 
 
 def _turned(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """The statement with the one word of these pairs that it says, once, replaced by its opposite."""
+    """Replace the one word of these pairs that the statement contains, if it occurs once.
+
+    Returns the statement and the change, or None.
+    """
     words = {word: other for one, two in pairs for word, other in ((one, two), (two, one))}
     words |= {"smallest": "largest"} if "smallest" in words else {}
     found = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", statement, re.IGNORECASE))
@@ -158,7 +187,7 @@ def _other_extreme(source: str) -> str | None:
 def _once(
     source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]
 ) -> str | None:
-    """The program with its only call of this kind changed, or None."""
+    """Return the program with its only call of this kind changed, or None."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):

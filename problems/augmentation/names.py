@@ -1,4 +1,7 @@
-"""Names that a program chose itself, and the same program with others. The tree is rewritten, so comments and layout are lost."""
+"""Find the names that a program chose itself, and rename them.
+
+The tree is rewritten, so comments and layout are lost.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from collections.abc import Mapping
 
 from problems.syntax import parse
 
-BY_NAME = frozenset(
-    {"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"}
-)  # these see names as texts
+# these access names as strings
+BY_NAME = frozenset({"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Unclear(ValueError):
-    """A program whose names cannot be changed for sure; says why."""
+    """The names of this program cannot be changed safely; says why."""
 
 
 def own_names(tree: ast.Module) -> list[str]:
-    """Functions, parameters and variables that the program names itself, in order of occurrence; not methods, class variables, imports, builtins.
+    """Return the program's own functions, parameters and variables, in order of occurrence.
 
-    Raises Unclear where a name may be used as a text.
+    Leaves out methods, class variables, imports and builtins. Raises Unclear if a name may be used
+    as a string.
     """
     found, kept = dict.fromkeys(_bound(tree)), set(dir(builtins))
     for node in ast.walk(tree):
@@ -36,7 +39,7 @@ def own_names(tree: ast.Module) -> list[str]:
 
 
 def all_names(tree: ast.AST) -> set[str]:
-    """Every identifier that occurs, whatever it names."""
+    """Return every identifier that occurs, whatever it names."""
     return {
         value
         for node in ast.walk(tree)
@@ -46,7 +49,7 @@ def all_names(tree: ast.AST) -> set[str]:
 
 
 def top_names(tree: ast.Module) -> set[str]:
-    """What the program binds at its top, imports left out."""
+    """Return the names that the program binds at top level, except imports."""
     found = {node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
     for node in tree.body:
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
@@ -59,7 +62,7 @@ def top_names(tree: ast.Module) -> set[str]:
 
 
 def parameters(node: ast.FunctionDef) -> list[str]:
-    """In order, those with stars and those by keyword included."""
+    """Return the parameters in order, including starred and keyword-only ones."""
     given = node.args
     listed = [
         *given.posonlyargs,
@@ -71,7 +74,10 @@ def parameters(node: ast.FunctionDef) -> list[str]:
 
 
 def renamed(source: str, names: Mapping[str, str]) -> str:
-    """The program with these names changed everywhere. The new names must not occur in it. Raises Unclear where it cannot be written."""
+    """Rename everywhere in the program. The new names must not occur in it.
+
+    Raises Unclear if the changed program cannot be written as source.
+    """
     tree = parse(source)
     functions = {node.name for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
     try:
@@ -81,7 +87,7 @@ def renamed(source: str, names: Mapping[str, str]) -> str:
 
 
 def fresh(wanted: str, taken: set[str]) -> str:
-    """The name, or with a number behind where it is taken; it is taken from now on."""
+    """Return the name, with a number appended if it is taken, and mark it as taken."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -1,6 +1,7 @@
-"""Another name for the function, its parameters and variables; the statement follows. Tests stay, but for arguments that are passed by name.
+"""Rename the function, its parameters and variables; the statement follows.
 
-A name that the statement may also use as an English word ("puts rolls on trays") is kept, since replacing it might change what is said.
+Tests stay the same, except for arguments passed by name. A name that the statement may also use as
+an English word ("puts rolls on trays") is kept, because replacing it might change the meaning.
 """
 
 from __future__ import annotations
@@ -114,7 +115,10 @@ def _variables(
 
 
 def _is_code(name: str, statement: str) -> bool:
-    """Whether each occurrence of the name means the name: it looks like one, stands in code, or is said to be something."""
+    """Return whether each occurrence of the name means the name, not an English word.
+
+    It looks like a name, is in code, or is followed by a verb like "is".
+    """
     if len(name) == 1 and name not in "aAI":
         return True
     if "_" in name or not name.isalpha() or name[1:] != name[1:].lower():

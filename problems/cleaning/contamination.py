@@ -1,7 +1,9 @@
-"""What gives a gated benchmark away: which problems overlap one of its tasks, how, and which tasks stay suspect though nothing was removed for them.
+"""Find problems that overlap a task of a gated benchmark, how, and which tasks remain suspect.
 
-In: problems, and the gated ones. Out: `Overlap`s with both texts. A *leak* is reason enough to leave a problem out; a *suspicion* is less: the
-problem stays, and the task goes on its benchmark's list of suspects, so that a score can be given without those too.
+In: problems, and the gated ones. Out: `Overlap`s with both texts. A *leak* is reason enough to
+remove a problem. A *suspicion* is less: the problem stays, and the task goes on its benchmark's
+list of suspects, so that a score can also be given without those tasks. A task can be suspect
+although nothing was removed for it.
 """
 
 from __future__ import annotations
@@ -19,17 +21,22 @@ from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, key, kin, sk
 from problems.parallel import spread
 from problems.schema import Problem
 
+# As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
+# least 8.
 LEAST_RUN, RUN = (
     8,
     13,
-)  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
+)
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
+# Share of signature rows that must agree: two standard errors below the limits of `judged`.
 LEAST_STATEMENT, LEAST_PROGRAM = (
     0.5,
     0.7,
-)  # of a signature's rows that agree: two standard errors under what `judged` asks for
-COMMON = 8  # tasks (a task may be in three releases) beyond which a run of words is a phrase of the trade, and no reason to compare
-CAP = 256  # gated rows of a bucket that a problem is compared with
+)
+# A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
+# in three releases.
+COMMON = 8
+CAP = 256  # a problem is compared with at most this many gated rows of a bucket
 
 
 @dataclass(frozen=True)
@@ -38,15 +45,17 @@ class Overlap:
 
     problem_id: str
     gated_id: str
-    kind: str  # "same statement", "same solution", "same tests", "words in a row", "near statement", "near solution"
+    # "same statement", "same solution", "same tests", "words in a row", "near statement" or "near
+    # solution"
+    kind: str
     detail: str  # the figures
-    leak: bool  # else a suspicion
+    leak: bool  # otherwise a suspicion
     mine: str
     theirs: str
 
 
 class GatedIndex:
-    """All gated problems, ready to be looked up."""
+    """An index of all gated problems."""
 
     def __init__(self, gated: Iterable[Problem]) -> None:
         self.traits = [
@@ -71,7 +80,10 @@ class GatedIndex:
             self.tests[test].add(at)
 
     def overlaps(self, problems: Sequence[Problem], processes: int = 1) -> list[Overlap]:
-        """All overlaps, in the problems' order, of each kind at most one a problem and gated task: leaks and suspicions."""
+        """Return all overlaps, leaks and suspicions, in the order of the problems.
+
+        There is at most one overlap of each kind per problem and gated task.
+        """
         if not self.traits or not problems:
             return []
         parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
@@ -82,7 +94,7 @@ class GatedIndex:
         ]
 
     def look(self, problems: Sequence[Problem], drawn: Sketch | None = None) -> list[Overlap]:
-        """As `overlaps`, of one part; `drawn`: its sketch, where it is at hand."""
+        """Find the overlaps of one part; `drawn`: its sketch, if already computed."""
         if not self.traits:
             return []
         return [
@@ -94,7 +106,7 @@ class GatedIndex:
     def _candidates(
         self, problems: Sequence[Problem], drawn: Sketch
     ) -> Iterator[tuple[int, list[int]]]:
-        """Problem and gated ones that are worth comparing."""
+        """Yield problems with the gated ones that they should be compared with."""
         near = defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
             if found := self.statements.get(key(squeezed(problem.statement))):
@@ -142,10 +154,12 @@ class GatedIndex:
 def judged(
     problem: Problem, gated: Problem, found: Kin, run: tuple[int, float]
 ) -> Iterator[tuple[str, str, bool]]:
-    """Kind, detail, and whether it is a leak.
+    """Yield kind, detail, and whether it is a leak.
 
-    run: longest run of words in common, share of the gated statement's words that lie in such runs. A run is a leak where it is most of a short
-    statement or half of any: sentences such as "since the answer may be very large, return it modulo 10^9 + 7" are in hundreds of tasks.
+    run: the longest common run of words, and the share of the gated statement's words that are in
+    such runs. A run is a leak if it covers most of a short statement or half of any statement:
+    sentences such as "since the answer may be very large, return it modulo 10^9 + 7" occur in
+    hundreds of tasks.
     """
     longest, share = run
     if squeezed(problem.statement) == squeezed(gated.statement):
@@ -191,8 +205,11 @@ def running(statement: str) -> list[str]:
 
 
 def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
-    """The longest run of words that both have, and the share of `theirs` that lies in common runs of RUN words (all words of a shorter text, at least
-    LEAST_RUN). Runs of hardly any different words, as in the rows of a table, do not count."""
+    """Return the longest common run of words, and the share of `theirs` that is in common runs.
+
+    A run has RUN words, or all words of a shorter text, but at least LEAST_RUN. Runs with few
+    different words, as in the rows of a table, do not count.
+    """
     size = min(RUN, len(theirs))
     if size < LEAST_RUN:
         return 0, 0.0
@@ -209,7 +226,11 @@ def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
 def suspects(
     found: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
 ) -> dict[str, list[dict[str, str]]]:
-    """For each benchmark, by source: the tasks that a problem which was kept resembles, with the problem and how. Every benchmark has its list."""
+    """Return the suspect tasks of each benchmark, by source.
+
+    A task is suspect if a problem that was kept resembles it; the entry names the problem and how.
+    Every benchmark has a list.
+    """
     lists: dict[str, dict[str, Overlap]] = {problem.source: {} for problem in gated}
     source = {problem.problem_id: problem.source for problem in gated}
     stayed = set(kept)

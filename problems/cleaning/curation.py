@@ -1,4 +1,8 @@
-"""What training may see: nothing gated or like it, unlicensed, secret or poor, and nothing twice. Every problem that goes keeps its reason."""
+"""Curate the problems that training may see, and record why each other problem was removed.
+
+Removed are gated problems and their likenesses, problems without an allowed licence, with secrets
+or of poor quality, and duplicates.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ OVERLAPS = "overlaps a gated problem"
 
 
 class Curation(BaseModel):
-    """What a problem must be to be trained on."""
+    """Conditions for a problem to be used for training."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -34,30 +38,32 @@ class Curation(BaseModel):
         "CC-BY-4.0",
         "own",
     )
-    """Licences that may be trained on, as SPDX writes them; `own` is what a file of your own has whose rows name none."""
+    """Licences allowed for training, as SPDX writes them. `own` is the licence of rows in your
+    own files that name none.
+    """
     least_words: NonNegativeInt = 3
-    """Words of a statement, at least."""
+    """Minimum number of words in a statement."""
     most_characters: PositiveInt = 20_000
-    """Characters of a statement, and of a solution, at most."""
+    """Maximum number of characters in a statement, and in a solution."""
     english: bool = True
     """Whether statements must be in English."""
     processes: PositiveInt = 2
-    """Processes that look for likenesses where there are many problems; the result is the same with any number."""
+    """Processes that search for similar problems in a large set; the result does not depend on
+    it.
+    """
 
 
 @dataclass(frozen=True)
 class Curated:
-    """Every problem is in `kept` or in `removed`; the rest is the evidence."""
+    """The result: every problem is in `kept` or in `removed`; the rest is the evidence."""
 
     kept: list[Problem]
     removed: list[Removed] = field(default_factory=list)
-    overlaps: list[Overlap] = field(
-        default_factory=list
-    )  # leaks, for which a problem was removed, and suspicions
+    # leaks, for which a problem was removed, and suspicions
+    overlaps: list[Overlap] = field(default_factory=list)
     duplicates: Duplicates = field(default_factory=Duplicates)
-    suspects: dict[str, list[dict[str, str]]] = field(
-        default_factory=dict
-    )  # by benchmark, tasks that a kept problem resembles
+    # by benchmark: tasks that a kept problem resembles
+    suspects: dict[str, list[dict[str, str]]] = field(default_factory=dict)
 
     @property
     def stage(self) -> Stage:
@@ -69,9 +75,11 @@ class Curated:
 def curate(
     problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None
 ) -> Curated:
-    """Removes, in this order: gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
+    """Remove problems, in this order of reasons.
 
-    All lists are in the order of the ids, whatever order the problems come in. Raises ProblemError on an id that occurs twice.
+    Gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated problems
+    among `problems` count as `gated` too. All lists are in the order of the ids, independent of the
+    input order. Raises ProblemError on an id that occurs twice.
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
@@ -104,14 +112,18 @@ def curate(
 def leaking(
     overlaps: Iterable[Overlap], made: Iterable[tuple[str, tuple[str, ...]]]
 ) -> dict[str, Removed]:
-    """The problems that go for what they share with a gated one, by id: the first leak is the reason, or a parent that leaks.
+    """Return the problems removed for overlapping a gated one, by id.
 
-    made: id and parents of each problem that may go.
+    The reason is the first leak, or a parent that leaks. made: id and parents of each problem that
+    may be removed.
     """
     reasons: dict[str, Removed] = {}
     for overlap in overlaps:
         if overlap.leak:
-            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
+            detail = (
+                f"{overlap.kind} as {overlap.gated_id} "
+                f"{f'({overlap.detail})' if overlap.detail else ''}"
+            )
             reasons.setdefault(
                 overlap.problem_id, Removed(overlap.problem_id, OVERLAPS, detail.strip())
             )
@@ -128,7 +140,7 @@ def leaking(
 
 
 def doubled(found: Duplicates) -> dict[str, Removed]:
-    """The problems that go because another one stays, by id."""
+    """Return the problems removed as duplicates of a kept one, by id."""
     return {
         member.problem_id: Removed(
             member.problem_id,
@@ -141,7 +153,7 @@ def doubled(found: Duplicates) -> dict[str, Removed]:
 
 
 def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, str, int, bool]]:
-    """Source, licence, problems, and whether the policy allows it."""
+    """Return source, licence, number of problems, and whether the policy allows the licence."""
     counts = Counter((problem.source, problem.licence) for problem in problems if not problem.gated)
     return [
         (source, licence, count, _allowed(licence, config))
@@ -150,7 +162,7 @@ def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, s
 
 
 def own_fault(problem: Problem, config: Curation) -> Removed | None:
-    """What is wrong with a problem whatever the others are."""
+    """Return what is wrong with a problem on its own, independent of the others, else None."""
     if problem.gated or (task := gated_as(problem)):
         named = "" if problem.gated else f" ({task})"
         return Removed(
@@ -181,7 +193,10 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
 
 
 def faulty(problems: Iterable[Problem], config: Curation) -> dict[str, str]:
-    """Those that go whatever the others are, by id, with the reason: nothing is made of them either."""
+    """Return the reasons of problems that are removed on their own, by id.
+
+    Nothing is derived from these problems either.
+    """
     return {
         problem.problem_id: removed.reason
         for problem in problems

@@ -1,12 +1,17 @@
-"""What occurs twice: groups of problems that are one and the same, or nearly, with the one that is kept and what shows it.
+"""Find groups of equal or nearly equal problems, with the one to keep and the evidence.
 
-Exact: the same statement but for case and layout; or the same solutions and the same tests, whatever the names, the order and the wording.
-Near: what MinHash puts forward and an exact comparison confirms (`near_duplicate`); it must resemble the one that is kept, not just another that
-went: a chain of small changes would else end with problems that have nothing in common.
+Exact duplicates have the same statement except for case and layout, or the same solutions and the
+same tests, whatever the names, the order and the wording.
 
-A generator that composes problems of parts writes statements and programs that are near-duplicates by nature, and are not: their tests and answers
-differ. So a problem that says what it is composed of (`extra.composition`) is compared exactly alone. What was made of others (`extra.parents`) is
-like them on purpose: with its parents and with what was made of the same ones, only the statement counts; with all others it is compared in full.
+Near duplicates are proposed by MinHash and confirmed by an exact comparison (`near_duplicate`). A
+near duplicate must resemble the problem that is kept, not just one that is removed too. Otherwise a
+chain of small changes could end with problems that have nothing in common.
+
+A generator that composes problems from parts writes statements and programs that look like near
+duplicates but are not: their tests and outputs differ. So a problem with `extra.composition` is
+compared exactly only. A problem derived from others (`extra.parents`) is similar to them on
+purpose. It is compared with its parents, and with other problems derived from the same parents, by
+statement only. It is compared in full with all other problems.
 """
 
 from __future__ import annotations
@@ -36,21 +41,26 @@ from problems.schema import Problem
 from problems.syntax import shape
 
 SAME_STATEMENT = "same statement"
+# Of two equal problems, one for evaluation is kept rather than one for training.
 SPLIT_ORDER = (
     "heldout",
     "validation",
     "train",
     "demonstrations",
-)  # of two equal problems the one that judges stays, the one that teaches goes
+)
+# Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`.
 LEAST_STATEMENT, LEAST_PROGRAM = (
     0.5,
     0.7,
-)  # of a signature's rows that agree: two standard errors under what `near_duplicate` asks for
+)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A problem that goes, and what it shares with which other one: mostly the one that is kept, else one that went for the same reason."""
+    """A problem that is removed, and the problem that it duplicates.
+
+    `like` is usually the problem that is kept, otherwise one that was removed for the same reason.
+    """
 
     problem_id: str
     like: str
@@ -59,7 +69,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """Problems that are one and the same: which is kept and why, and the others."""
+    """Equal problems: the one that is kept, why, and the others."""
 
     kept: str
     why: str
@@ -68,7 +78,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """`capped` buckets of the search for near-duplicates were too full; `uncompared` comparisons were left out."""
+    """The groups of duplicates, and what the search for near duplicates skipped.
+
+    capped: number of overfull buckets; uncompared: number of comparisons skipped.
+    """
 
     groups: tuple[Group, ...] = ()
     capped: int = 0
@@ -76,24 +89,28 @@ class Duplicates:
 
 
 class Rank(NamedTuple):
-    """What decides which of two equal problems stays: the one whose rank is lower."""
+    """Decides which of two equal problems is kept: the one with the lower rank."""
 
     split: int
-    made: bool  # of other problems: what was there before stays
-    tests: int  # how many, less than 0
+    made: bool  # derived from other problems: originals are preferred
+    tests: int  # negative number of tests
     solutions: int
     problem_id: str
 
 
 @dataclass(frozen=True)
 class Marks:
-    """All that is compared of n problems exactly, a few bytes each: equal marks, equal problems."""
+    """All that is compared exactly of n problems, in a few bytes each.
+
+    Problems with equal marks are equal.
+    """
 
     ranks: list[Rank]
     statements: Hashes  # (n,)
-    solved: Hashes  # (n,): tests and solutions; 0 where there is no solution, or no other problem with the same tests
+    # (n,): tests and solutions; 0 without a solution, or if no other problem has the same tests
+    solved: Hashes
     composed: NDArray[np.bool_]  # (n,)
-    parents: list[tuple[str, ...]]  # ids of what each was made of
+    parents: list[tuple[str, ...]]  # ids of the problems each was derived from
 
     def take(self, places: Sequence[int]) -> Marks:
         at = np.array(places, np.int64)
@@ -104,7 +121,7 @@ class Marks:
         return Marks(ranks, self.statements[at], self.solved[at], self.composed[at], parents)
 
     def related(self, one: int, two: int) -> bool:
-        """Whether one was made of the other, or both of the same."""
+        """Return whether one was derived from the other, or both from a common parent."""
         ours, theirs = (
             {self.ranks[place].problem_id, *self.parents[place]} for place in (one, two)
         )
@@ -112,7 +129,11 @@ class Marks:
 
 
 def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
-    """In their order; `alone`: there are no other problems, so that solutions need not be read where no two have the same tests."""
+    """Return the marks of the problems, in their order.
+
+    alone: there are no other problems. Then solutions are read only where two problems have the
+    same tests.
+    """
     tested = np.array(
         [_tested(problem) if problem.solutions else 0 for problem in problems], np.uint64
     )
@@ -147,10 +168,10 @@ def rank(problem: Problem) -> Rank:
 
 
 def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
-    """Groups of two and more, by the ids of those kept; the order of the problems does not matter. Ids must be unique.
+    """Return groups of two or more problems. Ids must be unique; the order does not matter.
 
-    Kept is the one whose split comes first in SPLIT_ORDER, then one that was not made of others, with most tests, with most
-    solutions, then by id.
+    Kept is the problem whose split comes first in SPLIT_ORDER; then one not derived from others;
+    then the one with most tests; then with most solutions; then the first by id.
     """
     ordered = sorted(problems, key=rank)
     return grouped(
@@ -165,9 +186,10 @@ def grouped(
     sketched: Callable[[Sequence[int]], Sketch],
     read: Callable[[Collection[int]], Mapping[int, Problem]],
 ) -> Duplicates:
-    """As `duplicates`, of problems that need not be in memory, in the order of their ranks.
+    """Find duplicates as `duplicates` does, for problems that need not be in memory.
 
-    sketched: of the problems at these places, in this order. read: the few problems that are to be compared word by word.
+    marked: in the order of the ranks. sketched: returns the sketch of the problems at the given
+    places, in this order. read: returns the few problems that must be compared word by word.
     """
     gone = _exact(marked)
     single = [
@@ -197,8 +219,11 @@ def grouped(
 
 
 def near_duplicate(found: Kin) -> str | None:
-    """What makes two problems one although nothing is quite the same, or None. Short statements need the same words: in "the nth square number" and
-    "the nth cube number" the one word that differs is all that matters."""
+    """Return why two problems are near duplicates, or None if they are not.
+
+    Short statements need the same words: in "the nth square number" and "the nth cube number" the
+    one word that differs is all that matters.
+    """
     if found.same_program and found.size >= 40 and found.statement >= 0.25:
         return f"same solution up to names, statement {found.statement:.2f}"
     if found.same_words and found.statement >= 0.6:
@@ -209,12 +234,15 @@ def near_duplicate(found: Kin) -> str | None:
     ):
         return f"near statement ({found.statement:.2f}), solution {found.program:.2f}"
     if found.size >= 80 and found.program >= 0.8 and found.statement >= 0.5 and found.tests >= 0.5:
-        return f"near solution ({found.program:.2f}), statement {found.statement:.2f}, tests {found.tests:.2f}"
+        return (
+            f"near solution ({found.program:.2f}), statement {found.statement:.2f}, tests "
+            f"{found.tests:.2f}"
+        )
     return None
 
 
 def buckets(keys: Hashes) -> Iterator[list[int]]:
-    """The places of each key that occurs more than once, in order; 0 is no key."""
+    """Yield the places of each key that occurs more than once, in order; 0 means no key."""
     order = np.argsort(keys, kind="stable")
     ends = np.flatnonzero(np.diff(keys[order], append=~keys[order[-1:]])) + 1
     for start, end in zip(np.concatenate(([0], ends[:-1])).tolist(), ends.tolist(), strict=False):
@@ -223,7 +251,7 @@ def buckets(keys: Hashes) -> Iterator[list[int]]:
 
 
 def _exact(marked: Marks) -> dict[str, Member]:
-    """What goes, by id, each like one that comes before it."""
+    """Return the exact duplicates to remove, by id; each is like one that ranks before it."""
     root: dict[int, int] = {}
     like: dict[int, tuple[int, str]] = {}
     for how, keys in (
@@ -257,7 +285,11 @@ def _near(
     places: Sequence[int],
     read: Callable[[Collection[int]], Mapping[int, Problem]],
 ) -> tuple[dict[str, Member], int, int]:
-    """What goes, by id, each like one that is kept; capped buckets; comparisons left out."""
+    """Find near duplicates.
+
+    Returns the problems to remove, by id, each like one that is kept; the number of capped buckets;
+    the number of comparisons skipped.
+    """
     by_statement, by_program = (
         alike(drawn.statements, least=LEAST_STATEMENT),
         alike(drawn.programs, least=LEAST_PROGRAM),
@@ -296,7 +328,7 @@ def _tested(problem: Problem) -> int:
 
 
 def _why(group: Sequence[Rank]) -> str:
-    """Why the first is kept: the first thing in which it comes before all others."""
+    """Say why the first is kept: the first criterion in which it ranks before all others."""
     split, made, tested, solved, _ = zip(*group, strict=True)
     part = f"of part {SPLIT_ORDER[group[0].split]}"
     for ranks, reason in (

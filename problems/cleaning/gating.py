@@ -44,7 +44,10 @@ NAMING = (
 )
 WORD = re.compile(r"[^\W_]+")
 MENTION = re.compile(
-    r"human[-_ ]?eval|mbpp|bigcode[-_]?bench|live[-_]?code[-_]?bench|code[-_]?contests|(?<![a-z])(?:apps|taco)/test",
+    (
+        r"human[-_ "
+        r"]?eval|mbpp|bigcode[-_]?bench|live[-_]?code[-_]?bench|code[-_]?contests|(?<![a-z])(?:apps|taco)/test"
+    ),
     re.I,
 )
 NUMBERED = re.compile(

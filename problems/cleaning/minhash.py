@@ -1,9 +1,12 @@
-"""Likeness in bulk: which of many sets of shingles are nearly the same, without comparing each with each.
+"""Find similar sets of shingles among many, without comparing all pairs.
 
-MinHash (Broder 1997) by `rensa`, then locality-sensitive hashing: two signatures that agree in all rows of one of 32 bands are a candidate pair. Four
-rows a band find 99.7 % of the pairs with a Jaccard similarity of 0.65 and 87 % of those with 0.5; the caller compares the candidates exactly.
-The banding is numpy and not rensa's own index, since a bucket must be capped: 10,000 alike in one bucket are 50 million pairs. Each row of a
-bucket is compared with the bucket's first rows alone, so that the work grows linearly; what was left out is counted.
+MinHash (Broder 1997) by `rensa`, then locality-sensitive hashing: two signatures that agree in all
+rows of one of 32 bands are a candidate pair. Four rows per band find 99.7 % of the pairs with a
+Jaccard similarity of 0.65 and 87 % of those with 0.5; the caller compares the candidates exactly.
+
+The banding uses numpy, not rensa's own index, because buckets must be capped: 10,000 similar sets
+in one bucket are 50 million pairs. Each row of a bucket is compared only with the bucket's first
+rows, so that the work grows linearly; skipped comparisons are counted.
 """
 
 from __future__ import annotations
@@ -21,13 +24,16 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Signatures = NDArray[np.uint32]  # (sets, PERMUTATIONS)
 PERMUTATIONS, BANDS, SEED = 128, 32, 1
-ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
+ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 CHUNK = 4096
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Candidate pairs of rows, `left` before `right`, each pair once, in order; in `capped` buckets `uncompared` pairs were left out."""
+    """Candidate pairs of rows, each once, in order; `left` comes before `right`.
+
+    capped: number of overfull buckets; uncompared: number of pairs skipped in them.
+    """
 
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -36,7 +42,10 @@ class Pairs:
 
 
 def shingles(tokens: Sequence[str], sizes: Iterable[int]) -> Hashes:
-    """Distinct 64-bit hashes of all runs of the given lengths, sorted; equal on every machine. A text shorter than a run is one run."""
+    """Return sorted distinct 64-bit hashes of all runs of the given lengths.
+
+    They are equal on every machine. A text shorter than a run is one run.
+    """
     if not tokens:
         return np.empty(0, np.uint64)
     words = np.fromiter(map(_hash, tokens), np.uint64, len(tokens))
@@ -57,13 +66,13 @@ def _hash(token: str) -> int:
 
 
 def jaccard(one: Hashes, other: Hashes) -> float:
-    """Shared share of the union of two sets; 0 where both are empty."""
+    """Return the Jaccard similarity of two sets; 0 if both are empty."""
     shared = np.intersect1d(one, other, assume_unique=True).size
     return shared / max(1, one.size + other.size - shared)
 
 
 def signatures(sets: Iterable[Hashes]) -> Signatures:
-    """A row a set, in their order. An empty set is like no other."""
+    """Return one row per set, in their order. An empty set is similar to no other."""
     import rensa
 
     rows = [np.empty((0, PERMUTATIONS), np.uint32)]
@@ -84,10 +93,12 @@ def signatures(sets: Iterable[Hashes]) -> Signatures:
 
 
 def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: int = 32) -> Pairs:
-    """Candidate pairs among the rows, or, with `first`, of one of the first rows with one of the others.
+    """Return candidate pairs among the rows, or, with `first`, between the first rows and the
+    others.
 
-    least: agreeing share of the two signatures, an estimate of the Jaccard similarity with a standard error of at most 0.045.
-    cap: rows of a bucket, from the front, that the others are compared with.
+    least: minimum share of agreeing rows of two signatures, an estimate of the Jaccard similarity
+    with a standard error of at most 0.045. cap: the other rows of a bucket are compared with this
+    many rows at its start.
     """
     known = np.empty(0, np.uint64)
     capped = uncompared = 0
@@ -99,9 +110,8 @@ def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: i
             later = later[place[later] > offset]
             left, right = order[starts[later] + offset], order[later]
             if first is not None:
-                later, left, right = (
-                    of[left < first] for of in (later, left, right)
-                )  # those stand first in their bucket
+                # The first rows come first in their bucket.
+                later, left, right = (of[left < first] for of in (later, left, right))
                 left, right = left[right >= first], right[right >= first]
             if not later.size:
                 break
@@ -124,7 +134,10 @@ def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: i
 
 
 def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows ordered so that those alike in the band stand together, in their own order; and at each place where its bucket begins."""
+    """Return the row order that groups rows equal in the band, and each bucket's start per place.
+
+    Rows of a bucket keep their own order.
+    """
     key = np.zeros(len(band), np.uint64)
     for column in band.T:
         key = (key ^ column) * ODD
@@ -138,7 +151,10 @@ def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _agree(
     rows: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], least: float
 ) -> NDArray[np.bool_]:
-    """Of each pair, whether the signatures agree in that share; a part at a time, for the rows of all pairs would not fit."""
+    """Return for each pair whether at least that share of the signature rows agrees.
+
+    Works in chunks, because the rows of all pairs would not fit into memory.
+    """
     size = 1 << 15
     agree = np.empty(len(left), bool)
     for at in range(0, len(left), size):

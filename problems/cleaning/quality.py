@@ -11,7 +11,10 @@ MARKUP = re.compile(r"<[^<>]*>|!?\[[^\[\]]*\]\([^()]*\)|https?://\S+")
 ENGLISH = frozenset(
     re.findall(
         r"\w+",
-        "a an and are as be by can each for from given if in is it of on or that the then this to which will with you your",
+        (
+            "a an and are as be by can each for from given if in is it of on or that the then "
+            "this to which will with you your"
+        ),
     )
 )
 LEAST_LINE, LEAST_LONE_LINE = (

@@ -39,7 +39,8 @@ PATTERNS = {
     ),
 }
 VENDORS = (
-    "AWSKey AzureStorageKey BasicAuth DiscordBotToken GitHubToken GitLabToken JwtToken Mailchimp OpenAI PrivateKey PypiToken SendGrid Slack "
+    "AWSKey AzureStorageKey BasicAuth DiscordBotToken GitHubToken GitLabToken JwtToken "
+    "Mailchimp OpenAI PrivateKey PypiToken SendGrid Slack "
     "SquareOAuth Stripe TelegramBotToken TwilioKey"
 )
 WINDOW, OVERLAP = 4_000, 1_000  # characters; a longer secret would be cut

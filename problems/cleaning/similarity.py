@@ -1,7 +1,8 @@
-"""How alike two problems are: in their statements, in their solutions up to the names chosen, in their tests.
+"""How similar two problems are: their statements, their solutions up to renaming, their tests.
 
-In: problems. Out: `Traits`, what is compared of one; `Kin`, two compared exactly; `sketch`, what finds the few pairs worth comparing among many.
-The thresholds are in duplicates.py and contamination.py, where they decide something.
+In: problems. Out: `Traits`, the compared properties of one problem; `Kin`, an exact comparison of
+two; `sketch`, which finds the few pairs worth comparing among many. The thresholds are in
+duplicates.py and contamination.py, where they decide something.
 """
 
 from __future__ import annotations
@@ -32,36 +33,44 @@ from problems.parallel import spread
 from problems.schema import Problem
 from problems.syntax import SPOKEN, code_tokens, parse, shape
 
+# Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
 WORDS, CODE = (
     (1, 2),
     (5,),
-)  # sizes of shingles: words and pairs of words (statements are short), runs of five tokens
+)
 LEAD = re.compile(r"^\s*write (?:a|the) (?:python )?function (?:to|that|which) ")
 WORD = re.compile(r"\w+|[<>=+*/%^&|!]+|(?<![a-z])-|-(?![a-z])")
 FILLERS = frozenset(
     re.findall(
         r"\w+",
-        "a an the of for to in is are be by on with and that this which it its from as given function python write find return returns calculate "
+        "a an the of for to in is are be by on with and that this which it its from as given "
+        "function python write find return returns calculate "
         "compute create implement program method using use please your you",
     )
 )
-TELLING = 16  # characters: `[[2]] -> True` says nothing, for half of all problems agree with it
+TELLING = 16  # characters: a short test like `[[2]] -> True` agrees with half of all problems
 MANY = 20_000
-MOST_TEST = 300_000  # characters of a test's source that are parsed
+MOST_TEST = 300_000  # a longer test source (in characters) is not parsed
 
 
 def squeezed(statement: str) -> str:
-    """The statement without case and layout; signs stay, for they are often all that differs (`<`, `>`)."""
+    """Return the statement without case and layout.
+
+    Punctuation is kept, because it is often the only difference (`<`, `>`).
+    """
     return " ".join(folded(statement).lower().split())
 
 
 def words(statement: str) -> list[str]:
-    """Lower-case words, numbers and signs of a statement, without "Write a function to", which half of MBPP shares."""
+    """Return the lower-case words, numbers and signs of a statement.
+
+    Leaves out "Write a function to", which half of MBPP shares.
+    """
     return WORD.findall(LEAD.sub("", folded(statement).lower()))
 
 
 def programs(problem: Problem) -> list[str]:
-    """The solutions, less the starter code that they begin with where something that can be run is left."""
+    """Return the solutions without the starter code at their start, if runnable code is left."""
     starter = problem.starter_code
     rests = [
         solution[len(starter) :] if starter and solution.startswith(starter) else ""
@@ -74,7 +83,11 @@ def programs(problem: Problem) -> list[str]:
 
 
 def tests(problem: Problem) -> list[str]:
-    """What each test asks and expects, as a text: the same whether it is a call or an assertion, whatever the function's name, tuples as lists."""
+    """Return each test's input and expected output as text.
+
+    The text is the same for a call and an assertion, whatever the function's name; tuples are
+    written as lists.
+    """
     match problem.style:
         case "call":
             return [
@@ -96,7 +109,7 @@ def tests(problem: Problem) -> list[str]:
 
 @dataclass(frozen=True)
 class Traits:
-    """What is compared of one problem; worked out when it is first asked for."""
+    """The compared properties of one problem, computed on first use."""
 
     problem: Problem
 
@@ -106,7 +119,10 @@ class Traits:
 
     @cached_property
     def telling_words(self) -> list[str]:
-        """Those that say what is asked for, in their order: "camel case to snake case" is not "snake case to camel case"."""
+        """The words that carry meaning, in order.
+
+        "camel case to snake case" is not "snake case to camel case".
+        """
         return [word.removesuffix("s") for word in self.words if word not in FILLERS]
 
     @cached_property
@@ -124,25 +140,25 @@ class Traits:
 
     @cached_property
     def tests(self) -> frozenset[str]:
-        """The telling ones."""
+        """The tests that are long enough to be characteristic."""
         return frozenset(test for test in tests(self.problem) if len(test) >= TELLING)
 
 
 class Kin(NamedTuple):
-    """Two problems compared; shares are in [0, 1]."""
+    """The comparison of two problems; shares are in [0, 1]."""
 
     statement: float  # Jaccard similarity of words and pairs of words
     same_words: bool  # the same telling words in the same order, at least three
     length: int  # words of the shorter statement
-    program: float  # the highest Jaccard similarity of a solution of the one with one of the other, names aside
+    program: float  # highest Jaccard similarity of two solutions, one of each problem, names aside
     same_program: bool
-    size: int  # tokens of the smaller program of the pair that is most alike
-    tests: float  # share of the smaller set of telling tests that is in the other
+    size: int  # tokens of the smaller program of the most similar pair
+    tests: float  # share of the smaller set of telling tests that is also in the other set
     shared_tests: int
 
 
 def kin(one: Traits, other: Traits) -> Kin:
-    """Two problems compared exactly; the order does not matter."""
+    """Compare two problems exactly; the order does not matter."""
     pairs = [
         (mine == theirs, jaccard(a, b), min(n, m))
         for mine, n, a in one.programs
@@ -164,7 +180,9 @@ def kin(one: Traits, other: Traits) -> Kin:
 
 @dataclass(frozen=True)
 class Sketch:
-    """Of n problems with m solutions and k telling tests: what finds those alike without comparing each with each."""
+    """Finds similar ones among n problems (m solutions, k telling tests) without comparing all
+    pairs.
+    """
 
     statements: Signatures  # (n, permutations)
     programs: Signatures  # (m, permutations)
@@ -174,7 +192,9 @@ class Sketch:
     test_of: NDArray[np.int64]  # (k,)
 
     def take(self, places: Sequence[int]) -> Sketch:
-        """Of the problems at these places, in this order; without shapes and tests."""
+        """Return the sketch of the problems at these places, in this order, without shapes and
+        tests.
+        """
         at, place = np.array(places, np.int64), np.full(len(self.statements), -1)
         place[at] = np.arange(len(at))
         owner = place[self.program_of]
@@ -191,7 +211,10 @@ class Sketch:
 
 
 def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
-    """The sketch of all problems, in their order; `exact`: with shapes and tests. The processes begin where they pay, from MANY problems on."""
+    """Return the sketch of all problems, in their order; `exact`: with shapes and tests.
+
+    Processes are started from MANY problems on, where they pay off.
+    """
     parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
     return joined(
         spread(partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1),
@@ -200,12 +223,16 @@ def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = Tru
 
 
 def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
-    """Problems and solutions: how many rows a sketch of them has."""
+    """Return the numbers of problems and solutions: the row counts of their sketch."""
     return len(problems), sum(len(problem.solutions) for problem in problems)
 
 
 def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
-    """One sketch of all, in their order. The signatures, half a KiB a row, go to where they stay as they come: a million fit no memory twice."""
+    """Join the parts of a sketch, in their order.
+
+    The signatures (half a KiB per row) are copied into the result as they arrive, because those of
+    a million problems do not fit into memory twice.
+    """
     statements, shaped = (
         np.empty((count, PERMUTATIONS), np.uint32),
         np.empty((programs, PERMUTATIONS), np.uint32),
@@ -235,7 +262,7 @@ def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
 
 
 def key(text: str) -> int:
-    """64 bits of a text."""
+    """Return 64 bits of a hash of the text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
 
 
@@ -262,8 +289,11 @@ def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
 
 
 def _claim(arguments: object, expected: object) -> str:
-    """The same for lists and tuples, which JSON does not tell apart."""
-    text = f"{literal(arguments)} -> {literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"
+    """Format a test; lists and tuples look the same, because JSON does not distinguish them."""
+    text = (
+        f"{literal(arguments)} -> "
+        f"{literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"  # noqa: E501
+    )
     return text.translate(FLAT).replace(",]", "]")
 
 
@@ -271,7 +301,10 @@ FLAT = str.maketrans("()", "[]")
 
 
 def _assertions(source: str, entry_point: str | None) -> Iterator[str]:
-    """The assertions of a test that speak of nothing but the function under test, literals and builtins; what hangs on a variable is left out."""
+    """Yield the assertions of a test that use only the tested function, literals and builtins.
+
+    Assertions that depend on a variable are left out.
+    """
     if len(source) > MOST_TEST:
         return
     try:
@@ -306,7 +339,7 @@ def _assertion(test: ast.expr, names: set[str | None]) -> str | None:
             ]
             return _claim(arguments, ast.literal_eval(wanted))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            pass  # more than literals
+            pass  # not only literals
     for node in ast.walk(test):
         if isinstance(node, ast.Name):
             if node.id not in names | SPOKEN:

@@ -1,6 +1,7 @@
-"""How often each problem of the training part should be drawn, so that what is common does not drown what is rare. Weights, never deletion.
+"""Compute how often to draw each training problem, so that common kinds do not crowd out rare ones.
 
-In: problems, and how hard each is. Out: a weight a problem, 1 on average, and a table of each group's share before and after.
+This gives weights and never deletes a problem. In: problems, and their difficulties. Out: a weight
+per problem, 1 on average, and a table of each group's share before and after.
 """
 
 from __future__ import annotations
@@ -17,14 +18,19 @@ import pyarrow.parquet as pq
 
 from problems.schema import Problem, write_table
 
-TEMPERATURE = 0.5  # 0 leaves every weight at 1, 1 gives every group the same share; between them as with languages (Conneau et al. 2020)
-CAP = 4.0  # a weight is at most so much, and at least one so-manieth, before the mean is made 1
-LEVELS = 5  # buckets of difficulty, equally wide: 1 easy to 5 hard
+# 0: every weight is 1; 1: every group has the same share; values between as for languages in
+# Conneau et al. 2020
+TEMPERATURE = 0.5
+CAP = 4.0  # weights are limited to [1 / CAP, CAP] before they are scaled to mean 1
+LEVELS = 5  # equally wide buckets of difficulty: 1 easy to 5 hard
 
 
 @dataclass(frozen=True)
 class Weight:
-    """How often to draw a problem, 1 being the mean. `level` of difficulty rests on answers where `measured`, else on the static score."""
+    """How often to draw a problem, relative to the mean of 1.
+
+    The `level` of difficulty rests on a measured pass rate if `measured`, else on the static score.
+    """
 
     problem_id: str
     style: str
@@ -50,11 +56,15 @@ def weigh(
     static: Mapping[str, float],
     pass_rates: Mapping[str, float] | None = None,
 ) -> list[Weight]:
-    """Weights of the training part, by id: the geometric mean over style, level and tags of (fair share / own share) ** `TEMPERATURE`, capped.
+    """Return the weights of the training problems, by id.
 
-    The mean and not the product, for the axes tell much the same (a source often has one style and one tag), and what is rare would become common.
-    static: a difficulty in [0, 1] for every problem. pass_rates: where known, they decide the level instead. A problem of several tags takes
-    the mean over them; one without has the tag "".
+    A weight is the geometric mean over style, level and tags of (fair share / own share) **
+    `TEMPERATURE`, capped. It is the mean and not the product because the axes say much the same (a
+    source often has one style and one tag), so a product would make rare kinds common.
+
+    static: a difficulty in [0, 1] for every problem. pass_rates: where known, they determine the
+    level instead. A problem with several tags takes the mean over them; one without tags has the
+    tag "".
     """
     train = sorted(
         (problem for problem in problems if problem.split == "train"),
@@ -84,19 +94,22 @@ def weigh(
 
 
 def level(difficulty: float) -> int:
-    """1 (easy) to `LEVELS` (hard) of a difficulty in [0, 1]."""
+    """Return the level from 1 (easy) to `LEVELS` (hard) of a difficulty in [0, 1]."""
     return min(int(difficulty * LEVELS), LEVELS - 1) + 1
 
 
 def _factors(groups: Sequence[Sequence[str]]) -> list[float]:
-    """What one axis says of each problem: how rare its groups are."""
+    """Return each problem's factor on one axis: how rare its groups are."""
     counts = Counter(group for own in groups for group in own)
     fair = counts.total() / len(counts) if counts else 1.0
     return [fmean((fair / counts[group]) ** TEMPERATURE for group in own) for own in groups]
 
 
 def shares(problems: Iterable[Problem], weights: Sequence[Weight]) -> list[Share]:
-    """Of each source, style, level and tag: how many problems, and its share of the draws with equal weights and with these."""
+    """Return the size of each source, style, level and tag, and its share of the draws.
+
+    The share is given for equal weights and for these weights.
+    """
     by_id = {problem.problem_id: problem for problem in problems}
     before: Counter[tuple[str, str]] = Counter()
     after: Counter[tuple[str, str]] = Counter()
@@ -123,5 +136,5 @@ def write_weights(weights: Sequence[Weight], path: Path) -> None:
 
 
 def read_weights(path: Path) -> list[Weight]:
-    """Raises FileNotFoundError."""
+    """Read what `write_weights` wrote. Raises FileNotFoundError."""
     return [Weight(**row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]

@@ -1,7 +1,9 @@
-"""The card of a dataset: README.md as the Hugging Face hub shows it, with the pictures beside it.
+"""Write the card of a dataset: README.md, as the Hugging Face hub shows it, with its charts.
 
-In: what curation kept and why the rest fell. Out: Markdown under YAML that tells `datasets.load_dataset` which files are what: only what may be
-trained on is a configuration, `gated.parquet` is none. No time, no path and no hash of its own folder: the same problems give the same card.
+In: what curation kept, and why the rest was removed. Out: Markdown with a YAML header that tells
+`datasets.load_dataset` which files belong together. Only files that may be used for training are in
+a configuration, so `gated.parquet` is not. The card has no time, path or hash of its own folder:
+the same problems give the same card.
 """
 
 from __future__ import annotations
@@ -35,18 +37,23 @@ SIZES = (
     (10_000_000, "1M<n<10M"),
 )
 MOST_TAGS = 12
+# Characters with a meaning in Markdown or HTML.
 SIGNS, ESCAPED = (
     re.compile(r"([\\`*_{}\[\]<>#|~$])"),
     r"\\\1",
-)  # what Markdown or HTML would take as its own
+)
+# The splits that verl reads. Demonstrations are for the warm-up, which reads problems.parquet.
 SPLITS = (
     "train",
     "validation",
-)  # what verl reads; demonstrations are for the warm-up, which reads problems.parquet
+)
 
 
 def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> None:
-    """All that lies beside `problems.parquet` for whoever uses the set: verl's rows, features, weights, pictures and the card."""
+    """Write the files that accompany `problems.parquet`.
+
+    These are verl's rows, features, weights, charts and the card.
+    """
     problems = curated.kept
     for split in SPLITS:
         if part := [problem for problem in problems if problem.split == split]:
@@ -70,24 +77,58 @@ def _made(path: Path) -> Path:
 
 
 def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -> str:
-    """The whole card. stages: what became of every problem, the last one being the curation itself."""
+    """Return the whole card. stages: what became of every problem; curation is the last one."""
     problems = curated.kept
     parts = [
-        "---", front_matter(problems), "---", "",
-        "# Programming problems with tests that decide them", "",
-        f"{len(problems):,} problems, each with a statement, reference solutions that pass in a sandbox, and tests that refuse an idle answer.",
-        "No problem of a benchmark that is reported is among them, nor one that was found to copy such a problem; what only resembles one is listed "
-        "below as suspect. The same task in other words, with another program and other tests, is not found. Content: "
-        f"`{set_hash(problems)}` (sha256 over the problems, whatever their order; that of the whole folder is in `manifest.json`).", "",
-        _table(("source", "part", "made by", "problems"), _parts(problems)), "",
-        "## How to read it", "", READING, "",
-        "## What became of every problem", "", f"![funnel]({FUNNEL})", "", funnel(stages, examples=False), "",
-        "## Likenesses to gated benchmarks", "", _contamination(curated), "",
-        "## Licences", "", _table(("licence", "source", "problems"), _counts((p.licence, p.source) for p in problems)), "",
-        "## Difficulty and balance", "", f"![static difficulty by source]({DIFFICULTY})", "", BALANCE, "",
-        balance_table(shares(problems, weights)), "",
-        "## Examples", "", *(_example(problem) for problem in _spread(problems)),
-    ]  # fmt: skip
+        "---",
+        front_matter(problems),
+        "---",
+        "",
+        "# Programming problems with tests that decide them",
+        "",
+        (
+            f"{len(problems):,} problems, each with a statement, reference solutions that pass in "
+            "a sandbox, and tests that refuse an idle answer."
+        ),
+        "No problem of a benchmark that is reported is among them, nor one that was found to "
+        "copy such a problem; what only resembles one is listed "
+        "below as suspect. The same task in other words, with another program and other "
+        "tests, is not found. Content: "
+        f"`{set_hash(problems)}` (sha256 over the problems, whatever their order; that of the "
+        "whole folder is in `manifest.json`).",
+        "",
+        _table(("source", "part", "made by", "problems"), _parts(problems)),
+        "",
+        "## How to read it",
+        "",
+        READING,
+        "",
+        "## What became of every problem",
+        "",
+        f"![funnel]({FUNNEL})",
+        "",
+        funnel(stages, examples=False),
+        "",
+        "## Likenesses to gated benchmarks",
+        "",
+        _contamination(curated),
+        "",
+        "## Licences",
+        "",
+        _table(("licence", "source", "problems"), _counts((p.licence, p.source) for p in problems)),
+        "",
+        "## Difficulty and balance",
+        "",
+        f"![static difficulty by source]({DIFFICULTY})",
+        "",
+        BALANCE,
+        "",
+        balance_table(shares(problems, weights)),
+        "",
+        "## Examples",
+        "",
+        *(_example(problem) for problem in _spread(problems)),
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -109,16 +150,22 @@ in `reward_model.ground_truth`.
 | `{FEATURES}` | counts of statement and solution, and the static difficulty made of them |
 | `{WEIGHTS}` | how often to draw each problem of the training part, 1 on average |
 | `gated.parquet` | tasks of benchmarks, kept to compare with: for evaluation only, no configuration loads it |
-| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""
+| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""  # noqa: E501
 BALANCE = (
-    "The static difficulty is a problem's mean place among the others by length of statement, size, branches, nesting, operations and imports of "
-    "its shortest solution. The weights make rare styles, levels of it and tags of the training part more frequent, as far as the square root goes; "
+    "The static difficulty is a problem's mean place among the others by length of statement, "
+    "size, branches, nesting, operations and imports of "
+    "its shortest solution. The weights make rare styles, levels of it and tags of the "
+    "training part more frequent, as far as the square root goes; "
     "nothing is left out for them."
 )
 
 
 def front_matter(problems: Sequence[Problem]) -> str:
-    """The YAML: licences and size as the hub names them, and which files a configuration loads. JSON is YAML."""
+    """Return the YAML header: licences and size in the hub's terms, and the files per
+    configuration.
+
+    It is written as JSON, which is valid YAML.
+    """
     licences = sorted({HUB_LICENCES.get(problem.licence.lower(), "other") for problem in problems})
     splits = [split for split in SPLITS if any(problem.split == split for problem in problems)]
     configs: list[dict[str, Any]] = [
@@ -149,7 +196,7 @@ def front_matter(problems: Sequence[Problem]) -> str:
 
 
 def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
-    """Markdown of `shares`; of the tags those with most problems."""
+    """Return `shares` as Markdown; of the tags, those with most problems."""
     tags = sorted((row for row in rows if row[0] == "tag"), key=lambda row: (-row[2], row[1]))
     shown = [*(row for row in rows if row[0] != "tag"), *tags[:most]]
     cells = [
@@ -179,11 +226,14 @@ def _contamination(curated: Curated) -> str:
     table = _table(
         ("benchmark", "problems removed for a likeness", "of its tasks suspect still"), rows
     )
-    return f"{table}\n\nBoth texts of each stand side by side in `contamination.html`; `suspects.json` names the tasks that a score may leave out."
+    return (
+        f"{table}\n\nBoth texts of each stand side by side in `contamination.html`; "
+        "`suspects.json` names the tasks that a score may leave out."
+    )
 
 
 def _spread(problems: Sequence[Problem], most: int = 6) -> list[Problem]:
-    """One or two of each source, at most so many."""
+    """Return one or two problems of each source, at most `most` in total."""
     by_source: dict[str, list[Problem]] = {}
     for problem in problems:
         if problem.split != "demonstrations":
@@ -207,13 +257,13 @@ def _example(problem: Problem) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """A block of code in Markdown, with more backticks around it than any run within."""
+    """Return a Markdown code block, fenced with more backticks than any run within."""
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
 def _quoted(text: str) -> str:
-    """Each line quoted, and what would be Markdown or HTML shown as it is."""
+    """Quote each line, and escape what Markdown or HTML would interpret."""
     return "\n".join(f"> {SIGNS.sub(ESCAPED, line)}  " for line in text.strip().splitlines())
 
 

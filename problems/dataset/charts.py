@@ -1,6 +1,7 @@
-"""Pictures beside a dataset: SVG, written here and not by a plotting library, so that the same numbers are the same bytes on every machine.
+"""Draw the charts of a dataset as SVG.
 
-Readable on a light page and on a dark one. In: plain numbers. Out: SVG text.
+They are written here, not by a plotting library, so that the same numbers give the same bytes on
+every machine. They are readable on a light and on a dark page. In: plain numbers. Out: SVG text.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ from xml.sax.saxutils import escape
 
 from problems.funnel import Stage
 
+# Each has a contrast of at least 3.4:1 on white and on near-black.
 TEXT, KEPT, GONE, CAME = (
     "#737c8c",
     "#3a7bd5",
     "#d9620f",
     "#2e9d6a",
-)  # each at least 3.4:1 on white and on near-black
+)
 COLOURS = (KEPT, GONE, CAME, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
-MOST = 6  # reasons of a stage that have a bar of their own
+MOST = 6  # at most this many reasons of a stage have their own bar
 
-Bar = tuple[str, int, int, str]  # label, where it begins, how long it is, colour
+Bar = tuple[str, int, int, str]  # label, start, length, colour
 
 
 def funnel_chart(stages: Sequence[Stage]) -> str:
-    """From top to bottom what came in, what each reason took away, what was left."""
+    """Draw, from top to bottom, what came in, what each reason removed, and what was left."""
     bars: list[Bar] = []
     left = 0
     for number, stage in enumerate(stages):
@@ -57,10 +59,12 @@ def _horizontal(bars: Sequence[Bar]) -> str:
         y, x, wide = number * ROW, LABELS + room * begin / most, max(1.5, room * length / most)
         weight = ' font-weight="600"' if begin == 0 and label[0] not in "−+" else ""
         parts.append(
-            f'<text x="{LABELS - 10}" y="{y + 16}" text-anchor="end"{weight}>{escape(_short(label))}</text>'
+            f'<text x="{LABELS - 10}" y="{y + 16}" '
+            f'text-anchor="end"{weight}>{escape(_short(label))}</text>'
         )
         parts.append(
-            f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>'
+            f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" '
+            f'fill="{colour}"/>'
         )
         parts.append(f'<text x="{x + wide + 6:.1f}" y="{y + 16}">{length:,}</text>')
     return _svg(parts, len(bars) * ROW + 4)
@@ -69,7 +73,10 @@ def _horizontal(bars: Sequence[Bar]) -> str:
 def histogram(
     values: Mapping[str, Sequence[float]], label: str, buckets: int = 20, height: int = 190
 ) -> str:
-    """How many values in [0, 1] lie in each bucket, one colour a name, stacked. label: what the values are, under the axis."""
+    """Draw how many values in [0, 1] are in each bucket, stacked, with one colour per name.
+
+    label: what the values are, shown below the axis.
+    """
     names = sorted(values, key=lambda name: (-len(values[name]), name))
     shown = names if len(names) <= len(COLOURS) else [*names[: len(COLOURS) - 1], "others"]
     counts = {name: [0] * buckets for name in shown}
@@ -85,7 +92,8 @@ def histogram(
         f'<text x="45" y="{floor}" text-anchor="end">0</text>',
     ]
     parts.append(
-        f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" stroke-opacity="0.5"/>'
+        f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" '
+        'stroke-opacity="0.5"/>'
     )
     for bucket in range(buckets):
         y = float(floor)
@@ -94,20 +102,26 @@ def histogram(
             y -= tall
             if tall:
                 parts.append(
-                    f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>'
+                    f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" '
+                    f'width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>'
                 )
     parts += [
-        f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" text-anchor="middle">{tick / 4:g}</text>'
+        (
+            f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" '
+            f'text-anchor="middle">{tick / 4:g}</text>'
+        )
         for tick in range(5)
     ]
     parts.append(
-        f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" text-anchor="middle">{escape(label)}</text>'
+        f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" '
+        f'text-anchor="middle">{escape(label)}</text>'
     )
     x = 50.0
     for name, colour in zip(shown, COLOURS, strict=False):
         words = f"{_short(name)} {sum(counts[name]):,}"
         parts.append(
-            f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text x="{x + 15:.1f}" y="14">{escape(words)}</text>'
+            f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text '
+            f'x="{x + 15:.1f}" y="14">{escape(words)}</text>'
         )
         x += 32 + 7.2 * len(words)
     return _svg(parts, height)
@@ -118,7 +132,10 @@ def _short(text: str) -> str:
 
 
 def _svg(parts: Sequence[str], height: int) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 '
+        f'{WIDTH} {height}" '
+    )
     return "\n".join(
         [
             f'{head}font-family="system-ui,sans-serif" font-size="13" fill="{TEXT}">',

@@ -1,6 +1,6 @@
-"""Two versions of a dataset side by side: what came, what went and why, what changed.
+"""Compare two versions of a dataset: what was added, removed and why, and what changed.
 
-In: artifacts of the store. Out: plain data; `ratchet data diff` shows it.
+In: artifacts of the store. Out: plain data; `ratchet data diff` prints it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,22 @@ LEAST_PREFIX = 4
 
 @dataclass(frozen=True)
 class Difference:
-    """Ids in order. removed: id to the reason, where the newer version knows one. changed: id to the columns that differ."""
+    """The difference, with ids in order.
+
+    removed: id to the reason, if the newer version knows one. changed: id to the columns that
+    differ.
+    """
 
     added: tuple[str, ...]
     removed: dict[str, str]
     changed: dict[str, tuple[str, ...]]
-    counts: dict[str, tuple[int, int]]  # by source, before and after
+    counts: dict[str, tuple[int, int]]  # by source: problems before and after
 
 
 def difference(
     before: Sequence[Problem], after: Sequence[Problem], reasons: dict[str, str] | None = None
 ) -> Difference:
-    """reasons: why a problem is not in `after`, by its id."""
+    """Compare two sets. reasons: why a problem is not in `after`, by its id."""
     old, new = (
         {problem.problem_id: problem for problem in problems} for problems in (before, after)
     )
@@ -64,13 +68,17 @@ def _columns(one: Problem, other: Problem) -> tuple[str, ...]:
 
 
 def compare(store: Store, before: Artifact, after: Artifact) -> Difference:
-    """The difference of two datasets, with the reasons that the newer one and the stages before it give."""
+    """Compare two datasets, with the reasons given by the newer one and the stages before it."""
     one, other = (read_parquet(artifact.path / "problems.parquet") for artifact in (before, after))
     return difference(one, other, reasons(store, after))
 
 
 def reasons(store: Store, artifact: Artifact) -> dict[str, str]:
-    """Why a problem did not come into this dataset: in its own words, else in those of what it was made from, as far as the store has that still."""
+    """Return why problems are not in this dataset, by id.
+
+    The dataset's own reasons come first, then those of its inputs, as far as they are still in the
+    store.
+    """
     found: dict[str, str] = {}
     for name, content in artifact.manifest.inputs.items():
         if name in NAMES and (
@@ -90,9 +98,10 @@ def reasons(store: Store, artifact: Artifact) -> dict[str, str]:
 
 
 def named(store: Store, word: str) -> Artifact:
-    """A version by `current`, `previous` (of clean_problems, by when they were made) or the beginning of its content hash.
+    """Return the version with that name.
 
-    Raises ProblemError that lists what there is.
+    `word` is `current`, `previous` (both of clean_problems, by creation time) or the beginning of a
+    content hash. Raises ProblemError that lists the versions.
     """
     clean = store.versions("datasets", "clean_problems")
     now = store.current("datasets", "clean_problems")

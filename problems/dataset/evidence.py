@@ -1,8 +1,9 @@
-"""The reports beside a dataset: what was found and the texts to compare, for people (HTML, Markdown) and for programs (JSON).
+"""Write the reports of a dataset: findings, and the texts to compare.
 
-Files: `duplicates.json` (groups, which was kept and why), `contamination.json` (a problem with all that it resembles), `.md` and `.html` of the same,
-`suspects.json` (by benchmark, the tasks that a problem which stayed resembles: evaluation gives a score without them too). The same problems give the
-same bytes.
+HTML and Markdown are for people, JSON is for programs. Files: `duplicates.json` (groups, which
+problem was kept and why); `contamination.json` (each problem with all that it resembles), also as
+`.md` and `.html`; `suspects.json` (by benchmark, the tasks that a kept problem resembles, so that
+evaluation can also give a score without them). The same problems give the same bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +23,20 @@ from problems.cleaning.contamination import Overlap
 from problems.cleaning.curation import Curated
 
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
-MOST_SHOWN, MOST_PAIRS = 4000, 300  # characters of a text, and pairs, on the page; the JSON has all
+# characters of a text, and pairs, on the page; the JSON has everything
+MOST_SHOWN, MOST_PAIRS = 4000, 300
 STYLE = (
-    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
-    "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid #ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
-    "anywhere;margin:0;font:13px/1.4 ui-monospace,monospace}mark{background:#ffe58a}h2{font-size:1.05em;margin:2em 0 .4em}"
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 "
+    "1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
+    "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid "
+    "#ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
+    "anywhere;margin:0;font:13px/1.4 "
+    "ui-monospace,monospace}mark{background:#ffe58a}h2{font-size:1.05em;margin:2em 0 .4em}"
 )
 
 
 def write_evidence(curated: Curated, folder: Path) -> None:
-    """All reports of a curated set into a folder that exists."""
+    """Write all reports of a curated set to an existing folder."""
     groups = {
         **asdict(curated.duplicates),
         "groups": [asdict(group) for group in curated.duplicates.groups],
@@ -48,7 +53,10 @@ def write_evidence(curated: Curated, folder: Path) -> None:
 
 
 def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """By benchmark, each suspect task with the problem that makes it one (keys task, problem_id, how). Raises FileNotFoundError."""
+    """Read each benchmark's suspect tasks, with the problems that make them suspect.
+
+    The keys of a row are task, problem_id and how. Raises FileNotFoundError.
+    """
     lists: dict[str, list[dict[str, str]]] = json.loads(
         (folder / SUSPECTS).read_text(encoding="utf-8")
     )
@@ -56,7 +64,10 @@ def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
-    """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
+    """Return each benchmark's tasks that a problem in the current training data resembles.
+
+    Empty if there is no contamination report.
+    """
     clean = store.current("datasets", "clean_problems")
     if clean is None or not (clean.path / SUSPECTS).exists():
         return {}
@@ -67,7 +78,11 @@ def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
 
 
 def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
-    """A report a problem: whether it was removed, and each gated task that it resembles with both texts; by id."""
+    """Return one report per problem, ordered by id.
+
+    It says whether the problem was removed, and lists each gated task that it resembles, with both
+    texts.
+    """
     reports: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for overlap in sorted(
         found, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)
@@ -82,7 +97,7 @@ def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, An
 
 
 def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
-    """Markdown: a row an overlap, leaks first, at most so many."""
+    """Return a Markdown table of at most `most` overlaps, leaks first."""
     rows = sorted(
         found,
         key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
@@ -90,7 +105,8 @@ def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
     lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
     for o in rows[:most]:
         lines.append(
-            f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | {'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
+            f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | "
+            f"{'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
         )
     return (
         "\n".join(
@@ -108,12 +124,15 @@ def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
 
 
 def contamination_page(found: Sequence[Overlap]) -> str:
-    """One HTML page: both texts side by side, what they share marked."""
+    """Return an HTML page with both texts side by side and shared parts marked."""
     leaks = sum(overlap.leak for overlap in found)
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Contamination</title>',
         f"<style>{STYLE}</style><h1>Contamination</h1>",
-        f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that make a gated task suspect.</p>",
+        (
+            f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that "
+            "make a gated task suspect.</p>"
+        ),
     ]
     ordered = sorted(
         found,
@@ -122,7 +141,8 @@ def contamination_page(found: Sequence[Overlap]) -> str:
     for o in ordered[:MOST_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(
-            f"<h2>{escape(o.kind)} {escape(o.detail)}: {'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
+            f"<h2>{escape(o.kind)} {escape(o.detail)}: "
+            f"{'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
             f"<th>{escape(o.gated_id)}</th></tr><tr><td><pre>{mine}</pre></td><td><pre>{theirs}</pre></td></tr></table>"
         )
     if len(ordered) > MOST_PAIRS:
@@ -131,7 +151,7 @@ def contamination_page(found: Sequence[Overlap]) -> str:
 
 
 def _marked(mine: str, theirs: str) -> tuple[str, str]:
-    """Both texts as HTML; runs of three words and more that they share are marked."""
+    """Return both texts as HTML, with shared runs of at least three words marked."""
     one, two = (re.findall(r"\S+\s*", text[:MOST_SHOWN]) for text in (mine, theirs))
     matcher = SequenceMatcher(
         None,

@@ -1,6 +1,6 @@
-"""One problem's way through the stages: where it came from, what each stage said of it, how hard it proved.
+"""The history of one problem: its origin, the result of each stage, its measured difficulty.
 
-In: the present datasets of a store. Out: a line a stage; `ratchet data show` draws them.
+In: the current datasets of a store. Out: a line per stage; `ratchet data show` prints them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,21 @@ from problems.schema import Problem, from_row
 from problems.verification.limits import MEASURED
 from problems.verification.strength import FILE as STRENGTH
 
+# Datasets where problems originate.
 SOURCES = (
     "raw_problems",
     "augmented_problems",
     "synthetic_problems",
-)  # where problems come into being
+)
 REMOVING = ("verified_problems", "clean_problems")
-MOST_COMPARED = 20_000  # ids, for one that was mistyped
+MOST_COMPARED = 20_000  # ids compared with a mistyped one
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a stage did: `went` is False where it removed the problem, None where it only looked."""
+    """The result of a stage. `went`: False if the stage removed the problem, None if it only
+    looked.
+    """
 
     stage: str
     said: str
@@ -45,7 +48,10 @@ class Step:
 
 
 def find(store: Store, problem_id: str) -> Problem:
-    """The problem as it is now: as clean, else as verified, else as it came. Raises ProblemError with ids that are near."""
+    """Return the current version of a problem: clean, else verified, else as it arrived.
+
+    Raises ProblemError with similar ids.
+    """
     for name in ("clean_problems", "verified_problems", *SOURCES):
         if artifact := store.current("datasets", name):
             file = artifact.path / "problems.parquet"
@@ -60,7 +66,7 @@ def find(store: Store, problem_id: str) -> Problem:
 
 
 def _near(store: Store, problem_id: str) -> list[str]:
-    """Ids that are written alike, else the first one there is."""
+    """Return ids of similar spelling, else the first id there is."""
     made = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
     ids = [
         key
@@ -73,7 +79,10 @@ def _near(store: Store, problem_id: str) -> list[str]:
 
 
 def history(store: Store, problem: Problem) -> list[Step]:
-    """In the order of the stages; a stage that has not run, or that the problem did not reach, says nothing."""
+    """Return the steps in the order of the stages.
+
+    A stage that has not run, or that the problem did not reach, has no step.
+    """
     made = {
         name: artifact
         for name in (*SOURCES, *REMOVING)
@@ -82,10 +91,11 @@ def history(store: Store, problem: Problem) -> list[Step]:
     steps: list[Step] = []
     for name in SOURCES:
         if (artifact := made.get(name)) and _has(artifact.path, problem):
+            # Derived problems are verified in their own stage.
             steps += [
                 Step(name, _origin(problem), True),
                 *_tried(artifact, problem),
-            ]  # what was made was tried there
+            ]
     for name in REMOVING:
         artifact = made.get(name)
         if artifact is None:
@@ -121,16 +131,22 @@ def _origin(problem: Problem) -> str:
         if isinstance(parents, list)
         else f"of {problem.source}"
     )
-    return f"{where}, part {problem.split}, licence {problem.licence}{', gated: for evaluation only' if problem.gated else ''}"
+    return (
+        f"{where}, part {problem.split}, licence "
+        f"{problem.licence}{', gated: for evaluation only' if problem.gated else ''}"
+    )
 
 
 def _tried(artifact: Artifact, problem: Problem) -> Iterator[Step]:
-    """What verification measured: the references' cost, the strength of the tests."""
+    """Yield the measurements of verification: the references' cost, the strength of the tests."""
     for row in _json(artifact.path / MEASURED):
         if row["problem_id"] == problem.problem_id:
             yield Step(
                 "",
-                f"its slowest test took a reference {row['wall_s']:.2g} s, the largest {row['peak_mb']:.0f} MiB",
+                (
+                    f"its slowest test took a reference {row['wall_s']:.2g} s, the largest "
+                    f"{row['peak_mb']:.0f} MiB"
+                ),
             )
     if (artifact.path / STRENGTH).exists():
         for row in pq.read_table(
@@ -139,7 +155,10 @@ def _tried(artifact: Artifact, problem: Problem) -> Iterator[Step]:
             added = f", {row['added_tests']} tests added" if row["added_tests"] else ""
             yield Step(
                 "",
-                f"{row['killed']} of {row['mutants']} broken copies of its solution are refused{added}",
+                (
+                    f"{row['killed']} of {row['mutants']} broken copies of its solution are "
+                    f"refused{added}"
+                ),
             )
 
 
@@ -155,14 +174,17 @@ def _evidence(artifact: Artifact, problem: Problem) -> Iterator[Step]:
         if problem.problem_id == group["kept"]:
             yield Step(
                 "",
-                f"kept of a group of {len(members) + 1} that are the same: {group['why']}; the others are {', '.join(sorted(members)[:5])}",
+                (
+                    f"kept of a group of {len(members) + 1} that are the same: {group['why']}; "
+                    f"the others are {', '.join(sorted(members)[:5])}"
+                ),
             )
         elif problem.problem_id in members:
             yield Step("", f"in a group of which {group['kept']} is kept: {group['why']}")
 
 
 def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Step]:
-    """Before a model exists, then as models found it."""
+    """Yield the static difficulty, then the difficulty measured with models."""
     score = read_difficulty(clean.path / FEATURES)[problem.problem_id]
     weight = next(
         (row for row in read_weights(clean.path / WEIGHTS) if row.problem_id == problem.problem_id),
@@ -185,7 +207,10 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
                 place = f"{row.rank + 1} of {len(ranks)} from easy to hard"
                 yield Step(
                     "ranked",
-                    f"{who} solved it {row.passed} of {row.n} times ({row.low:.2f} to {row.high:.2f}), {place}",
+                    (
+                        f"{who} solved it {row.passed} of {row.n} times ({row.low:.2f} to "
+                        f"{row.high:.2f}), {place}"
+                    ),
                 )
     if scaled := store.current("datasets", "item_response"):
         key = f"{problem.problem_id}@{problem.content_hash[:12]}"
@@ -194,7 +219,10 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
                 count = len(scaled.manifest.facts["checkpoints"])
                 yield Step(
                     "one scale",
-                    f"difficulty {estimate.value:+.2f} ± {1.96 * estimate.error:.2f} logits, from {count} checkpoint{'s'[: count > 1]}",
+                    (
+                        f"difficulty {estimate.value:+.2f} ± {1.96 * estimate.error:.2f} logits, "
+                        f"from {count} checkpoint{'s'[: count > 1]}"
+                    ),
                 )
 
 

@@ -108,7 +108,10 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
             given = [literal(value) for value in test.get("args", ())] + [
                 f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
             ]
-            return f"assert {problem.entry_point}({', '.join(given)}) == {literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
+            return (
+                f"assert {problem.entry_point}({', '.join(given)}) == "
+                f"{literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
+            )
         case "stdio":
             return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
         case "assert":

@@ -42,7 +42,10 @@ def untrained(problems: Sequence[Problem], base: str) -> set[str]:
 
 def explained(count: int) -> str:
     """So many untrained, and why."""
-    why = ": simple problems, in words that the tiny model was never shown; with a model that `base` names they are trained on too"
+    why = (
+        ": simple problems, in words that the tiny model was never shown; with a model that "
+        "`base` names they are trained on too"
+    )
     return f"{count}{why if count else ''}"
 
 

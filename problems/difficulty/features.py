@@ -1,6 +1,9 @@
-"""How hard a problem looks before any model has answered it: counts of its statement and of its shortest solution, and one score made of them.
+"""Estimate the difficulty of a problem without any model.
 
-In: problems. Out: a row of counts a problem, and a score in [0, 1] that says how it lies among the others. `problems/difficulty/difficulty.py` measures.
+Counts properties of the statement and of the shortest solution, and combines them in one score.
+
+In: problems. Out: a row of counts per problem, and a score in [0, 1] relative to the others.
+`problems/difficulty/difficulty.py` measures the difficulty with a model.
 """
 
 from __future__ import annotations
@@ -20,8 +23,16 @@ from problems.schema import Problem, write_table
 from problems.syntax import parse
 
 BRANCHES = (
-    ast.If, ast.For, ast.While, ast.AsyncFor, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.comprehension, ast.match_case,
-)  # fmt: skip
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.AsyncFor,
+    ast.IfExp,
+    ast.ExceptHandler,
+    ast.Assert,
+    ast.comprehension,
+    ast.match_case,
+)
 BLOCKS = (
     ast.If,
     ast.For,
@@ -35,6 +46,7 @@ BLOCKS = (
     ast.comprehension,
     ast.Match,
 )
+# The number of tests is left out: it shows how careful an author was.
 SCORED = (
     "statement_words",
     "nodes",
@@ -42,23 +54,22 @@ SCORED = (
     "nesting",
     "operations",
     "imports",
-)  # the number of tests says how careful an author was
+)
 
 
 @dataclass(frozen=True)
 class Features:
-    """Counts of one problem; those of the solution are None where none can be parsed."""
+    """Counts for one problem; those of the solution are None if no solution can be parsed."""
 
     problem_id: str
     statement_words: int
     tests: int
-    lines: int | None = None  # of the solution, empty ones left out
+    lines: int | None = None  # of the solution, without empty lines
     nodes: int | None = None  # of its syntax tree
-    branches: int | None = (
-        None  # cyclomatic complexity: one, and one more for each decision (McCabe 1976)
-    )
-    nesting: int | None = None  # blocks within blocks, at the deepest
-    operations: int | None = None  # different operators and different names that are called
+    # cyclomatic complexity: one, plus one per decision (McCabe 1976)
+    branches: int | None = None
+    nesting: int | None = None  # depth of nested blocks
+    operations: int | None = None  # number of different operators and of different called names
     imports: int | None = None
 
 
@@ -72,7 +83,10 @@ SCHEMA = pa.schema(
 
 
 def features(problem: Problem) -> Features:
-    """Counts of the statement and of the shortest solution that parses: a problem is as hard as its simplest known answer."""
+    """Count properties of the statement and of the shortest solution that parses.
+
+    A problem is as hard as its simplest known solution.
+    """
     words, tests = len(problem.statement.split()), len(problem.tests)
     for source in sorted(programs(problem), key=lambda text: (len(text), text)):
         try:
@@ -117,10 +131,11 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
 
 
 def static_difficulty(rows: Sequence[Features]) -> list[float]:
-    """A score in [0, 1] a problem, hardest near 1: the mean of its places among the others in each of `SCORED`; a count that is None is left out.
+    """Return a score in [0, 1] per problem, hardest near 1.
 
-    It says how a problem lies in this set and in no other. Nothing is fitted: how well it agrees with what was measured is shown by
-    `difficulty_rankings`.
+    It is the mean of the problem's ranks among the others in each of `SCORED`, without counts that
+    are None. So it is relative to this set only. Nothing is fitted: `difficulty_rankings` shows how
+    well the score agrees with measurements.
     """
     if not rows:
         return []
@@ -129,7 +144,10 @@ def static_difficulty(rows: Sequence[Features]) -> list[float]:
 
 
 def places(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Each value's place among those that are known, 0 the least and 1 the most, equals sharing theirs; NaN for None."""
+    """Return each value's rank among the known ones, from 0 (lowest) to 1 (highest).
+
+    Equal values share a rank; None gives NaN.
+    """
     given = np.array([np.nan if value is None else value for value in values], dtype=float)
     known = np.sort(given[~np.isnan(given)])
     if len(known) < 2:
@@ -141,7 +159,10 @@ def places(values: Sequence[float | None]) -> NDArray[np.float64]:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """Rank correlation in [-1, 1]; None where it has no meaning: fewer than three pairs, or a side that is all equal."""
+    """Return the rank correlation in [-1, 1], or None where it is undefined.
+
+    It is undefined for fewer than three pairs, or if all values on one side are equal.
+    """
     a, b = places(one), places(other)
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return None
@@ -149,7 +170,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def write_features(problems: Iterable[Problem], path: Path) -> dict[str, float]:
-    """A row a problem with its score, by id; returns the scores."""
+    """Write one row per problem with its score, ordered by id; return the scores."""
     rows = [
         features(problem) for problem in sorted(problems, key=lambda problem: problem.problem_id)
     ]
@@ -160,6 +181,6 @@ def write_features(problems: Iterable[Problem], path: Path) -> dict[str, float]:
 
 
 def read_difficulty(path: Path) -> dict[str, float]:
-    """The scores that `write_features` wrote, by problem. Raises FileNotFoundError."""
+    """Read the scores that `write_features` wrote, by problem. Raises FileNotFoundError."""
     table = pq.read_table(path, columns=["problem_id", "difficulty"])
     return dict(zip(table["problem_id"].to_pylist(), table["difficulty"].to_pylist(), strict=True))

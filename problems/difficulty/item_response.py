@@ -1,12 +1,17 @@
-"""Problems and checkpoints on one scale: how hard each problem is and how able each checkpoint, from who solved what how often.
+"""Put problems and checkpoints on one scale: difficulties and abilities.
 
-In: counts of right answers, a problem and a checkpoint each. Out: difficulties and abilities in logits with standard errors.
+In: per problem and checkpoint, how many completions passed. Out: difficulties and abilities in
+logits, with standard errors.
 
-The model is Rasch's: a checkpoint of ability a solves a problem of difficulty d with probability 1 / (1 + exp(d - a)). Two weak normal priors
-around 0 keep what all or nobody solved finite; the mean difficulty is 0, which fixes the scale. The posterior is concave, so Newton's steps lead to
-its one maximum (joint MAP), the same on every machine. A discrimination of each problem (2PL) is left out: a handful of checkpoints does not tell it
-from noise. Of the libraries, py-irt fits by stochastic variational inference on torch, and girth has had no release since 2021.
-Source: Rasch 1960; Lalor et al. 2016, arXiv:1605.08889, for models in the place of persons.
+This is the Rasch model: a checkpoint of ability a solves a problem of difficulty d with probability
+1 / (1 + exp(d - a)). Two weak normal priors around 0 keep the estimates finite where all or no
+completions pass. The mean difficulty is 0, which fixes the scale. The posterior is concave, so
+Newton's method finds its only maximum (joint MAP), the same on every machine. A discrimination per
+problem (2PL) is left out, because a handful of checkpoints cannot distinguish it from noise. Of the
+libraries, py-irt fits by stochastic variational inference on torch, and girth has had no release
+since 2021.
+
+Sources: Rasch 1960; Lalor et al. 2016, arXiv:1605.08889, for models instead of persons.
 """
 
 from __future__ import annotations
@@ -22,17 +27,19 @@ from numpy.typing import NDArray
 
 from problems.schema import write_table
 
-DIFFICULTY_SD, ABILITY_SD = 2.0, 5.0  # of the priors, in logits
-PLACES = 4  # digits kept: what differs behind them is how machines add
+DIFFICULTY_SD, ABILITY_SD = 2.0, 5.0  # standard deviations of the priors, in logits
+PLACES = 4  # decimals kept: further ones differ with a machine's order of summation
 Floats = NDArray[np.float64]
-Counts = Mapping[
-    tuple[str, str], tuple[int, int]
-]  # (checkpoint, problem) -> answers scored, answers right
+# (checkpoint, problem) -> (scored completions, passed completions)
+Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A place on the scale, in logits, with its standard error, and the `passed` of `n` answers that it rests on."""
+    """A position on the scale, in logits, with its standard error.
+
+    It rests on `n` completions, `passed` of which passed.
+    """
 
     name: str
     value: float
@@ -54,16 +61,20 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Scale:
-    """Both sorted by value, names deciding between equals: abilities of checkpoints, difficulties of problems (mean 0)."""
+    """Abilities of checkpoints and difficulties of problems (mean 0).
+
+    Both are sorted by value, then by name.
+    """
 
     abilities: tuple[Estimate, ...] = ()
     difficulties: tuple[Estimate, ...] = ()
 
 
 def fit(counts: Counts) -> Scale:
-    """The scale of all counts. A pair without answers says nothing; where there are none at all the scale is empty.
+    """Fit the scale to all counts. Pairs without completions are ignored; without any the scale is
+    empty.
 
-    Raises ValueError naming a pair that has more right answers than answers.
+    Raises ValueError naming a pair with more passed completions than completions.
     """
     told = {pair: count for pair, count in sorted(counts.items()) if count[0] > 0}
     for (checkpoint, problem), (answers, right) in told.items():
@@ -92,12 +103,15 @@ def fit(counts: Counts) -> Scale:
 
 
 def chance(ability: float, difficulty: float) -> float:
-    """That the one solves the other."""
+    """Return the probability that a checkpoint solves a problem."""
     return float(1 / (1 + np.exp(difficulty - ability)))
 
 
 def _maximum(n: Floats, passed: Floats, most: int = 100) -> tuple[Floats, Floats]:
-    """Difficulties and abilities at the maximum of the posterior: Newton's steps, halved where they would lead down."""
+    """Return difficulties and abilities at the maximum of the posterior.
+
+    Uses Newton steps, halved where they would decrease the posterior.
+    """
     hard, able = np.zeros(n.shape[0]), np.zeros(n.shape[1])
     best = _log_posterior(n, passed, hard, able)
     for _ in range(most):
@@ -132,28 +146,31 @@ def _log_posterior(n: Floats, passed: Floats, hard: Floats, able: Floats) -> flo
 
 
 def _curvature(n: Floats, solved: Floats) -> tuple[Floats, Floats, Floats]:
-    """The negative Hessian is an arrow: `own` on the problems' diagonal, `cross` between them and the checkpoints. Last, the Schur complement."""
+    """Return the parts of the negative Hessian, which has an arrow shape, and its Schur complement.
+
+    `own` is the problems' diagonal, `cross` is between problems and checkpoints.
+    """
     weight = n * solved * (1 - solved)
     own, cross = weight.sum(1) + 1 / DIFFICULTY_SD**2, -weight
     return own, cross, np.diag(weight.sum(0) + 1 / ABILITY_SD**2) - cross.T @ (cross / own[:, None])
 
 
 def _errors(n: Floats, hard: Floats, able: Floats) -> tuple[Floats, Floats]:
-    """Standard errors of difficulties and abilities less the mean difficulty, from the inverse of the negative Hessian."""
+    """Return standard errors of difficulties and abilities relative to the mean difficulty.
+
+    They come from the inverse of the negative Hessian.
+    """
     own, cross, schur = _curvature(n, _solved(hard, able))
     abilities, lean = np.linalg.inv(schur), cross / own[:, None]
-    with_mean = (1 / own + lean @ abilities @ lean.sum(0)) / len(
-        own
-    )  # covariance of each difficulty with their mean
+    # covariance of each difficulty with the mean difficulty
+    with_mean = (1 / own + lean @ abilities @ lean.sum(0)) / len(own)
     of_mean = with_mean.mean()
     difficulties = 1 / own + np.einsum("ij,jk,ik->i", lean, abilities, lean)
-    between = (
-        -abilities @ lean.sum(0) / len(own)
-    )  # covariance of each ability with the mean difficulty
+    # covariance of each ability with the mean difficulty
+    between = -abilities @ lean.sum(0) / len(own)
     squares = difficulties - 2 * with_mean + of_mean, np.diag(abilities) - 2 * between + of_mean
-    return np.sqrt(np.maximum(squares[0], 0)), np.sqrt(
-        np.maximum(squares[1], 0)
-    )  # a problem alone has no error: it is the mean
+    # A single problem has no error: it is the mean.
+    return np.sqrt(np.maximum(squares[0], 0)), np.sqrt(np.maximum(squares[1], 0))
 
 
 def _estimates(
@@ -173,7 +190,7 @@ def _estimates(
 
 
 def write_scale(scale: Scale, folder: Path) -> None:
-    """`abilities.parquet` and `difficulties.parquet`."""
+    """Write `abilities.parquet` and `difficulties.parquet`."""
     for name, estimates in (("abilities", scale.abilities), ("difficulties", scale.difficulties)):
         write_table(
             pa.Table.from_pylist([asdict(row) for row in estimates], schema=SCHEMA),
@@ -182,7 +199,7 @@ def write_scale(scale: Scale, folder: Path) -> None:
 
 
 def read_scale(folder: Path) -> Scale:
-    """Raises FileNotFoundError."""
+    """Read what `write_scale` wrote. Raises FileNotFoundError."""
     read = {
         name: pq.read_table(folder / f"{name}.parquet", schema=SCHEMA).to_pylist()
         for name in ("abilities", "difficulties")

@@ -1,9 +1,12 @@
-"""CodeContests, tasks of Codeforces and other sites (Li et al. 2022, arXiv:2203.07814; CC-BY-4.0). Its validation and test splits are gated.
+"""CodeContests (Li et al. 2022, arXiv:2203.07814; CC-BY-4.0). Validation and test splits are gated.
 
-Two forms. Upstream's (`deepmind/code_contests` on the hub; tested on a hand-made file of its schema): tests as dicts of lists, public, private
-and generated; solutions with a language, of which Python 3 is 3. And a sample of 300 tasks with one Python solution and about ten tests each,
-on which it was tested whole. Upstream's splits follow the calendar: validation from 15 July 2021 on. So a task of a Codeforces contest from that
-time on (`problems.cleaning.gating`) is gated in either form.
+Tasks of Codeforces and other sites, in two forms. Upstream's form (`deepmind/code_contests` on the
+hub; tested on a hand-made file of its schema) has tests as dicts of lists (public, private and
+generated) and solutions with a language, where 3 means Python 3. The other form is a sample of 300
+tasks with one Python solution and about ten tests each; it was tested completely.
+
+Upstream splits by date: validation starts on 15 July 2021. So a task of a Codeforces contest from
+that date on (`problems.cleaning.gating`) is gated in either form.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from sandbox.protocol import Limits
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 PYTHON_3 = (3, "PYTHON3")
-# "absolute or relative error does not exceed 10^{-6}", or "10 - 6" where the page was flattened
+# "absolute or relative error does not exceed 10^{-6}", or "10 - 6" where markup was lost
 PRECISION = re.compile(
     r"\b(?:absolute|relative)\b[^.]{0,60}?\b(?:error|inaccuracy)\b[^.]{0,120}?\b10\s*\^?\s*\{?\s*[-−–]\s*(\d{1,2})\b",
     re.IGNORECASE,
@@ -31,7 +34,7 @@ PARTS = ("train", "valid", "validation", "test")
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of either form."""
+    """Convert a row of either form."""
     return _sampled(row, where) if "id" in row else _upstream(row, where)
 
 
@@ -47,9 +50,10 @@ def _sampled(row: Row, where: str) -> Problem:
     tests = stdio_tests(
         [test["input"] for test in given], [test["output"] for test in given], where
     )
+    # Sections of a page about the task.
     parts = dict(
         re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text(row, "description", where), re.M | re.S)
-    )  # of a page about the task
+    )
     statement = parts.get("Description", "").strip()
     tags = tuple(
         line.removeprefix("- ").replace(" ", "-")
@@ -132,7 +136,7 @@ def _tests(row: Row, key: str, where: str) -> tuple[list[Any], list[Any]]:
 
 
 def _column(row: Row, key: str, names: tuple[str, str], where: str) -> tuple[list[Any], list[Any]]:
-    """Two lists of one length out of upstream's dict of lists; empty where there is none."""
+    """Return two lists of equal length from upstream's dict of lists; empty if there is none."""
     value = row.get(key) or {name: [] for name in names}
     first, second = (
         (value.get(name) for name in names) if isinstance(value, Mapping) else (None, None)

@@ -1,8 +1,12 @@
-"""The embedded family: small Python functions over texts, words, numbers and tables, composed of two to four operations.
+"""The embedded family: small Python functions composed of two to four operations.
 
-A composition (the sequence of operations) belongs to exactly one part, by its hash: training, validation or held-out. So the held-out part
-asks for compositions that training never saw, whatever their wording, and a draw of it for gate k shares none with the draws before.
-Demonstrations are what a fallible author wrote: in a `slip_rate` share of the operations that people get wrong, the slip. Solutions are right.
+They work on texts, words, numbers and tables. A hash assigns each composition (the sequence of
+operations) to exactly one part: training, validation or held-out. So the held-out part contains
+compositions that training never saw, whatever their wording, and the draw for gate k shares none
+with the draws before.
+
+Demonstrations imitate a fallible author: of the operations that people often get wrong, a
+`slip_rate` share has the typical slip. Solutions are correct.
 """
 
 from __future__ import annotations
@@ -52,30 +56,32 @@ WORDS = (
     "is",
     "wind",
 )
-VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # per cent of all compositions
+VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of all compositions
 
 
 class FamilyConfig(BaseModel):
-    """How much of the embedded family is made."""
+    """How many problems of the embedded family are generated."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
-    """Everything that is drawn follows from it."""
+    """Seed of all random choices."""
     demonstrations: PositiveInt = 4000
-    """Problems whose demonstrations warm the model up."""
+    """Problems whose demonstrations warm up the model."""
     train: PositiveInt = 1200
     """Problems for reinforcement learning."""
     validation: PositiveInt = 128
-    """Problems that pick the checkpoint; never gated on."""
+    """Problems that choose the checkpoint; never used for gates."""
     visible_tests: int = Field(0, ge=0, le=3)
-    """Tests that a statement shows; conversations (`training.agents`) need at least one. A longer prompt needs more `training.prompt_tokens`."""
+    """Tests that a statement shows. Conversations (`training.agents`) need at least one. A longer
+    prompt needs more `training.prompt_tokens`.
+    """
     slip_rate: float = Field(0.55, ge=0, le=1)
     """Share of the operations with a known slip that a demonstration gets wrong."""
 
 
 def part_of(composition: str) -> str:
-    """ "heldout", "validation" or "training": a pure function of the operations' names."""
+    """Return "heldout", "validation" or "training": a pure function of the operations' names."""
     bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
     return (
         "heldout"
@@ -87,13 +93,15 @@ def part_of(composition: str) -> str:
 
 
 def generate(config: FamilyConfig) -> list[Problem]:
-    """All parts but the held-out one, each composition at most once; `extra` holds the composition and, for demonstrations, the fallible code."""
+    """Generate all parts except the held-out one, each composition at most once.
+
+    `extra` holds the composition and, for demonstrations, the fallible code.
+    """
     training = list(
         islice(compositions(config.seed, "training"), config.demonstrations + config.train)
     )
-    random.Random(f"{config.seed}/order").shuffle(
-        training
-    )  # short compositions run out first, and both parts shall have them
+    # Short compositions run out first; shuffling gives both parts a share of them.
+    random.Random(f"{config.seed}/order").shuffle(training)
     splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
         ("demonstrations", training[: config.demonstrations]),
         ("train", training[config.demonstrations :]),
@@ -106,7 +114,10 @@ def generate(config: FamilyConfig) -> list[Problem]:
 
 
 def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
-    """The held-out problems of gate `number` (1, 2, ...): no composition occurs in training, nor in an earlier draw of the same size."""
+    """Return the held-out problems of gate `number` (1, 2, ...).
+
+    None of their compositions occurs in training, or in an earlier draw of the same size.
+    """
     stream = compositions(config.seed, "heldout")
     return [
         composed(operations, "heldout", config)
@@ -115,12 +126,15 @@ def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]
 
 
 def demonstration(problem: Problem) -> str:
-    """The code of a fallible author; raises KeyError for a problem that has none."""
+    """Return the code of a fallible author; raises KeyError if the problem has none."""
     return str(problem.extra["demonstration"])
 
 
 def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
-    """Distinct compositions of one part, for ever the same from the same seed. Ends when 100,000 draws in a row bring nothing new."""
+    """Yield distinct compositions of one part, always the same for the same seed.
+
+    Ends when 100,000 draws in a row give nothing new.
+    """
     rng = random.Random(f"{seed}/{part}")
     seen: set[str] = set()
     idle = 0
@@ -193,7 +207,7 @@ def _program(expressions: list[str]) -> str:
 
 
 def _nested(expressions: list[str]) -> str:
-    """The same as small functions, one applied to the other's result: another program of the same meaning."""
+    """Return an equivalent program of small functions, each applied to the previous result."""
     steps = "\n".join(
         f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions)
     )
@@ -204,14 +218,16 @@ def _nested(expressions: list[str]) -> str:
 
 
 def _tests(operations: tuple[Operation, ...], rng: random.Random) -> tuple[dict[str, Any], ...]:
-    """Ten: three edges and seven random ones; expected values come from the operations' own code."""
+    """Return ten tests: three edge cases and seven random ones.
+
+    The operations' own code computes the expected values.
+    """
     tests = []
     for value in _inputs(operations[0].takes, rng):
         result: Any = value
         for operation in operations:
-            result = eval(
-                operation.code, {"x": result}
-            )  # our own table above, never a program from outside
+            # The operators come from our own table, never from an external program.
+            result = eval(operation.code, {"x": result})
         tests.append({"args": [value], "kwargs": {}, "expected": result})
     return tuple(tests)
 
@@ -255,5 +271,5 @@ def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
 
 
 def operation_names(composition: str) -> list[str]:
-    """The operations of a composition; raises KeyError for a name that the family does not know."""
+    """Return the operations of a composition; raises KeyError for an unknown name."""
     return [BY_NAME[name].name for name in composition.split("|")]

@@ -1,6 +1,7 @@
-"""Rows of a dataset on the Hugging Face hub, at one commit; `HF_ENDPOINT` and `HF_TOKEN` are obeyed, as everywhere.
+"""Read rows of a dataset on the Hugging Face hub, at one commit.
 
-A private or gated dataset needs a login (`hf auth login`); nothing of a repository is executed.
+`HF_ENDPOINT` and `HF_TOKEN` are respected. A private or gated dataset needs a login (`hf auth
+login`). No code of a repository is executed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from problems.columns import ProblemError
 from problems.sources.rows import BATCH, Read, batch_rows
 from problems.sources.source import SPLIT, Source
 
-ASKING_S = 10.0  # for an answer of the hub about a revision
+ASKING_S = 10.0  # timeout for a request to the hub about a revision
 BUILDERS = {"jsonl": "json", "json": "json", "parquet": "parquet", "arrow": "arrow"}
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A dataset at a commit, or wherever its main branch is now."""
+    """A dataset at a commit, or at the head of its main branch."""
 
     hub_id: str
     config: str | None = None
@@ -27,7 +28,10 @@ class Revision:
 
 
 def commit_of(hub_id: str, revision: str | None = None) -> str:
-    """The commit (40 hexadecimal digits) that a branch, tag or commit names now. Raises ProblemError when the hub does not say."""
+    """Return the commit (40 hexadecimal digits) that a branch, tag or commit currently refers to.
+
+    Raises ProblemError if the hub does not return one.
+    """
     import httpx
     import huggingface_hub
 
@@ -45,7 +49,10 @@ def commit_of(hub_id: str, revision: str | None = None) -> str:
 
 
 def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
-    """Rows of the splits of a hub dataset, in the hub's order. Raises ProblemError when it cannot be read."""
+    """Yield the rows of a hub dataset's splits, in the hub's order.
+
+    Raises ProblemError if it cannot be read.
+    """
     import datasets
     import httpx
 
@@ -74,7 +81,10 @@ def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
 
 
 def _asked(source: Source, revision: Revision) -> dict[str, Any]:
-    """What `datasets.load_dataset` is asked for. A repository that has a loading script beside its files is read by its files."""
+    """Return the arguments of `datasets.load_dataset`.
+
+    If a repository has a loading script, its files are read instead.
+    """
     if not source.hub_files or revision.hub_id != source.hub_id:
         return {"path": revision.hub_id, "name": revision.config, "revision": revision.commit}
     at = f"hf://datasets/{revision.hub_id}" + (f"@{revision.commit}" if revision.commit else "")
@@ -86,7 +96,7 @@ def _asked(source: Source, revision: Revision) -> dict[str, Any]:
 
 
 def _explained(hub_id: str, error: BaseException) -> ProblemError:
-    """One clear error: what the hub said, and what to do about it."""
+    """Return one clear error: the hub's message, and how to fix it."""
     import httpx
     from huggingface_hub import errors
 
@@ -94,9 +104,10 @@ def _explained(hub_id: str, error: BaseException) -> ProblemError:
     while link and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__  # type: ignore[assignment]
-    said = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
-        :200
-    ]
+    said = (
+        f"{type(error).__name__}: "
+        f"{str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    )[:200]
 
     def among(*kinds: type[BaseException]) -> bool:
         return any(isinstance(each, kinds) for each in chain)

@@ -1,12 +1,15 @@
-"""Any table of problems: its columns are given the schema's names, and what stands in them is read in the forms that datasets have.
+"""Read any table of problems: map its columns to the schema and accept common formats of values.
 
-`columns` names the row's own column for one of ours (`statement` <- `prompt`); a dot goes into an object (`reward_model.ground_truth`). `constants`
-gives a column one value in all rows. A column that neither mentions is ours where it bears our name, and else kept in `extra`.
+`columns` maps a column of the schema to the row's own name (`statement` <- `prompt`); a dot reaches
+into an object (`reward_model.ground_truth`). `constants` gives a column the same value in all rows.
+A column in neither of them is used if it has a name of the schema, and otherwise kept in `extra`.
 
-- `tests`: a list of our tests, JSON text of one, a list of `assert` lines or one text of Python, objects with `input` and `output`, or an object with
-  lists `inputs` and `outputs` (and `fn_name`), as APPS has it.
-- `solutions`, `tags`: a list of texts, JSON text of one, or one text.
-- `problem_id`: made of the statement where there is none. `entry_point`: found in the first solution where the tests are `assert` lines.
+- `tests`: a list of our tests, JSON text of such a list, a list of `assert` lines, one text of
+  Python, objects with `input` and `output`, or an object with lists `inputs` and `outputs` (and
+  `fn_name`), as in APPS.
+- `solutions`, `tags`: a list of texts, JSON text of such a list, or one text.
+- `problem_id`: computed from the statement if missing. `entry_point`: found in the first solution
+  if the tests are `assert` lines.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ OBJECTS = ("limits", "extra")
 
 
 def mapped(name: str, place: Place) -> Source:
-    """A source of that name over rows of that place."""
+    """Return a source of that name for the rows of that place."""
     check_names(place)
     convert_own = own(name).convert
 
@@ -40,7 +43,7 @@ def mapped(name: str, place: Place) -> Source:
 
 
 def check_names(place: Place) -> None:
-    """Raises ProblemError for a column that the schema has not, with the nearest that it has."""
+    """Raise ProblemError for a column that the schema lacks, and suggest the nearest one."""
     for name in (*place.columns, *place.constants):
         if name not in COLUMNS:
             raise ProblemError(
@@ -51,7 +54,7 @@ def check_names(place: Place) -> None:
 
 
 def pairs(written: Iterable[str]) -> dict[str, str]:
-    """`ours=theirs` each. Raises ProblemError for one that is none."""
+    """Parse `ours=theirs` pairs. Raises ProblemError for anything else."""
     found = dict[str, str]()
     for part in written:
         ours, equals, theirs = part.strip().partition("=")
@@ -64,7 +67,9 @@ def pairs(written: Iterable[str]) -> dict[str, str]:
 
 
 def constant(written: str) -> Any:
-    """A value as the command line has it: JSON where it is some (`3`, `true`, `["a"]`), else the text itself."""
+    """Parse a value from the command line: JSON if it is valid (`3`, `true`, `["a"]`), else
+    text.
+    """
     try:
         return json.loads(written)
     except ValueError:
@@ -72,7 +77,10 @@ def constant(written: str) -> Any:
 
 
 def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
-    """The row under the schema's names. Raises ProblemError naming a column that is not there, with the nearest that is."""
+    """Return the row under the schema's names.
+
+    Raises ProblemError naming a missing column, with the nearest existing one.
+    """
     taken = {ours: _value(row, theirs, where) for ours, theirs in place.columns.items()}
     rest = {
         key: value
@@ -101,7 +109,7 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
 
 
 def _read_tests(record: dict[str, Any], where: str) -> None:
-    """Puts the tests in the schema's form, and what follows from them: style and entry point where they are not given."""
+    """Convert the tests to the schema's form, and infer style and entry point if not given."""
     tests = _json(record["tests"], record["tests"])
     if isinstance(tests, Mapping) and "inputs" in tests:
         style, name, record["tests"] = tests_of(dict(tests), where)
@@ -123,7 +131,10 @@ def _read_tests(record: dict[str, Any], where: str) -> None:
 
 
 def _of_texts(record: dict[str, Any], tests: list[str], where: str) -> list[dict[str, Any]]:
-    """Texts that hold our tests as JSON, or Python; `assert` lines about a function become tests that check a candidate."""
+    """Convert texts that hold our tests as JSON, or Python.
+
+    `assert` lines about a function become tests that check a candidate.
+    """
     read = [_json(test, None) for test in tests]
     if all(isinstance(test, dict) for test in read):
         return read
@@ -158,7 +169,7 @@ def _list(value: Any) -> Any:
 
 
 def _json(value: Any, otherwise: Any) -> Any:
-    """What a text that begins as a JSON list or object holds."""
+    """Parse a text that starts like a JSON list or object, else return `otherwise`."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return otherwise
     try:

@@ -1,4 +1,6 @@
-"""A problem as a person writes it down: a Markdown file with a statement and a section of examples. All of its tests are visible.
+"""Read a problem from a Markdown file with a statement and a section of examples.
+
+All of its tests are visible.
 
     # Second largest
     Write `second(numbers)`, which returns the second largest number.
@@ -8,7 +10,8 @@
     assert second([3, 1, 2]) == 2
     ```
 
-Or, for a program that reads and prints, pairs of blocks, each after a line that says Input or Output.
+For a program that reads and prints, the examples are pairs of blocks, each after a line that says
+Input or Output.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ from sandbox.protocol import Limits
 
 SOURCE = "file"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
-MEND = "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, under a heading `## Examples`"
+MEND = (
+    "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, "
+    "under a heading `## Examples`"
+)
 _HEADING = re.compile(r"^#{1,6}[ \t]*examples?\b.*$", re.IGNORECASE | re.MULTILINE)
 _NEXT = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
 _BLOCK = re.compile(r"^```[ \t]*(\w*)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -35,12 +41,13 @@ _SAYS = re.compile(r"(input|output)\W*$", re.IGNORECASE)
 
 
 def read_markdown(path: Path) -> Problem:
-    """Raises FileNotFoundError, or ProblemError that names the file and the mend."""
+    """Read a file. Raises FileNotFoundError, or ProblemError that names the file and the fix."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path}: no such file: give a Markdown file with a statement and a section `## Examples`"
+            f"{path}: no such file: give a Markdown file with a statement and a section `## "
+            "Examples`"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ProblemError(
@@ -49,13 +56,19 @@ def read_markdown(path: Path) -> Problem:
     statement, examples = _sections(text, str(path))
     style, tests, entry_point = _tests(examples, str(path))
     return Problem(
-        problem_id=f"{SOURCE}/{path.stem}", source=SOURCE, statement=statement, style=style, tests=tests, entry_point=entry_point,
-        visible_tests=len(tests), limits=LIMITS,
-    )  # fmt: skip
+        problem_id=f"{SOURCE}/{path.stem}",
+        source=SOURCE,
+        statement=statement,
+        style=style,
+        tests=tests,
+        entry_point=entry_point,
+        visible_tests=len(tests),
+        limits=LIMITS,
+    )
 
 
 def _sections(text: str, where: str) -> tuple[str, str]:
-    """The statement, and what stands under the heading of the examples."""
+    """Return the statement, and the content under the heading of the examples."""
     heading = _HEADING.search(text)
     if heading is None:
         raise ProblemError("it has no examples", MEND, where)
@@ -75,7 +88,7 @@ def _sections(text: str, where: str) -> tuple[str, str]:
 
 
 def _inside(text: str, at: int) -> bool:
-    """Whether a place lies in a block: a `#` begins a comment there."""
+    """Return whether a position is in a code block, where a `#` starts a comment."""
     return any(block.start() < at < block.end() for block in _BLOCK.finditer(text))
 
 
@@ -115,7 +128,7 @@ def _says(before: str) -> str:
 
 
 def _called(lines: list[str]) -> str | None:
-    """The first function, no builtin, that every example calls."""
+    """Return the first function, except builtins, that every example calls."""
     called = [
         [
             node.func.id
@@ -135,7 +148,7 @@ def _called(lines: list[str]) -> str | None:
 
 
 def _call(line: str, name: str) -> dict[str, Any] | None:
-    """`assert name(literals) == literal` as a call and what it must return; None for anything else."""
+    """Convert `assert name(literals) == literal` to a call test; None for anything else."""
     [statement] = parse(line).body
     match statement:
         case ast.Assert(
@@ -150,9 +163,12 @@ def _call(line: str, name: str) -> dict[str, Any] | None:
             try:
                 given = [ast.literal_eval(one) for one in args]
                 return {
-                    "args": given, "kwargs": {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords},
+                    "args": given,
+                    "kwargs": {
+                        str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords
+                    },
                     "expected": ast.literal_eval(value),
-                }  # fmt: skip
+                }
             except ValueError:
                 return None
     return None

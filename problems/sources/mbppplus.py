@@ -1,9 +1,11 @@
 """MBPP+ v0.2.0, 378 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0). Gated: for evaluation only.
 
-Tests: base inputs, plus inputs (problems/sources/plus.py). JSON has turned the tuples, sets and complex numbers of some tasks into lists and texts:
-they are turned back here. The hub's dataset has no inputs; its asserts are the tests then, and the score is not an MBPP+ score.
-Task 255 asks for results of up to 1.6 million tuples of 77, more than a judge can hold: the 5 of its 109 plus inputs with results of over a million
-elements are left out.
+Tests: base inputs, plus inputs (problems/sources/plus.py). JSON has turned the tuples, sets and
+complex numbers of some tasks into lists and strings; they are restored here. The hub's dataset has
+no inputs, so its asserts are the tests, and the score is not an MBPP+ score.
+
+Task 255 has results of up to 1.6 million tuples of 77 elements, more than a test process can hold.
+So 5 of its 109 plus inputs, those whose results have over a million elements, are left out.
 """
 
 from __future__ import annotations
@@ -21,17 +23,22 @@ from sandbox.protocol import Limits
 
 RELEASE = "v0.2.0"
 LIMITS = Limits.of_work(20.0, memory_mb=512)
-SLOW = {
-    599: Limits.of_work(120.0, memory_mb=512)
-}  # sums of up to 10^8 numbers, here and in the judge
+# sums of up to 10^8 numbers, in the program and in the test process
+SLOW = {599: Limits.of_work(120.0, memory_mb=512)}
 
 SETS = "set(got) == set(expected)"
-SAME = {  # upstream's comparisons of its own: expressions over got, expected, args
+SAME = {  # upstream's special comparisons: expressions over got, expected, args
     **dict.fromkeys((2, 7, 111, 140, 232, 249, 579, 769), SETS),
     164: "True",
     295: "got == expected or got == 0",
-    558: "got == expected or got == sum(abs(int(a) - int(b)) for a, b in zip(*(str(n).zfill(max(len(str(m)) for m in args)) for n in args)))",
-    581: "got == expected or abs(got - round(args[0] ** 2 + 2 * args[0] * ((args[0] / 2) ** 2 + args[1] ** 2) ** 0.5)) <= atol",
+    558: (
+        "got == expected or got == sum(abs(int(a) - int(b)) for a, b in "
+        "zip(*(str(n).zfill(max(len(str(m)) for m in args)) for n in args)))"
+    ),
+    581: (
+        "got == expected or abs(got - round(args[0] ** 2 + 2 * args[0] * ((args[0] / 2) ** 2 + "
+        "args[1] ** 2) ** 0.5)) <= atol"
+    ),
     **dict.fromkeys(
         (737, 787, 794),
         "got == expected if isinstance(got, bool) else (expected is not None) == (got is not None)",
@@ -40,7 +47,10 @@ SAME = {  # upstream's comparisons of its own: expressions over got, expected, a
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `MbppPlus.jsonl` or of the hub's dataset (keys code, test_list, test_imports instead of canonical_solution and inputs)."""
+    """Convert a row of `MbppPlus.jsonl` or of the hub's dataset.
+
+    The hub has the keys code, test_list and test_imports instead of canonical_solution and inputs.
+    """
     task, prompt = number(row, "task_id", where), text(row, "prompt", where)
     extra: dict[str, Any] = {"task_id": task, "release": RELEASE, "prompt": prompt}
     if "code" in row:
@@ -55,9 +65,8 @@ def convert(row: Row, where: str) -> Problem:
             float(row.get("atol") or 0),
         )
         inputs = {key: restored(task, row, f"{key}_input", where) for key in ("base", "plus")}
-        given = {
-            key: value for key, value in inputs.items() if value
-        }  # task 793 has no plus inputs
+        # Task 793 has no plus inputs.
+        given = {key: value for key, value in inputs.items() if value}
         tests = tuple(
             plus_test(code, entry_point, value, atol, SAME.get(task, "got == expected"))
             for value in given.values()
@@ -81,8 +90,11 @@ def convert(row: Row, where: str) -> Problem:
 
 
 def restored(task: int, row: Row, key: str, where: str) -> list[list[Any]]:
-    """The inputs under `key` that a judge can hold, with the types that the task is about. Raises ProblemError when they are no lists."""
-    inputs = row.get(key) or []  # an empty one is written {}
+    """Return the inputs under `key` that a test process can hold, with their original types.
+
+    Raises ProblemError if they are not lists.
+    """
+    inputs = row.get(key) or []  # upstream writes an empty list as {}
     if not isinstance(inputs, list) or not all(isinstance(given, list) for given in inputs):
         raise ProblemError(
             f"key {key!r} is no list of argument lists", "fetch the file again", where
@@ -98,22 +110,22 @@ def restored(task: int, row: Row, key: str, where: str) -> list[list[Any]]:
 
 
 def _each(given: list[Any]) -> list[Any]:
-    """Every argument is a tuple."""
+    """Make every argument a tuple."""
     return [tuple(value) for value in given]
 
 
 def _inner(given: list[Any]) -> list[Any]:
-    """Every argument is a list of tuples."""
+    """Make every argument a list of tuples."""
     return [[tuple(item) for item in value] for value in given]
 
 
 def _both(given: list[Any]) -> list[Any]:
-    """Every argument is a tuple of tuples."""
+    """Make every argument a tuple of tuples."""
     return [tuple(tuple(item) for item in value) for value in given]
 
 
 def _first(given: list[Any]) -> list[Any]:
-    """The first argument is a tuple."""
+    """Make the first argument a tuple."""
     return [tuple(given[0]), *given[1:]]
 
 
@@ -122,7 +134,7 @@ def _second(given: list[Any]) -> list[Any]:
 
 
 def _first_inner(given: list[Any]) -> list[Any]:
-    """The first argument is a list of tuples."""
+    """Make the first argument a list of tuples."""
     return [[tuple(item) for item in given[0]], *given[1:]]
 
 

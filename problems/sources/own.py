@@ -1,8 +1,9 @@
 """The user's own problems: JSON, JSONL or parquet whose keys are the columns of the schema.
 
-Needed: `problem_id` (or `id`), `statement`, `style`, `tests`, and for style call `entry_point`. Everything else has its default;
-unknown keys are kept in `extra`. Tests of style assert may be plain `assert` statements that name the entry point.
-Values that JSON lacks are tagged, e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
+Required: `problem_id` (or `id`), `statement`, `style`, `tests`, and `entry_point` for style call.
+Everything else has a default; unknown keys are kept in `extra`. Tests of style assert may be plain
+`assert` statements that name the entry point. Values that JSON lacks are tagged, e.g. `{"$tuple":
+[1, 2]}` (problems/encoding.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from problems.sources.source import Row, Source
 from problems.syntax import parse
 from sandbox.protocol import Limits
 
-EXAMPLES = {  # of a test, by style
+EXAMPLES = {  # an example test per style
     "call": '{"args": [1], "expected": 2}',
     "stdio": '{"stdin": "1", "stdout": "2"}',
     "assert": '{"source": "def check(candidate):\\n    assert candidate(1) == 2"}',
@@ -26,7 +27,7 @@ EXAMPLES = {  # of a test, by style
 
 
 def own(name: str) -> Source:
-    """A source of that name over the user's files; ids get `name/` in front unless they have it."""
+    """Return a source of that name for the user's files; ids get the prefix `name/` if missing."""
 
     def convert(row: Row, where: str) -> Problem:
         record = {
@@ -41,7 +42,8 @@ def own(name: str) -> Source:
             )
         record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
         record["source"] = name
-        record.setdefault("licence", "own")  # who adds a file of theirs says that they may use it
+        # by adding their own file, users state that they may use it
+        record.setdefault("licence", "own")
         if isinstance(tests := row.get("tests"), list) and any(
             isinstance(test, str) for test in tests
         ):
@@ -62,7 +64,7 @@ def own(name: str) -> Source:
 
 
 def overlooked(problem: Problem) -> list[tuple[str, str]]:
-    """Keys in `extra` that are probably a column which the row lacks, each with that column."""
+    """Return keys in `extra` that are probably a missing column, each with that column."""
     empty = [
         name
         for name in COLUMNS
@@ -72,7 +74,10 @@ def overlooked(problem: Problem) -> list[tuple[str, str]]:
 
 
 def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
-    """Tests out of plain `assert` statements about the entry point. Raises ProblemError with a test to copy where they are none."""
+    """Convert plain `assert` statements about the entry point to tests.
+
+    Raises ProblemError with an example test if they are anything else.
+    """
     name, style, solutions = record.get("entry_point"), record.get("style"), record.get("solutions")
     if (
         style != "assert"
@@ -88,14 +93,14 @@ def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
         )
     first = solutions[0] if isinstance(solutions, list) and solutions else ""
     try:
-        imports = used(first, tests)  # of the solution's, for a test runs apart from it
+        imports = used(first, tests)  # the solution's imports: a test runs separately from it
     except (SyntaxError, ValueError, RecursionError, TypeError):
         imports = ""
     return [check(test, name, imports) for test in tests]
 
 
 def _asserts(test: Any, name: str) -> bool:
-    """Whether it is Python of nothing but `assert` statements, which name the function."""
+    """Return whether it is Python with only `assert` statements that name the function."""
     try:
         tree = parse(test)
     except (SyntaxError, ValueError, RecursionError, TypeError):
@@ -105,12 +110,18 @@ def _asserts(test: Any, name: str) -> bool:
 
 
 def _empty(column: str, value: Any) -> bool:
-    """A table has null where a row has no value: then a column has its default."""
+    """Return whether the value counts as missing: a table has null where a row has no value.
+
+    The column then has its default.
+    """
     return value is None and column in COLUMNS and not COLUMNS[column].required
 
 
 def _can_be_judged(problem: Problem, where: str) -> Problem:
-    """Raises ProblemError when an assert test is no Python or has no `check`: the judge could not even start with it."""
+    """Raise ProblemError if the sandbox could not run the problem's tests, else return it.
+
+    An assert test must be valid Python and define `check`.
+    """
     if problem.style == "unittest" and problem.visible_tests:
         raise ProblemError(
             "column visible_tests: a unittest's results are one a method",

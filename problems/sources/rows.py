@@ -1,6 +1,8 @@
-"""Rows out of local files. A row that cannot be read is an error in its place; the rows after it, and the other files of a folder, go on.
+"""Read rows from local files.
 
-No more than a batch of rows is in memory at a time, and no row that is larger than a row may be.
+An unreadable row is returned as an error in its place; the rows after it, and the other files of a
+folder, are still read. At most one batch of rows is in memory at a time, and no row larger than
+MAX_ROW_BYTES is accepted.
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
-MAX_ROW_BYTES = (
-    64 * 2**20
-)  # HumanEval+ has rows of 1 MiB; beyond this a row is a mistake, and would be one for every stage after
-MAX_LIST_BYTES = 2**30  # of a .json file, which is read whole
+# HumanEval+ has rows of 1 MiB. A much larger row is a mistake and would fail in every later stage.
+MAX_ROW_BYTES = 64 * 2**20
+MAX_LIST_BYTES = 2**30  # of a .json file, which is read as a whole
 BATCH = 256
 
-Read = tuple[str, Row | ProblemError]  # where the row lies, and the row or why there is none
+Read = tuple[str, Row | ProblemError]  # the row's location, and the row or the error
 
 
 def local_rows(source: Source, path: Path) -> Iterator[Read]:
-    """Rows of a file or of a folder's files. Raises FileNotFoundError or ProblemError when there is nothing to read.
+    """Yield the rows of a file or of a folder's files.
 
-    Of several files, one that cannot be read is an error in its place, unless it is so with all of them.
+    Raises FileNotFoundError or ProblemError when there is nothing to read. If one of several files
+    cannot be read, its error takes its place, unless all files fail.
     """
     files, failed = _files(source, path), list[ProblemError]()
     for file in files:
@@ -47,7 +49,7 @@ def local_rows(source: Source, path: Path) -> Iterator[Read]:
 
 
 def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iterator[Read]:
-    """Rows of a piece of a table, as JSON would hold them: dates and decimals as text."""
+    """Yield the rows of a table as JSON would hold them: dates and decimals as text."""
     sized = table.nbytes > MAX_ROW_BYTES
     for number, row in enumerate(table.to_pylist(), start):
         here = f"{where} row {number}"
@@ -59,7 +61,7 @@ def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iter
 
 
 def _some(file: Path) -> Iterator[Read]:
-    """Raises ProblemError when there is no row at all."""
+    """Raise ProblemError when there is no row at all."""
     empty = True
     for read in _file_rows(file):
         empty = False
@@ -85,7 +87,8 @@ def _files(source: Source, path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise FileNotFoundError(
-            f"source {source.name}: {path} does not exist: check the path given to `ratchet data add {source.name} --path`"
+            f"source {source.name}: {path} does not exist: check the path given to `ratchet "
+            f"data add {source.name} --path`"
         )
     if source.files:
         found = [path / name for name in source.files if (path / name).is_file()]
@@ -96,7 +99,8 @@ def _files(source: Source, path: Path) -> list[Path]:
         )
     if not found:
         raise FileNotFoundError(
-            f"source {source.name}: no {' or '.join(source.files or SUFFIXES)} in {path}: give the file itself"
+            f"source {source.name}: no {' or '.join(source.files or SUFFIXES)} in {path}: "
+            "give the file itself"
         )
     return found
 
@@ -121,15 +125,14 @@ def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
         while line := content.readline(MAX_ROW_BYTES + 1):
             number, where, size = number + 1, f"{file}: line {number + 1}", len(line)
             rest = line
-            while not rest.endswith(b"\n") and (
-                rest := content.readline(MAX_ROW_BYTES)
-            ):  # the rest of a line that is too long is passed over
+            # skips the rest of a line that is too long
+            while not rest.endswith(b"\n") and (rest := content.readline(MAX_ROW_BYTES)):
                 size += len(rest)
             if size > MAX_ROW_BYTES:
                 yield where, _too_large(size, where)
             elif line.strip():
                 yield _parsed(where, line)
-    except (EOFError, OSError) as error:  # a cut-off or broken gzip: what was read stays
+    except (EOFError, OSError) as error:  # a truncated or broken gzip: the rows read so far stay
         where = f"{file}: after line {number}"
         yield (
             where,
@@ -181,11 +184,12 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
             where,
         )
     except json.JSONDecodeError as error:
+        # The line number of a JSONL row is already in `where`.
         place = (
             f"line {error.lineno} column {error.colno}"
             if shape is list
             else f"column {error.pos + 1}"
-        )  # a row's line is in `where`
+        )
         return where, ProblemError(
             f"broken JSON: {error.msg} at {place}", "mend or remove it", where
         )

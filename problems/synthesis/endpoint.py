@@ -1,7 +1,9 @@
-"""One question to an OpenAI-compatible server, asked until there is a whole answer or a reason why there is none.
+"""Send requests to an OpenAI-compatible server, retried until a complete reply or a final error.
 
-Tried again, with growing pauses: 408, 409, 429, 5xx, timeouts, connections that break, bodies that are cut off or no completion. Not tried again: a
-request that the server calls wrong (400, 413, 422), which is the question's fault. A server that does not know the model, or us, ends the pass.
+Retried with growing pauses: 408, 409, 429, 5xx, timeouts, broken connections, and bodies that are
+truncated or are no completion. Not retried: requests that the server rejects as wrong (400, 413,
+422), which is the fault of the request. If the server does not know the model, or denies access,
+the pass ends.
 """
 
 from __future__ import annotations
@@ -23,32 +25,36 @@ import httpx
 
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
+# Environment variables; the first that is set is used. Without any, no key is sent.
 KEYS = (
     "RATCHET_OPENAI_API_KEY",
     "OPENAI_API_KEY",
-)  # of the environment, the first that is set; none: no key is sent
+)
 AGAIN = {408, 409, 429}
 WRONG = {400, 413, 422}
-NONE_SUCH = {404, 405, 501}  # a server without a list of its models
+NONE_SUCH = {404, 405, 501}  # status of a server without a list of its models
 TRIES = 8
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
-LONGEST_WAIT_S = 600.0  # that a server may ask for
+LONGEST_WAIT_S = 600.0  # longest wait that a server may ask for
+# Volatile fields of a model's description: vLLM creates them anew for each request.
 PASSING = (
     "created",
     "permission",
-)  # of what a server says about a model: vLLM makes these anew each time
+)
+# As worded by OpenAI, vLLM and others.
 TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
     "context window",
-)  # in the words of OpenAI, vLLM, others
-DOWN = 3  # questions in a row that the server left unanswered, after all tries: then it is down
-MOST_BYTES = 4 * 2**20  # of a body
+)
+# after so many unanswered requests in a row, each with all its tries, the server counts as down
+DOWN = 3
+MOST_BYTES = 4 * 2**20  # maximum size of a body
 Found = TypeVar("Found")
 
 
 class Fault(NamedTuple):
-    """What may pass, and the seconds that the server asks to wait."""
+    """A fault that may pass, and the seconds that the server asks to wait."""
 
     why: str
     wait_s: float = 0.0
@@ -56,13 +62,16 @@ class Fault(NamedTuple):
 
 @dataclass
 class Endpoint:
-    """`with Endpoint(url) as endpoint: endpoint.ask({...})`; may be asked from several threads. `url` ends where /chat/completions begins."""
+    """A client: `with Endpoint(url) as endpoint: endpoint.ask({...})`; thread-safe.
+
+    `url` is the address up to, not including, /chat/completions.
+    """
 
     url: str
     timeout_s: float = 120.0
     pause_s: float = PAUSE_S
-    sent: int = 0  # HTTP requests, those tried again included
-    faults: dict[str, int] = field(default_factory=dict)  # why requests were tried again, counted
+    sent: int = 0  # HTTP requests, including retries
+    faults: dict[str, int] = field(default_factory=dict)  # reasons for retries, with counts
 
     def __enter__(self) -> Endpoint:
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
@@ -82,13 +91,18 @@ class Endpoint:
     def ask(
         self, question: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep
     ) -> Reply:
-        """question: the body of a chat completion, or with `prompt` of a completion. Raises NoReply, or EndpointDown naming address and mend."""
+        """Send one request and return the reply.
+
+        question: the body of a chat completion, or, with `prompt`, of a completion. Raises NoReply,
+        or EndpointDown naming the address and the fix.
+        """
         return self._insist(lambda: self._answer(question), sleep)
 
     def describe(self, model: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
-        """What the server's list of models says of this one, less what changes with each look; {} where it has no such list, or does not name it.
+        """Return the server's description of a model, without volatile fields.
 
-        Raises as `ask` does.
+        Returns {} if the server has no list of models or does not name this one. Raises as `ask`
+        does.
         """
         found = next(
             (each for each in self._insist(self._models, sleep) if each.get("id") == model), {}
@@ -96,8 +110,11 @@ class Endpoint:
         return {name: value for name, value in found.items() if name not in PASSING}
 
     def reach(self) -> None:
-        """For who waits at a terminal: looks once whether anybody listens. Raises EndpointDown where nobody does, or we may not come in."""
-        with suppress(NoReply):  # there is one, who does not tell its models
+        """Check once whether the server listens, for a user who waits at a terminal.
+
+        Raises EndpointDown if no server listens or access is denied.
+        """
+        with suppress(NoReply):  # the server is up, but has no list of models
             if (found := self._send("GET", "models")) in (
                 Fault("ConnectError"),
                 Fault("ConnectTimeout"),
@@ -109,7 +126,9 @@ class Endpoint:
     def _insist(
         self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]
     ) -> Found:
-        """What `attempt` finds, tried again as long as that is a fault, with growing pauses or those that the server asks for."""
+        """Call `attempt` until it returns no fault, with growing pauses or those that the server
+        asks for.
+        """
         fault, wait = Fault("not tried"), 0.0
         for number in range(TRIES if self._unanswered < DOWN else 0):
             if number:
@@ -129,7 +148,8 @@ class Endpoint:
             self._unanswered += 1
         if self._unanswered >= DOWN:
             raise EndpointDown(
-                f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again"
+                f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see "
+                "whether the server is up, then run again"
             )
         raise NoReply(f"{self.url}: no whole answer in {TRIES} tries: {fault.why}")
 
@@ -151,7 +171,10 @@ class Endpoint:
     def _send(
         self, method: str, path: str, question: Mapping[str, Any] | None = None
     ) -> bytes | Fault | None:
-        """The body; None where the server has no such list. Raises NoReply and EndpointDown for what will not pass."""
+        """Return the body, or None if the server has no such list.
+
+        Raises NoReply and EndpointDown for errors that a retry will not fix.
+        """
         try:
             with self._client.stream(
                 method, f"{self.url.rstrip('/')}/{path}", json=question
@@ -178,12 +201,13 @@ class Endpoint:
             kind = NoRoom if any(words in said.lower() for words in TOO_LONG) else Refused
             raise kind(f"the server refuses the question (status {status}): {said}")
         raise EndpointDown(
-            f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}"
+            f"{self.url}: status {status}: {said}: check the address, the model's name, and "
+            f"the key in {KEYS[0]}"
         )
 
 
 def _seconds(text: str | None) -> float:
-    """Of Retry-After: a number, or a date (RFC 9110)."""
+    """Parse Retry-After: a number, or a date (RFC 9110)."""
     if text and text.strip().isdecimal():
         return float(text)
     try:
@@ -205,13 +229,17 @@ def _read(body: bytes) -> Reply | Fault:
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return Fault("no body" if not body.strip() else "a body that is no completion")
     if text is None and isinstance(ended, str):
-        text = ""  # all its tokens went into what is not shown
+        text = ""  # all its tokens went into hidden output
     if not isinstance(text, str):
         return Fault("a body that is no completion")
     return Reply(
-        text.encode("utf-8", "replace").decode("utf-8"), _count(tokens), _count(written), _text(ended), _text(told.get("model")),
+        text.encode("utf-8", "replace").decode("utf-8"),
+        _count(tokens),
+        _count(written),
+        _text(ended),
+        _text(told.get("model")),
         _text(told.get("system_fingerprint")),
-    )  # fmt: skip
+    )
 
 
 def _count(value: Any) -> int:

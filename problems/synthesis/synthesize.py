@@ -1,7 +1,12 @@
-"""Propose, solve, agree: a model proposes problems, answers each several times without seeing its own solution, and what agrees becomes tests.
+"""Synthesize problems: a model proposes them, answers them several times, and agreement gives
+tests.
 
-After OSS-Instruct (Wei et al. 2024, arXiv:2312.02120): a snippet of code inspires a problem; and self-consistency (Wang et al. 2023,
-arXiv:2203.11171): independent answers that agree are probably right. Probably: tests of a problem that everybody misreads alike are wrong alike.
+The model answers each problem without seeing its own proposed solution.
+
+After OSS-Instruct (Wei et al. 2024, arXiv:2312.02120): a snippet of code inspires a problem; and
+self-consistency (Wang et al. 2023, arXiv:2203.11171): independent answers that agree are probably
+right. They can still be wrong: if all programs misread the statement in the same way, the tests are
+wrong too.
 """
 
 from __future__ import annotations
@@ -42,36 +47,44 @@ from problems.verification.outputs import Output, Question, Runs, outputs
 from sandbox.protocol import Limits
 
 SOURCE = "synthetic"
-AT_ONCE = 4  # questions; also proposals between two looks at the budget
+AT_ONCE = 4  # concurrent requests; also proposals between two checks of the budget
 LIMITS = Limits.of_work(2.0)
 LEAST_OUTPUTS = 2
 
 
 class Synthesis(BaseModel):
-    """Problems that a language model proposes and solves. Off unless an endpoint is named and problems are wanted."""
+    """Problems that a language model proposes and solves. Off unless `endpoint` and `problems` are
+    set.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     endpoint: str = ""
-    """Address of an OpenAI-compatible server up to /v1; empty: none is asked. The key is read from RATCHET_OPENAI_API_KEY or OPENAI_API_KEY."""
+    """Address of an OpenAI-compatible server up to /v1; empty: synthesis is off. The key is read
+    from RATCHET_OPENAI_API_KEY or OPENAI_API_KEY.
+    """
     model: str = ""
-    """Model that proposes, as the server names it."""
+    """Model that proposes, by the server's name for it."""
     solver: str = ""
     """Model that solves; empty: the one that proposes."""
     problems: NonNegativeInt = 0
-    """Problems wanted, before verification; there may be a few more, for several proposals are under way at once."""
+    """Problems wanted, before verification. The result may have a few more, because several
+    proposals are in progress at once.
+    """
     answers: PositiveInt = Field(4, ge=2)
-    """Independent answers a proposal."""
+    """Independent answers per proposal."""
     temperature: NonNegativeFloat = 0.8
-    """Of proposals and answers."""
+    """Sampling temperature for proposals and answers."""
     max_tokens: PositiveInt = 1024
-    """Most tokens of one reply."""
+    """Maximum tokens of one reply."""
     requests: PositiveInt = 1000
-    """Most questions; those answered in an earlier pass count, those tried again do not. They are asked in fours."""
+    """Maximum number of requests. Requests answered in an earlier pass count, retries do not. They
+    are sent four at a time.
+    """
     tokens: PositiveInt = 2_000_000
-    """Most tokens of all questions and replies, as the server counts them."""
+    """Maximum tokens of all requests and replies, as the server counts them."""
     timeout_s: PositiveFloat = 120.0
-    """Seconds that a server may say nothing."""
+    """Seconds without data from the server before a request times out."""
 
     @property
     def on(self) -> bool:
@@ -80,7 +93,7 @@ class Synthesis(BaseModel):
 
 @dataclass(frozen=True)
 class Synthesized:
-    """Every proposal is in `made` or in `refused`."""
+    """The result of synthesis. Every proposal is in `made` or in `refused`."""
 
     made: list[Problem]
     refused: list[Removed] = field(default_factory=list)
@@ -95,7 +108,11 @@ class Synthesized:
 
 
 def seeds(problems: Sequence[Problem]) -> list[Problem]:
-    """Problems whose solutions may inspire others: for training, not gated, not made; a generator's compositions only where there are no others."""
+    """Return problems whose solutions may inspire others.
+
+    These are training problems with solutions, not gated and not derived from others. A generator's
+    compositions are used only if there are no others.
+    """
     fit = sorted(
         (
             p
@@ -115,9 +132,10 @@ def synthesize(
     sandbox: Runs,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Synthesized:
-    """Proposals until enough were made or the budget is spent. The same replies give the same problems.
+    """Propose problems until enough were made or the budget is spent.
 
-    Raises EndpointDown when the endpoint cannot be used, problems.verification.outputs.NoOutput when the sandbox failed.
+    The same replies give the same problems. Raises EndpointDown if the endpoint cannot be used,
+    problems.verification.outputs.NoOutput if the sandbox failed.
     """
     pool, rng = seeds(problems), random.Random(f"{seed}/synthesis")
     made: dict[str, Problem] = {}
@@ -161,7 +179,10 @@ def synthesize(
 
 
 class _Budget:
-    """Questions and tokens of this pass; what the journal knew counts too, so that a pass taken up again ends where it would have ended."""
+    """Counts the requests and tokens of this pass.
+
+    Replies from the journal count too, so that a resumed pass ends where it would have ended.
+    """
 
     def __init__(self, config: Synthesis, replies: Asks) -> None:
         self.config, self.replies = config, replies
@@ -200,7 +221,10 @@ def _proposed(parent: Problem, seed: int, config: Synthesis, budget: _Budget) ->
 
 
 def _answered(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) -> str | None:
-    """A program, or None. The question has the statement and no more: the proposer's own solution is not seen."""
+    """Return a program, or None if the reply has none.
+
+    The request contains the statement only, not the proposer's own solution.
+    """
     text = SOLVE.format(statement=proposal.statement, entry=proposal.entry_point)
     try:
         return program_of(
@@ -216,7 +240,7 @@ def _agreed(
     config: Synthesis,
     sandbox: Runs,
 ) -> Iterator[Problem | Removed]:
-    """What comes of each proposal. All programs run in one pass."""
+    """Yield the result for each proposal. All programs run in one pass."""
     programs = [
         [one.solution, *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p)]
         for at, (_, _, one) in enumerate(proposals)
@@ -239,7 +263,11 @@ def _decided(
     rows: Sequence[Sequence[Output]],
     config: Synthesis,
 ) -> Problem | Removed:
-    """sources: the proposer's program, then the solver's. The largest group that agrees on every input; a solver's program must be in it."""
+    """Build the problem from the largest group of programs that agree on every input.
+
+    sources: the proposer's program, then the solver's programs. At least one of the solver's
+    programs must be in the group.
+    """
     if len(sources) == 1:
         return Removed("", "no answer defines the function")
     vectors = [tuple("" if output.fault else output.same for output in row) for row in rows]

@@ -1,8 +1,12 @@
-"""Inputs that nobody has asked yet, made of those that the tests ask: one value changed a little, or the arguments of two tests mixed.
+"""Generate new test inputs by varying those that the tests use.
 
-In: a problem. Out: inputs as tests without what they expect. What a statement demands of an input ("a sorted list", "n is positive") cannot be read
-here, so an input stays within what the tests show: no empty list, negative number, descent, repetition, longer number or other letter where no
-test has one at that place, and no other order between two arguments. Where they show them, just these edges are what is tried first.
+One value is changed a little, or the arguments of two tests are mixed.
+
+In: a problem. Out: inputs, as tests without expected outputs. The preconditions of a statement ("a
+sorted list", "n is positive") cannot be read here, so a generated input stays within what the tests
+show. It has no empty list, negative number, descending step, repetition, longer number or other
+kind of character where no test has one at that place, and no other order between two arguments.
+Where the tests do show such an edge case, it is tried first.
 """
 
 from __future__ import annotations
@@ -18,14 +22,14 @@ from problems.encoding import dumps
 from problems.schema import Problem
 from problems.syntax import parse
 
-Input = dict[str, Any]  # args and kwargs, or stdin
+Input = dict[str, Any]  # {"args", "kwargs"} or {"stdin"}
 Fact = tuple[object, ...]
-DRAWS = 12  # tries for each input wanted
+DRAWS = 12  # tries per wanted input
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 
 
 def asked(problem: Problem) -> list[Input]:
-    """The inputs of its tests, as far as they can be read as plain data; none for unittests."""
+    """Return the inputs of the tests that can be read as plain data; none for unittests."""
     if problem.style == "stdio":
         return [{"stdin": test["stdin"]} for test in problem.tests]
     if problem.style == "call":
@@ -41,7 +45,7 @@ def asked(problem: Problem) -> list[Input]:
 
 
 def generated(problem: Problem, count: int) -> list[Input]:
-    """At most `count` inputs, none of which the tests ask; the same on every machine for the same problem."""
+    """Return at most `count` inputs that no test uses; deterministic for a problem."""
     known = asked(problem)
     if not known:
         return []
@@ -66,13 +70,16 @@ def generated(problem: Problem, count: int) -> list[Input]:
 
 
 def _varying(seen: set[Fact]) -> set[Fact]:
-    """Places whose length differs between the tests: of a pair, or of a time like "12:30", it may not."""
+    """Return places whose length differs between the tests.
+
+    The length of a pair, or of a time like "12:30", must not vary.
+    """
     lengths = Counter(fact[:-1] for fact in seen if fact[-2] == "length")
     return {place for place, count in lengths.items() if count > 1}
 
 
 def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
-    """Where programs are apt to turn: the plainest values, and the constants of the solutions with their neighbours."""
+    """Return likely edge cases: simple values, and the solutions' constants and neighbours."""
     found: dict[str, Any] = {repr(edge): edge for edge in EDGES}
     for solution in solutions:
         try:
@@ -96,7 +103,9 @@ def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _calls(source: str) -> Iterator[Input]:
-    """Of an `assert` test: what `check` calls its argument with, where that is written as literals."""
+    """Yield the inputs of an `assert` test: literal arguments with which `check` calls its
+    argument.
+    """
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -125,7 +134,7 @@ def _calls(source: str) -> Iterator[Input]:
 
 
 def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
-    """The arguments of one test, one of them changed, or taken from another test."""
+    """Change one argument of a test, or take it from another test."""
     one, other = rng.choice(known), rng.choice(known)
     args, kwargs = list(one["args"]), dict(one["kwargs"])
     places = [*range(len(args)), *kwargs]
@@ -146,7 +155,10 @@ def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[An
 def _another(
     value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int = 0
 ) -> Any:
-    """A value near this one, of the same type where there is one. other: what another test has in its place."""
+    """Return a value near this one, of the same type if possible.
+
+    other: the value that another test has in its place.
+    """
     if depth > 3:
         return value
     same = [edge for edge in edges if type(edge) is type(value)]
@@ -195,7 +207,7 @@ def _another_sequence(
     at, till = sorted((rng.randrange(len(value)), rng.randrange(len(value))))
     ways: list[Callable[[], Any]] = [
         lambda: value[:at] + value[at + 1 :],
-        lambda: value[: at + 1] + value[at:],  # an element twice
+        lambda: value[: at + 1] + value[at:],  # duplicates an element
         lambda: value[at:till],
         lambda: (
             value[:at]
@@ -231,7 +243,10 @@ def _call_facts(given: Input) -> Iterator[Fact]:
 
 
 def _facts(value: Any, path: tuple[object, ...]) -> Iterator[Fact]:
-    """What makes a value more than the plainest of its kind; a value has them all up to its size, so that smaller ones are within."""
+    """Yield the facts that distinguish a value from the simplest of its kind.
+
+    A value has all facts up to its size, so smaller values are allowed too.
+    """
     yield (*path, "is", type(value).__name__)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield (*path, "sign", (value > 0) - (value < 0))
@@ -292,7 +307,11 @@ def _kind_of(letter: str) -> str:
 
 
 def _another_text(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
-    """One word of one line changed into another of that line or, for a whole number, into its neighbour; the first line, which counts, stays."""
+    """Change one word of one line into another word of that line, or a whole number into a
+    neighbour.
+
+    The first line stays the same, because it holds counts.
+    """
     lines = [line.split(" ") for line in rng.choice(known)["stdin"].split("\n")]
     places = [
         (at, nth)

@@ -1,10 +1,13 @@
-"""Limits learned from the references: what each solution took, in coarse steps and with room to spare.
+"""Propose limits from the measured cost of the references, in coarse steps with a margin.
 
-In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself. A person
-chooses them (`ratchet data limits --apply` writes `limits.json` under RATCHET_HOME); the next version of the dataset is written with them
-(`with_limits`), names the choice among its inputs, and its hash says so. CPU time is what is learned; the clock gets
-LOAD times as much, and more only for references that wait. Steps are a factor of two or more apart and the room is fivefold and two seconds at least,
-so that noise hardly ever proposes another step, and never one that the reference does not pass.
+In: problems, a sandbox. Out: `measured.json` in a dataset's folder, outside its content hash. A
+proposal alone changes nothing. A person accepts it (`ratchet data limits --apply` writes
+`limits.json` under RATCHET_HOME). The next version of the dataset is then written with these limits
+(`with_limits`) and names the choice among its inputs, so its hash changes.
+
+CPU time is measured. The wall-clock limit is LOAD times the CPU limit, and more only for references
+that wait. Steps are at least a factor of two apart, and the margin is fivefold, and at least two
+seconds. So noise hardly ever changes the proposed step, and never to one that the reference fails.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from sandbox.protocol import LOAD, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
 MEASURED = "measured.json"  # hash_folder leaves it out
-CEILING = Limits.of_work(60.0, memory_mb=2048)  # under which references are measured
+CEILING = Limits.of_work(60.0, memory_mb=2048)  # references are measured under these limits
 SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
 ROOM, MEMORY_ROOM = 5.0, 2.0
@@ -29,21 +32,25 @@ ROOM, MEMORY_ROOM = 5.0, 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What a problem's references took: the slowest test, the largest peak, over all solutions and repeats."""
+    """The cost of a problem's references: slowest test and largest peak, over all solutions and
+    repeats.
+    """
 
     problem_id: str
     wall_s: float
     cpu_s: float
     peak_mb: float
-    accepted: bool  # every solution, every time
+    accepted: bool  # every solution passes, every time
     flickers: bool
-    proposed: (
-        dict[str, float] | None
-    )  # wall_s, cpu_s, memory_mb; None where a reference was refused: nothing can be learned from it
+    # wall_s, cpu_s, memory_mb; None if a reference failed: nothing can be learned from it
+    proposed: dict[str, float] | None
 
 
 def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> list[Measured]:
-    """One row a problem, in their order. Raises RuntimeError, naming the problem, where the sandbox has no verdict."""
+    """Return one row per problem, in their order.
+
+    Raises RuntimeError naming the problem if the sandbox has no verdict.
+    """
     jobs = [
         replace(
             problem.job(solution, f"{at}"),
@@ -70,7 +77,11 @@ def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> l
 
 
 def cost(report: Report) -> tuple[float, float, float]:
-    """Of one run: seconds of the slowest test by the clock, seconds of CPU (at most what that test took), mebibytes of the peak."""
+    """Return the cost of one run.
+
+    This is the wall time of the slowest test in seconds, the CPU seconds (at most that test's wall
+    time), and the peak in MiB.
+    """
     wall_s = max(test.wall_s for test in report.tests)
     cpu_s = report.cpu_s if len(report.tests) == 1 else min(report.cpu_s, wall_s)
     return round(wall_s, 4), round(cpu_s, 4), round(report.peak_bytes / 2**20, 1)
@@ -90,7 +101,7 @@ def learned(
     accepted: bool = True,
     flickers: bool = False,
 ) -> Measured:
-    """What was measured, with the limits that follow from it."""
+    """Return the measurement with the limits that follow from it."""
     sure = accepted and not flickers
     return Measured(
         problem_id,
@@ -104,7 +115,10 @@ def learned(
 
 
 def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
-    """The lowest step with enough room, else the highest. No memory limit where none was measured: the kernel does not always tell."""
+    """Return the lowest step with enough margin, else the highest.
+
+    There is no memory limit if no memory was measured: the kernel does not always report it.
+    """
     seconds = _step(SECONDS, ROOM * cpu_s)
     clock = max(LOAD * seconds, _step(SECONDS, ROOM * wall_s))
     return {"wall_s": clock, "cpu_s": seconds} | (
@@ -117,9 +131,10 @@ def _step(steps: Sequence[float], wanted: float) -> float:
 
 
 def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
-    """What would change, by the content hash of the problem as its source has it: one that changes meanwhile keeps its own limits.
+    """Return the limits that would change, by the content hash of the source's problem.
 
-    Gated problems keep theirs in any case: they are part of a benchmark's version.
+    A problem that changes in the meantime therefore keeps its own limits. Gated problems always
+    keep theirs, because they are part of a benchmark's version.
     """
     proposed = {row.problem_id: row.proposed for row in rows if row.proposed}
     return {
@@ -132,7 +147,7 @@ def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
 
 
 def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
-    """The problems of a new dataset version, each with the limits chosen for it; the others keep their own."""
+    """Return the problems of a new dataset version, each with the limits chosen for it, if any."""
     return (
         [
             replace(problem, limits=_limits(problem.limits, choice.get(problem.content_hash)))
@@ -155,14 +170,14 @@ def _limits(own: Limits, proposed: Mapping[str, Any] | None) -> Limits:
 
 
 def write(rows: Sequence[Measured], folder: Path) -> Path:
-    """`measured.json` in a dataset's folder, a row a problem."""
+    """Write `measured.json` to a dataset's folder, one row per problem."""
     path = folder / MEASURED
     path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
     return path
 
 
 def read(folder: Path) -> list[Measured]:
-    """Older rows have no CPU time: the clock stands for it."""
+    """Read the measurements. Older rows have no CPU time: the wall time stands in for it."""
     return [
         Measured(**{"cpu_s": row["wall_s"]} | row)
         for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))
@@ -170,7 +185,11 @@ def read(folder: Path) -> list[Measured]:
 
 
 def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
-    """A Markdown table: for how long programs that never end would hold a slot, one for each problem, by which limits; and who would not pass."""
+    """Return a Markdown table that compares limits.
+
+    It shows how long non-terminating programs, one per problem, would occupy a slot under each set
+    of limits, and how many references would fail.
+    """
     if not rows:
         return "nothing measured"
     kept = {problem.problem_id: problem.limits for problem in problems}
@@ -182,7 +201,10 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
         "as proposed": [_limits(kept[row.problem_id], row.proposed) for row in rows],
     }
     lines = [
-        "| limits | slot seconds, a program that loops for each | that waits for each | references too slow for them |",
+        (
+            "| limits | slot seconds, a program that loops for each | that waits for each | "
+            "references too slow for them |"
+        ),
         "|---|---|---|---|",
     ]
     for name, limits in ways.items():
@@ -191,6 +213,7 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
             for row, most in zip(rows, limits, strict=True)
         )
         lines.append(
-            f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | {sum(most.wall_s for most in limits):,.0f} | {late} |"
+            f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | "
+            f"{sum(most.wall_s for most in limits):,.0f} | {late} |"
         )
     return "\n".join(lines)

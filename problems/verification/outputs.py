@@ -1,8 +1,10 @@
-"""What programs return, out of the sandbox: the values that a reference gives for inputs nobody has asked it before.
+"""Run programs in the sandbox and return their outputs for new inputs.
 
-A report says of a wrong answer what came, cut off at 200 bytes. So each input is asked with an expectation that nothing fulfils, and the answer read
-from what came; of a longer one the program then gives slices. Nothing runs outside the sandbox, and nothing in it is changed for this. What comes
-back is the program's word, not a verdict: whoever makes a test of it has the references judged by that test.
+For a wrong answer, a report contains the actual value, truncated to 200 bytes. So each input gets
+an expected value that no program returns, and the output is read from the report. A longer output
+is fetched in slices. Nothing runs outside the sandbox, and the sandbox needs no change for this.
+The result is what the program claims, not a verdict: a caller that makes a test of it must run the
+references against that test.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from sandbox.wire import NotPlain, decode, encode
 from sandbox.worker.messages import NOT_RUN
 
 NOTHING = "\x00nothing that a program gives\x00"
-CUT = 200  # bytes of what came that a report tells
-SLICE, SLICES = 190, 128  # characters, and how many: about 19 kB of compressed text
-MOST = 2**18  # characters of an output
+CUT = 200  # a report contains this many bytes of the actual value
+# characters per slice, and number of slices: about 19 kB of compressed text
+SLICE, SLICES = 190, 128
+MOST = 2**18  # maximum characters of an output
 TOO_LONG = f"longer than {MOST:,} characters, or than {SLICE * SLICES:,} compressed"
 
-Input = dict[str, Any]  # a test without what it expects: args and kwargs, or stdin
+Input = dict[str, Any]  # a test without its expected output: args and kwargs, or stdin
 
 
 class Runs(Protocol):
@@ -43,20 +46,27 @@ class NoOutput(RuntimeError):
 
 @dataclass(frozen=True)
 class Output:
-    """What a program gave for one input: a value (for stdio the text printed), or a fault, the verdict and why."""
+    """A program's output for one input: a value (for stdio the printed text), or a fault.
+
+    The fault is the verdict and its detail.
+    """
 
     value: Any = None
     fault: str = ""
 
     @property
     def same(self) -> str:
-        """Equal for equal outputs, of the same types; raises NotPlain for no plain data."""
+        """A text that is equal for equal outputs of the same types; raises NotPlain if not plain
+        data.
+        """
         return f"fault {self.fault}" if self.fault else encode(self.value)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A program and the inputs that it is asked; `problem` says how it is called (style, entry point) and under which limits."""
+    """A program and its inputs; `problem` defines how it is called (style, entry point) and its
+    limits.
+    """
 
     problem: Problem
     source: str
@@ -64,10 +74,12 @@ class Question:
 
 
 def outputs(questions: Sequence[Question], sandbox: Runs) -> list[list[Output]]:
-    """For each question an output an input, in order. Styles call, assert (its entry point is called) and stdio.
+    """Return, for each question, one output per input, in order.
 
-    An input on which the program hangs or dies has the fault alone: those after it are asked again without it.
-    Raises ValueError for style unittest and for an input that is not plain data, NoOutput when the sandbox itself failed.
+    Supports the styles call, assert (its entry point is called) and stdio. If the program hangs or
+    dies on an input, only that input has a fault: the inputs after it are run again without it.
+    Raises ValueError for style unittest and for an input that is not plain data, NoOutput when the
+    sandbox itself failed.
     """
     direct = _heard([_direct(question) for question in questions], sandbox)
     found = [[_read(said) for said in row] for row in direct]
@@ -89,7 +101,9 @@ Said = tuple[Verdict, str]
 
 
 def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
-    """Verdict and detail of each test; a test that was not run because of one before it is asked anew."""
+    """Return verdict and detail of each test; a test skipped because of an earlier one is run
+    again.
+    """
     said: list[list[Said | None]] = [[None] * len(job.tests) for job in jobs]
     while left := {
         at: [nth for nth, one in enumerate(row) if one is None]
@@ -145,7 +159,7 @@ def _arguments(asked: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _slices(question: Question, asked: Input) -> Job:
-    """Calls of a function that is put behind the program, each for one slice of the compressed output."""
+    """Call a function appended to the program, once for each slice of the compressed output."""
     problem = question.problem
     given: tuple[Any, ...]
     if problem.style == "stdio":
@@ -165,7 +179,7 @@ def _wire() -> str:
 
 
 def _wrapper(work: str) -> str:
-    """Calls with equal arguments work once: what comes first is kept in the program's process."""
+    """Return the source of a wrapper that computes its output once and keeps it for slices."""
     return f"""
 import base64 as _ratchet_base64, io as _ratchet_io, sys as _ratchet_sys, zlib as _ratchet_zlib
 _ratchet_wire, _ratchet_kept = {{}}, []
@@ -192,11 +206,11 @@ def _ratchet_slice(start, *given):
     if not _ratchet_kept:
         _ratchet_kept.append(_ratchet_base64.b85encode(_ratchet_zlib.compress(({work}).encode("utf-8"), 9)).decode())
     return _ratchet_kept[0][start : start + {SLICE}]
-"""
+"""  # noqa: E501
 
 
 def _read(said: Said) -> Output:
-    """An output of what a report says; TOO_LONG where it does not say all."""
+    """Read an output from a report; the fault is TOO_LONG if the report has only a part of it."""
     verdict, detail = said
     came: Callable[[], Any]
     if verdict is Verdict.WA and detail.startswith("got "):

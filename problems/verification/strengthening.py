@@ -1,7 +1,9 @@
-"""Tests that are added where a broken solution survives: inputs made of those at hand, with the output on which all references agree.
+"""Add tests where a mutant survives: new inputs, with the output that all references agree on.
 
-In: problems with two different solutions or more. Out: for each the inputs on which they agree, or the one on which they do not (then the problem is
-ambiguous), and tests that refuse survivors. One reference alone shows what it does, not what is right, so its problem is never strengthened.
+In: problems with at least two different solutions. Out: for each, the inputs on which the solutions
+agree, or one on which they disagree (then the problem is ambiguous), and tests that reject
+survivors. A single reference shows only what it does, not what is right, so its problem is never
+strengthened.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from sandbox.protocol import Job, Report, TestResult, Verdict
 from sandbox.worker.compare import same_output, same_text
 from sandbox.worker.messages import NOT_RUN
 
-INPUTS = 24  # asked of each problem
-NEAR = 1e-6  # floats that differ by less are no disagreement
+INPUTS = 24  # generated for each problem
+NEAR = 1e-6  # floats that differ by less do not count as a disagreement
 Test = dict[str, Any]
 
 
@@ -32,7 +34,10 @@ class Runs(Protocol):
 
 @dataclass(frozen=True)
 class Agreed:
-    """What the references of a problem said to inputs of ours. `disagreement`: an input, and what each said; empty when there is none."""
+    """The references' outputs for generated inputs.
+
+    disagreement: an input, and two different outputs; empty if there is none.
+    """
 
     tests: tuple[Test, ...] = ()
     disagreement: str = ""
@@ -41,9 +46,10 @@ class Agreed:
 def agreed(
     problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs
 ) -> list[Agreed]:
-    """For each problem, with its solutions that differ, tests of what they agree on. An input on which any of them fails is left out: it may be none.
+    """Return, for each problem, tests of what its different solutions agree on.
 
-    Raises NoOutput when the sandbox itself failed.
+    An input on which any of them fails is left out, because it may not be valid. Raises NoOutput
+    when the sandbox itself failed.
     """
     asked = [
         generated(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
@@ -93,7 +99,11 @@ def _same(problem: Problem, one: Output, other: Output) -> bool:
 
 
 def _test(problem: Problem, asked: Input, value: Any) -> Test | None:
-    """In the problem's style; None where a right answer might differ in the last digit, or where the value cannot be written down."""
+    """Return a test in the problem's style, or None.
+
+    None if a correct output may differ in the last digit, or if the value cannot be written as a
+    literal.
+    """
     if problem.tolerance is None and _has_float(value):
         return None
     if problem.style == "stdio":
@@ -129,7 +139,7 @@ def _is_literal(text: str, value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Weak:
-    """A problem with broken solutions that survive, and tests that may refuse them."""
+    """A problem with surviving mutants, and tests that may reject them."""
 
     problem: Problem
     survivors: Sequence[Mutant]
@@ -137,9 +147,10 @@ class Weak:
 
 
 def strengthen(weak: Sequence[Weak], sandbox: Runs) -> list[tuple[tuple[Test, ...], list[Mutant]]]:
-    """For each a few candidates that refuse every survivor that any of them refuses, and the survivors that are left.
+    """Choose, for each problem, a few candidate tests that together reject as much as all of them.
 
-    All its solutions pass them, in the problem's own style. What the sandbox could not decide refuses nobody.
+    Returns these and the remaining survivors. All solutions pass the chosen tests, in the problem's
+    own style. A run without a verdict rejects nothing.
     """
     trials = [replace(one.problem, tests=tuple(one.candidates)) for one in weak]
     jobs = [
@@ -178,7 +189,7 @@ def _refused(result: TestResult) -> bool:
 
 
 def _cover(refuses: dict[int, set[int]]) -> list[int]:
-    """Greedily: tests that together refuse whatever any of them refuses."""
+    """Greedily choose tests that together reject every survivor that any test rejects."""
     picked: list[int] = []
     left = set[int]().union(*refuses.values())
     while left:

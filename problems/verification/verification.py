@@ -1,7 +1,8 @@
-"""Verification: a problem is kept when every solution passes its tests, and an answer that does nothing and broken solutions fail them.
+"""Verify problems: solutions must pass the tests; an idle program and mutants must fail them.
 
-Resumable: verdicts are appended to a journal, keyed by content hash and flushed to disk once a batch. A pass that is killed redoes at most the
-batch in flight; a problem that did not change is not run again.
+Resumable: verdicts are appended to a journal, keyed by content hash and flushed to disk once per
+batch. A pass that is killed repeats at most the batch in flight, and an unchanged problem is not
+run again.
 """
 
 from __future__ import annotations
@@ -30,42 +31,48 @@ from problems.verification.verification_batch import (
     tried,
 )
 
-VERSION = 3  # of what an entry of the journal says: raise it with the rules
+VERSION = 3  # version of a journal entry's meaning: increase it when the rules change
 
 
 class Verification(BaseModel):
-    """How hard tests are looked at before a problem may be trained on."""
+    """How strictly tests are checked before a problem may be used for training."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mutants: NonNegativeInt = 4
-    """Broken copies of a problem's first solution that its tests should refuse; demonstrations, whose tests judge nobody, have none."""
+    """Mutants of a problem's first solution that its tests should reject. Demonstrations have
+    none, because their tests judge no completion.
+    """
     threshold: float = Field(0.5, ge=0, le=1)
-    """Least share of the mutants that tests refuse: what may be trained on and stays below is removed, composed problems excepted."""
+    """Minimum share of the mutants that the tests must reject. Problems for training below it
+    are removed, except composed problems.
+    """
     repeats: PositiveInt = 2
-    """Times that a solution is run; where the verdict flickers, the problem is removed. Composed problems, which are ours, are run once."""
+    """Runs of each solution. A problem whose verdict flickers is removed. Composed problems,
+    which are our own, are run once.
+    """
 
     @property
     def how(self) -> str:
-        """A name for these rules, in the journal."""
+        """Identifies these rules in the journal."""
         return hash_data({"version": VERSION} | self.model_dump(mode="json"))[:12]
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Every problem is in `kept` or in `removed`, in the order they came. `isolation`: levels under which verdicts were reached.
+    """The result: every problem is in `kept` or in `removed`, in the order of the input.
 
-    strength: of the tests of every problem whose solutions pass and whose tests judge somebody.
-    measured: what the references of those kept took, where it is known, and the limits that follow from it.
+    isolation: levels under which verdicts were reached. strength: of the tests of every problem
+    whose solutions pass and whose tests judge completions. measured: the known cost of the
+    references of kept problems, and the limits that follow from it.
     """
 
     kept: list[Problem]
     removed: list[Removed]
     isolation: tuple[str, ...] = ()
     strength: tuple[Strength, ...] = ()
-    measured: tuple[Measured, ...] = field(
-        default=(), compare=False
-    )  # a clock's word: no part of what was verified
+    # Measured times are not part of what was verified.
+    measured: tuple[Measured, ...] = field(default=(), compare=False)
 
     @property
     def stage(self) -> Stage:
@@ -82,13 +89,15 @@ def verify(
     batch_size: int = 256,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Verified:
-    """Runs what the journal does not know yet, `batch_size` problems at a time; `on_progress(done, total)` after each batch.
+    """Run what is not in the journal yet, `batch_size` problems at a time.
 
-    A second pass over the same journal waits until the first has ended. Raises NoVerdict when the sandbox itself failed (its own retries included),
-    and ProblemError when the journal is broken other than at its torn end.
+    Calls `on_progress(done, total)` after each batch. A second pass over the same journal waits
+    until the first has ended. Raises NoVerdict when the sandbox itself failed (after its own
+    retries), and ProblemError when the journal is broken other than at its torn end.
     """
     config = config or Verification()
-    digests = [problem.content_hash for problem in problems]  # once, for they are not cheap
+    # computed once, because hashing is expensive
+    digests = [problem.content_hash for problem in problems]
     hashes = dict(zip(digests, problems, strict=True))
     with Journal(journal, config.how) as book:
         waiting = [
@@ -109,7 +118,10 @@ def verify(
                 for trial in trials
                 if trial.undecided
             ]:
-                told = f"no verdict for {len(undecided)} of {len(trials)} problems, first {undecided[0]}"
+                told = (
+                    f"no verdict for {len(undecided)} of {len(trials)} problems, first "
+                    f"{undecided[0]}"
+                )
                 raise NoVerdict(f"{told}: see the sandbox's log, then run again")
             if on_progress:
                 on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
@@ -155,13 +167,24 @@ def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
     isolation = trial.own[0].isolation if trial.own else ""
     wall_s, cpu_s, peak_mb = trial.cost if trial.own else (None, None, None)
     return Entry(
-        digest, problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, config.how, trial.decided, killed, names,
+        digest,
+        problem.problem_id,
+        reason,
+        detail,
+        isolation,
+        wall_s,
+        peak_mb,
+        cpu_s,
+        config.how,
+        trial.decided,
+        killed,
+        names,
         tuple(map(dumps, trial.added)),
-    )  # fmt: skip
+    )
 
 
 def _strengthened(problem: Problem, entry: Entry) -> Problem:
-    """The tests that were added come last, where none is shown."""
+    """Append the added tests; they come last, where no test is shown in the statement."""
     added = tuple(map(loads, entry.added))
     return (
         replace(
@@ -174,9 +197,16 @@ def _strengthened(problem: Problem, entry: Entry) -> Problem:
 
 def _strength(problem: Problem, entry: Entry) -> Strength:
     return Strength(
-        problem.problem_id, problem.source, not problem.gated, entry.reason is None, len(references(problem)), entry.mutants, entry.killed,
-        entry.survivors, len(entry.added),
-    )  # fmt: skip
+        problem.problem_id,
+        problem.source,
+        not problem.gated,
+        entry.reason is None,
+        len(references(problem)),
+        entry.mutants,
+        entry.killed,
+        entry.survivors,
+        len(entry.added),
+    )
 
 
 def _measured(entry: Entry) -> Measured | None:

@@ -1,4 +1,7 @@
-"""A batch of problems on trial: solutions, an answer that does nothing, broken solutions and inputs of ours, all of them in the sandbox."""
+"""Verify a batch of problems in the sandbox.
+
+Runs the solutions, an idle program, mutants, and generated inputs.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ class Runs(Protocol):
 
 
 class NoVerdict(RuntimeError):
-    """The sandbox failed, not the problems: what was decided is in the journal, so run again."""
+    """The sandbox failed, not the problems. Decided problems are in the journal, so run again."""
 
 
 def judges(problem: Problem) -> bool:
-    """Whether its tests ever judge an answer."""
+    """Return whether the problem's tests ever judge a completion."""
     return problem.split != "demonstrations"
 
 
 def references(problem: Problem) -> list[str]:
-    """Its solutions, without those that are another's copy but for layout."""
+    """Return its solutions, without those that differ from another only in layout."""
     if len(problem.solutions) == 1:
         return [*problem.solutions]
     return list(
@@ -48,17 +51,28 @@ def references(problem: Problem) -> list[str]:
 
 
 def composed(problem: Problem) -> bool:
-    """Of our own operations. One of them may undo another (sorted, then sorted again), and then all its mutants are the same program."""
+    """Return whether the problem is composed of our own operations.
+
+    One operation may undo another (sorted, then sorted again); then all its mutants are the same
+    program.
+    """
     return "composition" in problem.extra
 
 
 def needs_strength(problem: Problem) -> bool:
-    """Whether weak tests keep it out: all that is trained on or tuned by, but for compositions, of which a mutant that survives says little."""
+    """Return whether weak tests exclude the problem.
+
+    They exclude all problems for training or tuning, except compositions, where a surviving mutant
+    says little.
+    """
     return judges(problem) and not problem.gated and not composed(problem)
 
 
 def idle_answer(problem: Problem) -> str:
-    """The least a program can do: return None, or print nothing. Tests that accept it decide nothing."""
+    """Return a minimal program that returns None, or prints nothing.
+
+    Tests that accept it decide nothing.
+    """
     name, _, method = (problem.entry_point or "").partition("().")
     if method:
         return f"class {name}:\n    def {method}(*args, **kwargs):\n        return None\n"
@@ -67,15 +81,15 @@ def idle_answer(problem: Problem) -> str:
 
 @dataclass
 class Trial:
-    """One problem of a batch on its way: `fault` (reason, detail) as soon as something is wrong with it."""
+    """The state of one problem of a batch; `fault` is (reason, detail) once something is wrong."""
 
     problem: Problem
     fault: tuple[str, str] | None
-    own: list[Report] = field(default_factory=list)  # of its solutions
+    own: list[Report] = field(default_factory=list)  # reports on its solutions
     undecided: str = ""  # why the sandbox has no verdict
-    decided: int = 0  # mutants with a verdict
+    decided: int = 0  # number of mutants with a verdict
     survivors: list[Mutant] = field(default_factory=list)
-    added: tuple[dict[str, Any], ...] = ()  # tests that refuse what survived before
+    added: tuple[dict[str, Any], ...] = ()  # tests that reject mutants which survived before
 
     @property
     def sound(self) -> bool:
@@ -87,7 +101,7 @@ class Trial:
 
 
 def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -> list[Trial]:
-    """All that can be found out about a batch by running programs. Raises NoVerdict where the sandbox failed on inputs of ours."""
+    """Run all checks on a batch. Raises NoVerdict if the sandbox failed on generated inputs."""
     trials = [Trial(problem, _unfit(problem)) for problem in batch]
     _try_references(
         [trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1
@@ -105,8 +119,8 @@ def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -
 
 
 def _try_references(trials: Sequence[Trial], sandbox: Runs, repeats: int) -> None:
-    """Every solution, and an answer that does nothing where the tests judge anybody."""
-    jobs = (  # as the sandbox asks for them
+    """Run every solution, and an idle program if the tests judge completions."""
+    jobs = (  # generated lazily, as the sandbox asks for them
         trial.problem.job(source, f"{at}/{which}")
         for at, trial in enumerate(trials)
         for which, source in enumerate(
@@ -146,10 +160,10 @@ def _idles(reports: Sequence[Report]) -> bool:
 
 
 def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
-    """Mutants of the first solution. What the sandbox could not decide counts neither way."""
+    """Run mutants of the first solution. Mutants without a verdict are not counted."""
     made: list[list[Mutant]] = []
 
-    def jobs() -> Iterator[Job]:  # as the sandbox asks for them: others run while one is made
+    def jobs() -> Iterator[Job]:  # generated lazily: other jobs run while a mutant is made
         for at, trial in enumerate(trials):
             made.append(mutants_of(trial.problem.solutions[0], count, trial.problem.entry_point))
             limits = _hurried(trial)
@@ -170,7 +184,11 @@ def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
 
 
 def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
-    """Inputs of ours: where the references disagree, the problem is ambiguous; where they agree, tests come of it that refuse survivors."""
+    """Run generated inputs.
+
+    If the references disagree on an input, the problem is ambiguous. Where they agree, the inputs
+    give new tests that reject survivors.
+    """
     try:
         hurried = [replace(trial.problem, limits=_hurried(trial)) for trial in trials]
         found = agreed(hurried, [references(problem) for problem in hurried], sandbox)
@@ -191,7 +209,7 @@ def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
 
 
 def _hurried(trial: Trial) -> Limits:
-    """The problem's limits, and no more than its solutions showed to be enough: some mutants never end."""
+    """Return the problem's limits, reduced to what its solutions need: some mutants never end."""
     own, enough = trial.problem.limits, propose(*trial.cost)
     return replace(
         own, cpu_s=min(own.cpu_s, enough["cpu_s"]), wall_s=min(own.wall_s, enough["wall_s"])
@@ -199,7 +217,7 @@ def _hurried(trial: Trial) -> Limits:
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:
-    """Why a problem cannot even be tried, as reason and detail."""
+    """Return reason and detail if the problem cannot even be run, else None."""
     if not problem.solutions:
         return "no reference solution", "nothing shows that its tests can be passed"
     try:
@@ -211,12 +229,15 @@ def _unfit(problem: Problem) -> tuple[str, str] | None:
 
 
 def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
-    """Reason and detail of what is wrong with a problem by the word of its solutions."""
+    """Return reason and detail if the reports on its solutions show a fault, else None."""
     for which, report in enumerate(own, 1):
         if report.flickers:
             return (
                 FLICKERS,
-                f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; {_first_failure(report)}",
+                (
+                    f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; "
+                    f"{_first_failure(report)}"
+                ),
             )
         if report.verdict is not Verdict.AC:
             return (
