@@ -59,10 +59,8 @@ def encode(value: Any) -> Any:
             return {key: encode(item) for key, item in value.items()}
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
     raise TypeError(
-        (
-            f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, "
-            "bytes, list, tuple, set, frozenset or dict"
-        )
+        f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, "
+        "bytes, list, tuple, set, frozenset or dict"
     )
 
 

@@ -29,10 +29,8 @@ class Stage:
     def __post_init__(self) -> None:
         if self.came_in != self.went_out + len(self.removed):
             raise ValueError(
-                (
-                    f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
-                    f"{len(self.removed)} removed: a problem was lost or doubled"
-                )
+                f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
+                f"{len(self.removed)} removed: a problem was lost or doubled"
             )
 
     @property
@@ -51,10 +49,8 @@ def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
     ]
     for stage in stages:
         lines.append(
-            (
-                f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | "
-                f"|{' |' if examples else ''}"
-            )
+            f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | "
+            f"|{' |' if examples else ''}"
         )
         first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():

@@ -292,7 +292,7 @@ def _claim(arguments: object, expected: object) -> str:
     """Format a test; lists and tuples look the same, because JSON does not distinguish them."""
     text = (
         f"{literal(arguments)} -> "
-        f"{literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"  # noqa: E501
+        f"{literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"
     )
     return text.translate(FLAT).replace(",]", "]")
 

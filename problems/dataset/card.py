@@ -150,7 +150,7 @@ in `reward_model.ground_truth`.
 | `{FEATURES}` | counts of statement and solution, and the static difficulty made of them |
 | `{WEIGHTS}` | how often to draw each problem of the training part, 1 on average |
 | `gated.parquet` | tasks of benchmarks, kept to compare with: for evaluation only, no configuration loads it |
-| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""  # noqa: E501
+| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""
 BALANCE = (
     "The static difficulty is a problem's mean place among the others by length of statement, "
     "size, branches, nesting, operations and imports of "

@@ -53,9 +53,7 @@ def _drawn(config: FamilyConfig, family: str, part: str, split: Split, count: in
     drawn = [composed(operations, split, config) for operations in islice(ours, count)]
     if len(drawn) < count:
         raise ValueError(
-            (
-                f"the family {family or 'common'!r} has {len(drawn)} compositions in its {part} "
-                f"part, {count} were asked for"
-            )
+            f"the family {family or 'common'!r} has {len(drawn)} compositions in its {part} "
+            f"part, {count} were asked for"
         )
     return drawn

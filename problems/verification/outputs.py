@@ -206,7 +206,7 @@ def _ratchet_slice(start, *given):
     if not _ratchet_kept:
         _ratchet_kept.append(_ratchet_base64.b85encode(_ratchet_zlib.compress(({work}).encode("utf-8"), 9)).decode())
     return _ratchet_kept[0][start : start + {SLICE}]
-"""  # noqa: E501
+"""
 
 
 def _read(said: Said) -> Output:
