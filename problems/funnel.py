@@ -1,4 +1,4 @@
-"""What became of every problem: in = out + each reason, at every stage."""
+"""What became of every problem: at every stage, in = out + the count of each reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Removed:
-    """A problem (or a row that never became one) that did not go on. `reason` is one of few, so that it can be counted; `detail` is its own."""
+    """A removed problem, or a row that never became one.
+
+    `reason` is one of a few fixed texts, so that it can be counted; `detail` is specific.
+    """
 
     problem_id: str
     reason: str
@@ -18,7 +21,10 @@ class Removed:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way. Raises ValueError unless in = out + removed. `beside`: it makes new ones, which join the stage after it."""
+    """One stage. Raises ValueError unless in = out + removed.
+
+    beside: the stage creates new problems, which join the next stage.
+    """
 
     name: str
     came_in: int
@@ -29,10 +35,8 @@ class Stage:
     def __post_init__(self) -> None:
         if self.came_in != self.went_out + len(self.removed):
             raise ValueError(
-                (
-                    f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
-                    f"{len(self.removed)} removed: a problem was lost or doubled"
-                )
+                f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
+                f"{len(self.removed)} removed: a problem was lost or doubled"
             )
 
     @property
@@ -41,9 +45,10 @@ class Stage:
 
 
 def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
-    """Markdown table of the stages: what came in, each reason with its count and an example, what went out.
+    """Return a Markdown table of the stages: counts in and out, and each reason with an example.
 
-    examples: what a program said may hold an address or a time, so a text that is hashed leaves them out.
+    examples: a program's output may contain an address or a time, so leave examples out of a text
+    that is hashed.
     """
     lines = [
         f"| stage | in | out | removed | why |{' for example |' if examples else ''}",
@@ -51,10 +56,8 @@ def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
     ]
     for stage in stages:
         lines.append(
-            (
-                f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | "
-                f"|{' |' if examples else ''}"
-            )
+            f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | "
+            f"|{' |' if examples else ''}"
         )
         first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():

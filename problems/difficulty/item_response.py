@@ -61,9 +61,10 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Scale:
-    """Abilities of checkpoints and difficulties of problems (mean 0).
+    """Fit the scale to all counts. Pairs without completions are ignored.
 
-    Both are sorted by value, then by name.
+    Without any completions the scale is empty. Raises ValueError naming a pair with more passed
+    completions than completions.
     """
 
     abilities: tuple[Estimate, ...] = ()
