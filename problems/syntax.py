@@ -27,14 +27,7 @@ NAMING: dict[type[ast.AST], str] = {
     ast.Attribute: "attr",
 } | dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
 # Fields without an effect on a program's behaviour.
-UNSAID = {
-    "type_comment",
-    "type_ignores",
-    "kind",
-    "ctx",
-    "annotation",
-    "returns",
-}
+UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}
 
 
 def normal_form(source: str) -> str:

@@ -21,10 +21,7 @@ ENGLISH = frozenset(
     )
 )
 # Minimum characters of a code line that can give a solution away, among others and alone.
-LEAST_LINE, LEAST_LONE_LINE = (
-    10,
-    25,
-)
+LEAST_LINE, LEAST_LONE_LINE = (10, 25)
 
 
 def fault(

@@ -34,10 +34,7 @@ from problems.schema import Problem
 from problems.syntax import SPOKEN, code_tokens, parse, shape
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
-WORDS, CODE = (
-    (1, 2),
-    (5,),
-)
+WORDS, CODE = ((1, 2), (5,))
 LEAD = re.compile(r"^\s*write (?:a|the) (?:python )?function (?:to|that|which) ")
 WORD = re.compile(r"\w+|[<>=+*/%^&|!]+|(?<![a-z])-|-(?![a-z])")
 FILLERS = frozenset(

@@ -43,10 +43,7 @@ SIGNS, ESCAPED = (
     r"\\\1",
 )
 # The splits that verl reads. Demonstrations are for the warm-up, which reads problems.parquet.
-SPLITS = (
-    "train",
-    "validation",
-)
+SPLITS = ("train", "validation")
 
 
 def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> None:

@@ -27,11 +27,7 @@ from problems.verification.limits import MEASURED
 from problems.verification.strength import FILE as STRENGTH
 
 # Datasets where problems originate.
-SOURCES = (
-    "raw_problems",
-    "augmented_problems",
-    "synthetic_problems",
-)
+SOURCES = ("raw_problems", "augmented_problems", "synthetic_problems")
 REMOVING = ("verified_problems", "clean_problems")
 MOST_COMPARED = 20_000  # ids compared with a mistyped one
 

@@ -29,15 +29,7 @@ from sandbox.protocol import Limits
 LIMITS = Limits.of_work(6.0, memory_mb=1024)
 MOST_BYTES = 2**29  # maximum size of unpacked tests
 # pickle operations without content of their own
-FRAMING = {
-    "PROTO",
-    "FRAME",
-    "MEMOIZE",
-    "PUT",
-    "BINPUT",
-    "LONG_BINPUT",
-    "STOP",
-}
+FRAMING = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
 
 
 def convert(row: Row, where: str) -> Problem:

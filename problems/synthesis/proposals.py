@@ -27,10 +27,10 @@ What a function shall do, in English, with its name and its arguments as in f(x)
 ## Solution
 The function, in a Python block. It returns its result, and neither reads nor prints.
 ## Inputs
-A JSON list of at least {inputs} lists of arguments to call it with, ordinary ones and edges, as in [[1], [-2]]."""
+A JSON list of at least {inputs} lists of arguments to call it with, ordinary ones and edges, as in [[1], [-2]]."""  # noqa: E501
 SOLVE = """{statement}
 
-Write the Python function {entry}, in a Python block. It returns its result, and neither reads nor prints."""
+Write the Python function {entry}, in a Python block. It returns its result, and neither reads nor prints."""  # noqa: E501
 
 
 @dataclass(frozen=True)

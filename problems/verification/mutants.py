@@ -30,41 +30,18 @@ LARGE = 10_000
 TRIES = 4  # at most this many sites are tried for each mutant wanted
 
 OPERATORS: dict[type[ast.AST], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.BitXor: ast.BitOr,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-}
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
 COMPARISONS: dict[type[ast.AST], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
 _PAIRS = (
-    ("min", "max"),
-    ("any", "all"),
-    ("upper", "lower"),
-    ("startswith", "endswith"),
-    ("lstrip", "rstrip"),
-    ("ceil", "floor"),
-    ("find", "rfind"),
-    ("isupper", "islower"),
-)
+    ("min", "max"), ("any", "all"), ("upper", "lower"), ("startswith", "endswith"),
+    ("lstrip", "rstrip"), ("ceil", "floor"), ("find", "rfind"), ("isupper", "islower"),
+)  # fmt: skip
 CALLS = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])} | {
     "set": "list",
     "sum": "max",
