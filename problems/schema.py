@@ -119,8 +119,7 @@ class Problem:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Packages outside the standard library that a solution or a test imports, if the source
-        says.
+        """Packages outside the standard library that solutions or tests import, if known.
 
         If they are not installed, the problem is not measured.
         """

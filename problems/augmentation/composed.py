@@ -116,9 +116,7 @@ def _takes(other: Problem, given: Sequence[Any]) -> bool:
 
 
 def _alike(one: Problem, two: Problem) -> bool:
-    """Return whether licence and split are the same: a composition could not have both
-    otherwise.
-    """
+    """Return whether licence and split are the same; otherwise a composition breaks one of them."""
     return (one.licence, one.split) == (two.licence, two.split)
 
 

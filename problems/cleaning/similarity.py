@@ -177,8 +177,9 @@ def kin(one: Traits, other: Traits) -> Kin:
 
 @dataclass(frozen=True)
 class Sketch:
-    """Finds similar ones among n problems (m solutions, k telling tests) without comparing all
-    pairs.
+    """Data that finds similar ones among n problems without comparing all pairs.
+
+    The problems have m solutions and k telling tests.
     """
 
     statements: Signatures  # (n, permutations)
@@ -189,8 +190,9 @@ class Sketch:
     test_of: NDArray[np.int64]  # (k,)
 
     def take(self, places: Sequence[int]) -> Sketch:
-        """Return the sketch of the problems at these places, in this order, without shapes and
-        tests.
+        """Return the sketch of the problems at these places, in this order.
+
+        Shapes and tests are left out.
         """
         at, place = np.array(places, np.int64), np.full(len(self.statements), -1)
         place[at] = np.arange(len(at))

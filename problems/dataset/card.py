@@ -158,8 +158,7 @@ BALANCE = (
 
 
 def front_matter(problems: Sequence[Problem]) -> str:
-    """Return the YAML header: licences and size in the hub's terms, and the files per
-    configuration.
+    """Return the YAML header: licences and size in the hub's terms, files per configuration.
 
     It is written as JSON, which is valid YAML.
     """

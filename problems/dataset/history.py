@@ -34,8 +34,9 @@ MOST_COMPARED = 20_000  # ids compared with a mistyped one
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a stage. `went`: False if the stage removed the problem, None if it only
-    looked.
+    """The result of a stage.
+
+    went: True if the problem was kept, False if the stage removed it, None if it only looked.
     """
 
     stage: str

@@ -1,12 +1,11 @@
 """Verify and curate a partitioned set of problems at any fsspec URL, with many workers.
 
-This is for sets that do not fit into memory or would take one process too long.
-
-Each part is processed independently. Its verdicts are written once, under the part's name, and a
-part with verdicts is not processed again. So a pass that was killed resumes where it stopped.
-Duplicates concern all problems, so one process decides on them, from about 1 KiB per problem. Whole
-problems are read only when two of them must be compared word by word. The problems kept, the
-reasons and the hash are the same as those of `verify` and `curate` on the same set.
+This is for sets that do not fit into memory or would take one process too long. Each part is
+processed independently. Its verdicts are written once, under the part's name, and a part with
+verdicts is not processed again. So a pass that was killed resumes where it stopped. Duplicates
+concern all problems, so one process decides on them, from about 1 KiB per problem. Whole problems
+are read only when two of them must be compared word by word. The problems kept, the reasons and the
+hash are the same as those of `verify` and `curate` on the same set.
 
 Below the target: `arrived/` (the input in parts of ROWS), `verified/` and `problems/` (available
 for training), each with parquet files in our schema; `gated.parquet`, `removed.json`, the evidence,
@@ -73,13 +72,11 @@ def clean(
     gated: Iterable[Problem] = (),
     rows: int = ROWS,
 ) -> Cleaned:
-    """Verify and curate the parquet files below `source` into `target`, `rows` problems per part.
+    """Verify and curate the parquet files below `source` into `target`.
 
-    `source` and `target` are local paths or fsspec URLs.
-
-    gated: gated problems in addition to those of the set itself. Raises ProblemError if a file is
-    not a set of problems, if an id occurs twice, or if `target` holds work on another input or with
-    other verification rules.
+    Both are local paths or fsspec URLs. rows: problems per part; gated: gated problems in addition
+    to those of the set itself. Raises ProblemError if a file is not a set of problems, if an id
+    occurs twice, or if `target` holds work on another input or with other verification rules.
     """
     folder = Folder(target)
     parts = split(Folder(source), folder, rows, gated, rules.verification.how)
@@ -163,10 +160,7 @@ def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]
 
 @dataclass(frozen=True)
 class Looked:
-    """What the decisions over the whole set need to know about one part.
-
-    rows: the rows that `marks` and `drawn` describe; all other rows have a fault.
-    """
+    """One part's data for decisions over the whole set; `rows` are the rows without a fault."""
 
     part: str
     unverified: list[Removed]

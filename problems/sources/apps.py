@@ -1,10 +1,10 @@
 """APPS, 10,000 tasks from competition sites (Hendrycks et al. 2021, arXiv:2105.09938; MIT).
 
 Its test split is gated. Read in the schema of the hub's `codeparrot/apps` (its dataset card), and
-tested on a hand-made file of that schema, not on the dataset itself: `problem_id` (numbered from 0
-in each split, so our id names the split), `question`, `solutions` and `input_output` as JSON text,
-`difficulty`, `url`, `starter_code`. With `fn_name` a test calls a function, otherwise it runs a
-program on an input.
+tested on a hand-made file of that schema, not on the dataset itself: `problem_id` (numbered
+separately in each split, so our id names the split), `question`, `solutions` and `input_output` as
+JSON text, `difficulty`, `url`, `starter_code`. With `fn_name` a test calls a function, otherwise it
+runs a program on an input.
 """
 
 from __future__ import annotations

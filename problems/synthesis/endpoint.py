@@ -116,8 +116,9 @@ class Endpoint:
     def _insist(
         self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]
     ) -> Found:
-        """Call `attempt` until it returns no fault, with growing pauses or those that the server
-        asks for.
+        """Call `attempt` until it returns no fault.
+
+        Between tries it pauses for a growing time, or as long as the server asks for.
         """
         fault, wait = Fault("not tried"), 0.0
         for number in range(TRIES if self._unanswered < DOWN else 0):

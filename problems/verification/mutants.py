@@ -53,9 +53,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mutated program. kind: the kind of mistake; line: its line in the original; what: a
-    description.
-    """
+    """A mutated program: its source, the kind and line of the mistake, and a description."""
 
     source: str
     kind: str
@@ -123,10 +121,7 @@ def mutants(source: str, most: int, entry_point: str | None = None) -> list[Muta
 
 
 def _essence(source: str) -> object:
-    """Return what a source compiles to, without line numbers; None for invalid code.
-
-    For example, a `break` that lost its loop is invalid.
-    """
+    """Return the code without line numbers, or None if invalid (`break` without its loop)."""
     try:
         return _code(compile(source, "", "exec", dont_inherit=True, optimize=0))
     except SyntaxError:
@@ -150,10 +145,7 @@ def _code(code: CodeType) -> tuple[object, ...]:
 
 
 def _ordered(sites: list[_Site], source: str) -> list[_Site]:
-    """Order the sites so that the kinds take turns.
-
-    Kinds, and the sites within a kind, are ordered by a hash of the program and the position.
-    """
+    """Order the sites: kinds take turns; within a kind by a hash of program and position."""
     kinds: dict[str, list[tuple[bytes, int]]] = defaultdict(list)
     seed = hashlib.sha256(source.encode("utf-8", "surrogatepass")).digest()
     for number, site in enumerate(sites):
@@ -201,8 +193,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> set[ast.AST]:
-    """Return the functions that cannot be reached by name from the entry point or from top-level
-    code.
+    """Return functions that nothing reaches by name from the entry point or top-level code.
 
     A dunder method is reachable when its class is.
     """
@@ -371,10 +362,7 @@ def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def _only_return(nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Return the return statements that are the only one of their function.
-
-    Without it, the function would return nothing, which is the trivial program.
-    """
+    """Return sole return statements: without its only one, a function is trivial."""
     of = [
         [node for node in ast.walk(function) if isinstance(node, ast.Return)]
         for function in nodes
