@@ -259,7 +259,7 @@ def write_parquet(problems: list[Problem], path: Path) -> str:
 def to_table(problems: Iterable[Problem]) -> pa.Table:
     """Return a table of the problems, in their order.
 
-    Raises ProblemError on anything that `problems_in` would reject.
+    Raises ProblemError on anything that `read_parquet` would reject.
     """
     rows = []
     for problem in problems:

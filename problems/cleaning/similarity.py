@@ -177,7 +177,7 @@ def kin(one: Traits, other: Traits) -> Kin:
 
 @dataclass(frozen=True)
 class Sketch:
-    """Data that finds similar ones among n problems without comparing all pairs.
+    """Data to find similar problems among n without comparing all pairs.
 
     The problems have m solutions and k telling tests.
     """
