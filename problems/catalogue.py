@@ -1,4 +1,4 @@
-"""Which sources a user has added, and where they lie: `sources.json` under RATCHET_HOME."""
+"""The sources that a user has added, with their locations: `sources.json` under RATCHET_HOME."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = "sources.json"
 
 
 def listed(home: Path) -> dict[str, Place]:
-    """Name to place. Raises ProblemError when the file is broken."""
+    """Return the place of each source by name. Raises ProblemError if the file is broken."""
     file = home / FILE
     if not file.exists():
         return {}
@@ -36,9 +36,10 @@ def listed(home: Path) -> dict[str, Place]:
 
 
 def checked(name: str, place: Place) -> Place:
-    """The place of a source that may be added under that name, its path made whole.
+    """Validate a source to be added and return its place, with an absolute path.
 
-    Raises ProblemError for a bad name, and for a known dataset under another name; FileNotFoundError for a path that does not exist.
+    Raises ProblemError for a bad name, and for a known dataset under another name;
+    FileNotFoundError for a path that does not exist.
     """
     from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.sources.mapping import check_names
@@ -91,14 +92,14 @@ def checked(name: str, place: Place) -> Place:
 
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:
-    """Adds a source, or gives it another place. Raises as `checked` does."""
+    """Add a source, or change its place. Raises as `checked` does."""
     whole = checked(name, place if isinstance(place, Place) else Place(place))
     with _changed(home) as sources:
         sources[name] = whole
 
 
 def remove_source(home: Path, name: str) -> None:
-    """Forgets a source; its files stay. Raises ProblemError when it was never added."""
+    """Forget a source; its files stay. Raises ProblemError if it was never added."""
     if name not in (there := listed(home)):
         raise ProblemError(
             f"{name!r} was not added", f"there are: {', '.join(there) or 'none'}", str(home / FILE)
@@ -108,7 +109,10 @@ def remove_source(home: Path, name: str) -> None:
 
 
 def pinned(home: Path) -> dict[str, Place]:
-    """The sources, each of the hub at a commit: where none was noted yet the hub is asked, once. Raises ProblemError when it does not answer."""
+    """Return the sources, each hub source with a commit.
+
+    If no commit is recorded yet, the hub is asked once. Raises ProblemError if it does not answer.
+    """
     sources = listed(home)
     for name, place in sources.items():
         if place.path is None and place.commit is None:
@@ -117,7 +121,7 @@ def pinned(home: Path) -> dict[str, Place]:
 
 
 def asked(name: str, place: Place) -> str:
-    """The commit that a source of the hub has now. Raises ProblemError."""
+    """Return the current commit of a hub source. Raises ProblemError."""
     from problems.sources.hub import commit_of
     from problems.sources.registry import revision_of
 
@@ -125,7 +129,10 @@ def asked(name: str, place: Place) -> str:
 
 
 def pin(home: Path, name: str, commit: str) -> None:
-    """Notes the commit at which a source of the hub is read from now on; a source that was removed meanwhile stays so."""
+    """Record the commit at which a hub source is read from now on.
+
+    A source that was removed in the meantime stays removed.
+    """
     with _changed(home) as sources:
         if name in sources:
             sources[name] = replace(sources[name], commit=commit)
@@ -133,7 +140,10 @@ def pin(home: Path, name: str, commit: str) -> None:
 
 @contextmanager
 def _changed(home: Path) -> Iterator[dict[str, Place]]:
-    """The sources, written back as they are left. A sensor, a run and a person may change them at once: each sees what those before it did."""
+    """Yield the sources and write them back with their changes.
+
+    A sensor, a run and a user may change them concurrently: each sees the changes of those before.
+    """
     home.mkdir(parents=True, exist_ok=True)
     with (home / f".{FILE}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -12,8 +12,9 @@ from sandbox.protocol import COMPARES, Limits
 
 
 class ProblemError(ValueError):
-    """A problem that cannot be read: `where` (file, row), the `reason` (with the column), the
-    `mend`.
+    """A problem that cannot be read.
+
+    where: its location (file, row); reason: what is wrong, with the column; mend: how to fix it.
     """
 
     def __init__(self, reason: str, mend: str, where: str = "") -> None:

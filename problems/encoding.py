@@ -1,8 +1,9 @@
-"""Plain Python data as JSON text and back, nothing lost.
+"""Encode plain Python data as JSON text and back, without loss.
 
-JSON has no tuple, set, bytes, complex, infinity, and only text keys: these travel as an object with one key that begins with `$`,
-e.g. `{"$tuple": [1, 2]}`. The text is equal on every machine: sets are written in the order of their members' texts.
-The order of a dict is kept, for a program can see it.
+JSON has no tuple, set, bytes, complex or infinity, and only string keys. These are written as an
+object with one key that begins with `$`, e.g. `{"$tuple": [1, 2]}`. The text is equal on every
+machine: sets are ordered by their members' texts. The order of a dict is kept, because a program
+can see it.
 """
 
 from __future__ import annotations
@@ -12,26 +13,29 @@ import json
 import math
 from typing import Any
 
-SAFE_INT = (
-    2**53
-)  # beyond, other readers of JSON round; hexadecimal also escapes Python's limit on decimal digits
+# Other JSON readers round larger numbers. They are written in hexadecimal, which also avoids
+# Python's limit on decimal digits.
+SAFE_INT = 2**53
 
 
 def dumps(value: Any) -> str:
-    """ASCII JSON. Raises TypeError, naming the type, on anything that is not plain data (see `encode`)."""
+    """Return ASCII JSON. Raises TypeError, naming the type, if not plain data (see `encode`)."""
     return json.dumps(encode(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def loads(text: str) -> Any:
-    """Inverse of `dumps`; reads ordinary JSON too. Raises ValueError on broken JSON or an unknown tag."""
+    """Inverse of `dumps`; reads ordinary JSON too.
+
+    Raises ValueError on broken JSON or an unknown tag.
+    """
     return decode(json.loads(text))
 
 
 def encode(value: Any) -> Any:
-    """The value as data that JSON can hold.
+    """Convert a value to data that JSON can hold.
 
-    Plain data: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict. A subclass (an enum, a named tuple) is refused with
-    TypeError, for it would come back as something else.
+    Plain data: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict. A
+    subclass (an enum, a named tuple) raises TypeError, because decoding would return another type.
     """
     kind = type(value)
     if value is None or kind in (bool, str):
@@ -65,7 +69,10 @@ def encode(value: Any) -> Any:
 
 
 def literal(value: Any) -> str:
-    """Plain data as `repr` writes it, but the members of sets in the order of their texts, which with `repr` is another one in every process."""
+    """Return the `repr` of plain data, with set members ordered by their texts.
+
+    The order in `repr` itself differs between processes.
+    """
     text = repr(value)
     if "{" not in text:
         return text
@@ -83,7 +90,7 @@ def literal(value: Any) -> str:
 
 
 def decode(value: Any) -> Any:
-    """Inverse of `encode`. Raises ValueError on a tag that is unknown or does not fit its content."""
+    """Inverse of `encode`. Raises ValueError on an unknown tag or one with unsuitable content."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What became of every problem: in = out + each reason, at every stage."""
+"""What became of every problem: at every stage, in = out + the count of each reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Removed:
-    """A problem (or a row that never became one) that did not go on. `reason` is one of few, so that it can be counted; `detail` is its own."""
+    """A removed problem, or a row that never became one.
+
+    `reason` is one of a few fixed texts, so that it can be counted; `detail` is specific.
+    """
 
     problem_id: str
     reason: str
@@ -18,7 +21,10 @@ class Removed:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way. Raises ValueError unless in = out + removed. `beside`: it makes new ones, which join the stage after it."""
+    """One stage. Raises ValueError unless in = out + removed.
+
+    beside: the stage creates new problems, which join the next stage.
+    """
 
     name: str
     came_in: int
@@ -39,9 +45,10 @@ class Stage:
 
 
 def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
-    """Markdown table of the stages: what came in, each reason with its count and an example, what went out.
+    """Return a Markdown table of the stages: counts in and out, and each reason with an example.
 
-    examples: what a program said may hold an address or a time, so a text that is hashed leaves them out.
+    examples: a program's output may contain an address or a time, so leave examples out of a text
+    that is hashed.
     """
     lines = [
         f"| stage | in | out | removed | why |{' for example |' if examples else ''}",

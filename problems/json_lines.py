@@ -1,4 +1,7 @@
-"""A file of JSON lines that outlives kills: held by one process at a time, written with each append, a torn last line cut off."""
+"""A file of JSON lines that survives kills.
+
+One process holds it at a time, every append is written to disk, and a torn last line is cut off.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,20 @@ from problems.columns import ProblemError
 
 
 class JsonLines:
-    """Opened, it reads every line there is; from then on it is appended to. A second process waits until the first has closed it."""
+    """A file of JSON lines. Opening it reads every line; then lines can be appended.
+
+    A second process waits until the first has closed it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def open(self, read: Callable[[dict[str, Any]], None], mend: str) -> None:
-        """`read` gets each line's object in order. Raises ProblemError with the line and the mend where one is none, or `read` finds it broken."""
+        """Lock the file and pass each line's object to `read`, in order.
+
+        Raises ProblemError with the line and the fix if a line is not an object, or `read` finds it
+        broken.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = self.path.open("a+b")
         fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -38,7 +48,11 @@ class JsonLines:
         self._file.truncate(whole)
 
     def append(self, rows: Iterable[Mapping[str, Any]], synced: bool = True) -> None:
-        """All rows in one write, which outlives this process; then to disk, which outlives the machine, unless `sync` is called for many at once."""
+        """Write all rows at once, so that they survive this process.
+
+        `synced` also flushes them to disk, so that they survive a crash of the machine; without it,
+        call `sync` once for many appends.
+        """
         self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
         self._file.flush()
         if synced:
@@ -48,4 +62,4 @@ class JsonLines:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        self._file.close()  # gives the lock back
+        self._file.close()  # also releases the lock

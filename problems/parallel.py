@@ -1,4 +1,7 @@
-"""The same work on many parts: here, or by several processes. Each process is given the work once, then a part at a time."""
+"""Apply the same work to many parts, in this process or in several.
+
+Each process receives the work once, then one part at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ R = TypeVar("R")
 
 
 class Spread(Protocol):
-    """A result a part, in any order. Work, parts and results can be pickled."""
+    """Yields one result per part, in any order. Work, parts and results can be pickled."""
 
     def __call__(self, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]: ...
 
 
 def spread(work: Callable[[T], R], parts: Sequence[T], processes: int = 1) -> Iterator[R]:
-    """Results in the order of the parts, as they come."""
+    """Yield the results in the order of the parts, as they arrive."""
     if processes == 1 or len(parts) < 2:
         yield from map(work, parts)
     else:

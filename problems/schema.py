@@ -119,8 +119,7 @@ class Problem:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Packages outside the standard library that a solution or a test imports, if the source
-        says.
+        """Packages outside the standard library that solutions or tests import, if known.
 
         If they are not installed, the problem is not measured.
         """
@@ -260,7 +259,7 @@ def write_parquet(problems: list[Problem], path: Path) -> str:
 def to_table(problems: Iterable[Problem]) -> pa.Table:
     """Return a table of the problems, in their order.
 
-    Raises ProblemError on anything that `problems_in` would reject.
+    Raises ProblemError on anything that `read_parquet` would reject.
     """
     rows = []
     for problem in problems:

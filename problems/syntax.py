@@ -1,4 +1,7 @@
-"""Python source as a tree, and as what is left of it when only the meaning counts: without layout, or without the names that its author chose too."""
+"""Python source as a tree, and normal forms that compare only its meaning.
+
+A normal form ignores layout, and `shape` also ignores the names that the author chose.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +26,21 @@ NAMING: dict[type[ast.AST], str] = {
     ast.arg: "arg",
     ast.Attribute: "attr",
 } | dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
-UNSAID = {
-    "type_comment",
-    "type_ignores",
-    "kind",
-    "ctx",
-    "annotation",
-    "returns",
-}  # fields that change nothing of what a program does
+# Fields without an effect on a program's behaviour.
+UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}
 
 
 def normal_form(source: str) -> str:
-    """The same for two sources that differ in comments, layout, quotes and docstrings alone. Of what is no Python, the spaces are squeezed."""
+    """Return a form that is equal for sources that differ only in comments, layout and docstrings.
+
+    Quotes are ignored too. If the source is not Python, runs of spaces are collapsed.
+    """
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(source.split())
     waiting: list[ast.AST] = [tree]
-    while waiting:  # statements alone: an expression has no docstring in it
+    while waiting:  # only statements: expressions contain no docstrings
         node = waiting.pop()
         if (
             isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
@@ -52,10 +52,11 @@ def normal_form(source: str) -> str:
 
 
 def shape(source: str) -> str:
-    """As `normal_form`, and the same whatever names the source gives to its own functions, classes, arguments and variables.
+    """Return `normal_form` that also ignores the source's own names.
 
-    Annotations, imports and plain texts that stand as statements are left out too: they move between copies. Names that come from elsewhere
-    (`sorted`, `math.gcd`) stay. Of what is no Python, the tokens without its names.
+    These are the names of its functions, classes, arguments and variables. Annotations, imports and
+    string statements are left out too, because they vary between copies. External names (`sorted`,
+    `math.gcd`) stay. If the source is not Python, returns its tokens without names.
     """
     written: list[str | tuple[str]] = []
     own: set[str] = set()
@@ -63,7 +64,7 @@ def shape(source: str) -> str:
         _write(parse(source), written, own)
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(code_tokens(source))
-    numbers: dict[str, str] = {}  # a name of one's own is numbered by where it first occurs
+    numbers: dict[str, str] = {}  # own names are numbered by first occurrence
     for at, part in enumerate(written):
         if type(part) is tuple:
             written[at] = (
@@ -75,8 +76,11 @@ def shape(source: str) -> str:
 
 
 def code_tokens(source: str) -> list[str]:
-    """Tokens of a program in any language much like Python, without comments, imports and long texts; a name that is neither a keyword, a builtin
-    nor an attribute is `v`."""
+    """Return the tokens of a program in any language similar to Python.
+
+    Leaves out comments, imports and long strings; a name that is no keyword, builtin or attribute
+    becomes `v`.
+    """
     found = [match for match in TOKENS.findall(source) if match[1]]
     return [
         token if not (token[0].isalpha() or token[0] == "_") or token in SPOKEN else "v"
@@ -85,7 +89,7 @@ def code_tokens(source: str) -> list[str]:
 
 
 def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
-    """Depth first: what a node is, as text, its names as tuples of one; the names that the source gives go into `own`."""
+    """Write a node depth first: its text, and its names as 1-tuples; own names go into `own`."""
     kind = type(node)
     if kind in IMPORTS or (kind is ast.Expr and isinstance(node.value, ast.Constant)):  # type: ignore[attr-defined]
         return
@@ -108,7 +112,7 @@ def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
 
 @cache
 def _plan(kind: type[ast.AST]) -> tuple[str, tuple[str, ...], str | None]:
-    """How a node of this kind begins, its fields that say something, and the one that names something."""
+    """Return how a node of this kind begins, its relevant fields, and the field with its name."""
     return (
         f"({kind.__name__}",
         tuple(name for name in kind._fields if name not in UNSAID),

@@ -1,5 +1,6 @@
-"""Problems made of verified ones: renamed, re-worded, with another constant, inverted, composed of two.
+"""Derive problems from verified ones: renamed, reworded, another constant, inverted, composed.
 
-In: verified problems of the training part. Out: drafts, a file a kind; `augment` computes their tests in the sandbox. A draft that would not hold
-(an ambiguous name, an example that would be wrong, references that disagree) is refused with its reason. Verification then judges what was made.
+In: verified training problems. Out: drafts, one file per kind; `augment` computes their tests in
+the sandbox. A draft that would be wrong (an ambiguous name, an outdated example, references that
+disagree) is rejected with a reason. The new problems are then verified like all others.
 """

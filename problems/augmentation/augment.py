@@ -136,8 +136,9 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
 
 
 def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
-    """Build the problem from computed outputs. rows: outputs per solution, or two of the only
-    one.
+    """Build the problem from the computed outputs.
+
+    rows: one list of outputs per solution, or two of the only solution.
     """
     alone, first = len(draft.solutions) == 1, draft.parents[0]
     if not all(

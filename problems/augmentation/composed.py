@@ -1,5 +1,8 @@
-"""Two problems as one: what the first gives goes into the second. What fits is read off the tests: all that f returned must lie within what g was
-given, in type, size and length, for a statement's conditions ("an integer from 0 to 511") are in words alone. The statement holds both, in order.
+"""Compose two problems: the first one's output is the second one's input.
+
+The tests decide what fits: all outputs of f must be within the inputs of g in type, size and
+length, because a statement's conditions ("an integer from 0 to 511") exist only in prose. The new
+statement contains both statements, in order.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from problems.augmentation.names import Unclear, all_names, fresh, parameters, r
 from problems.schema import Problem
 from problems.syntax import parse
 
-PAIRS = 3  # programs of a composed problem, at most
-PARTNERS = 64  # other problems that are considered
+PAIRS = 3  # maximum number of solutions of a composed problem
+PARTNERS = 64  # number of other problems considered
 
 
 def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Draft | str:
@@ -50,13 +53,24 @@ def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Dra
         f"{other.statement.strip()}"
     )
     return Draft(
-        "composed", (problem, other), statement, entry, tuple(programs), inputs_of(problem), asks=True, change=f"{second} after {first}"
-    )  # fmt: skip
+        "composed",
+        (problem, other),
+        statement,
+        entry,
+        tuple(programs),
+        inputs_of(problem),
+        asks=True,
+        change=f"{second} after {first}",
+    )
 
 
 def covered(value: Any, seen: Sequence[Any]) -> bool:
-    """Whether a value lies within what was seen: of the same type, between the least and the greatest number, as long as the shortest at least, as
-    long as all where these (three at least) have one length; and what is in it likewise."""
+    """Return whether a value is within the values seen.
+
+    It must have the same type and be between the least and the greatest number. It must be at least
+    as long as the shortest, and of equal length if at least three values were seen and all have one
+    length. The same applies to its items.
+    """
     like = [one for one in seen if type(one) is type(value)]
     if not like or value is None or isinstance(value, (bool, complex)):
         return bool(like)
@@ -92,7 +106,7 @@ def _unfit(problem: Problem) -> str:
 
 
 def _takes(other: Problem, given: Sequence[Any]) -> bool:
-    """Whether it is called with one value, and all these are such."""
+    """Return whether the problem takes one argument and accepts all these values."""
     if other.style != "call" or any(
         len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests
     ):
@@ -102,12 +116,12 @@ def _takes(other: Problem, given: Sequence[Any]) -> bool:
 
 
 def _alike(one: Problem, two: Problem) -> bool:
-    """Same licence and part: else one of them would be broken by the other."""
+    """Return whether licence and split are the same; otherwise a composition breaks one of them."""
     return (one.licence, one.split) == (two.licence, two.split)
 
 
 def _paired(one: Problem, two: Problem) -> tuple[list[str], list[str]]:
-    """The nth solution of one with the nth of the other; the shorter list begins anew."""
+    """Pair the nth solution of one with the nth of the other; the shorter list starts again."""
     ours = [source for source in one.solutions if function(source, str(one.entry_point))]
     theirs = [source for source in two.solutions if function(source, str(two.entry_point))]
     count = min(PAIRS, max(len(ours), len(theirs)))
@@ -117,7 +131,10 @@ def _paired(one: Problem, two: Problem) -> tuple[list[str], list[str]]:
 
 
 def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | None:
-    """Both programs and the call of one on the other's result; names at the top that both have are changed in the second."""
+    """Join both programs and a call of the second on the first one's result.
+
+    Top-level names that both use are changed in the second program.
+    """
     trees = parse(one), parse(two)
     taken = all_names(trees[0]) | all_names(trees[1]) | {entry}
     shared = {

@@ -1,8 +1,9 @@
-"""Another number: one that the statement says once and a solution uses once is changed in both, and what comes out is computed anew.
+"""Change a number in statement and solutions, and compute the outputs again.
 
-Two solutions that use it must agree on what comes out: with one alone the number in the program mostly turned out to be another one than that in the
-words ("two digits" and a step of 2). A solution that does not have the number is left out. Refused where the statement shows examples, which would be
-wrong.
+The statement must contain the number once, and a solution must use it once. At least two such
+solutions must agree on the outputs: with only one, the number in the program often had another
+meaning than the one in the statement ("two digits" and a step of 2). A solution without the number
+is left out. Statements with examples are rejected, because the examples would become wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WORDS = dict(
         ]
     )
 )
-LEAST = 2  # 0 and 1 are mostly no choice of the problem's, but how one counts
+LEAST = 2  # 0 and 1 are rarely a choice of the problem; they mostly belong to counting
 STEPS = (-3, -2, -1, 1, 2, 3)
 
 
@@ -68,13 +69,21 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     word = WORDS[new] if problem.statement[start:end].isalpha() and new in WORDS else str(new)
     statement = problem.statement[:start] + word + problem.statement[end:]
     return Draft(
-        "constant", (problem,), statement, str(problem.entry_point), solutions, inputs_of(problem), problem.starter_code,
-        asks=True, differs=True, change=f"{old} → {new}",
-    )  # fmt: skip
+        "constant",
+        (problem,),
+        statement,
+        str(problem.entry_point),
+        solutions,
+        inputs_of(problem),
+        problem.starter_code,
+        asks=True,
+        differs=True,
+        change=f"{old} → {new}",
+    )
 
 
 def numbers(statement: str) -> dict[int, tuple[int, int]]:
-    """Whole numbers that the statement says exactly once, in digits or as a word, and where."""
+    """Return the whole numbers that occur exactly once, as digits or a word, with positions."""
     found: dict[int, list[tuple[int, int]]] = {}
     for match in re.finditer(r"(?<![\w.,^*/+-])\d+(?![\w^*/]|[.,]\d)", statement):
         found.setdefault(int(match[0]), []).append(match.span())
@@ -94,7 +103,7 @@ def numbers(statement: str) -> dict[int, tuple[int, int]]:
 
 
 def uses(source: str, number: int) -> int:
-    """How often the number stands in the program, also as a part of a text or with a sign."""
+    """Count the number in the program, including in strings and with a sign."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -110,7 +119,7 @@ def _is(node: ast.AST, number: int) -> bool:
 
 
 def _with(source: str, old: int, new: int) -> str:
-    """The text stays but for the number's own place."""
+    """Replace the number at its own position; the rest of the source stays the same."""
     node = next(node for node in ast.walk(parse(source)) if _is(node, old))
     assert isinstance(node, ast.Constant) and node.end_col_offset is not None
     lines = source.split("\n")

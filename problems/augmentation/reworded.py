@@ -1,7 +1,8 @@
-"""The same statement in other words, by rules: synonyms and turns of phrase that mean the same in a programming task. Programs and tests stay.
+"""Reword a statement by rules: synonyms and phrases that are equivalent in programming tasks.
 
-How far it goes: words and short phrases change; the order of sentences, what is said and how much of it do not. Code, calls and quoted texts are
-left alone. No rule knows what a sentence means, so only words with one meaning in such texts are in the table.
+Programs and tests stay the same. Words and short phrases change; the order of sentences and the
+content do not. Code, calls and quoted texts are left unchanged. The rules do not understand
+sentences, so the table has only words with one meaning in such texts.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 from problems.augmentation.draft import Draft, outside
 from problems.schema import Problem
 
-LEAST = 2  # rules that apply
-GROUPS = (  # members may stand for each other
+LEAST = 2  # minimum number of rules that apply
+GROUPS = (  # members are interchangeable
     "integers / whole numbers",
     "largest / greatest / biggest",
     "determine whether / check whether / decide whether",
@@ -38,7 +39,7 @@ GROUPS = (  # members may stand for each other
     "at the beginning / at the start",
     "consecutive / successive",
 )
-ONE_WAY = (  # where the other direction would not always hold
+ONE_WAY = (  # not always valid in the other direction
     (r"\bwrite a (?:python )?function to\b", ("implement a function to", "program a function to")),
     (
         r"\bwrite a (?:python )?function (?:that|which)\b",
@@ -78,7 +79,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
 
 
 def _said_otherwise(prose: str, rng: random.Random, changes: list[str]) -> str:
-    """Every rule is applied once to the text as it came: what one rule wrote, no other changes."""
+    """Apply every rule once to the original text; no rule changes another rule's output."""
     spans: list[tuple[int, int, str]] = []
     for pattern, others in _RULES:
         for match in re.finditer(pattern, prose, re.IGNORECASE):

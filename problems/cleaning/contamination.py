@@ -23,16 +23,10 @@ from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
 # least 8.
-LEAST_RUN, RUN = (
-    8,
-    13,
-)
+LEAST_RUN, RUN = (8, 13)
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
 # Share of signature rows that must agree: two standard errors below the limits of `judged`.
-LEAST_STATEMENT, LEAST_PROGRAM = (
-    0.5,
-    0.7,
-)
+LEAST_STATEMENT, LEAST_PROGRAM = (0.5, 0.7)
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
 # in three releases.
 COMMON = 8

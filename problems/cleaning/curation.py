@@ -1,7 +1,7 @@
 """Curate the problems that training may see, and record why each other problem was removed.
 
-Removed are gated problems and their likenesses, problems without an allowed licence, with secrets
-or of poor quality, and duplicates.
+Removed are gated problems and those that resemble them, problems without an allowed licence, with
+secrets or of poor quality, and duplicates.
 """
 
 from __future__ import annotations

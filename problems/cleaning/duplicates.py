@@ -42,17 +42,9 @@ from problems.syntax import shape
 
 SAME_STATEMENT = "same statement"
 # Of two equal problems, one for evaluation is kept rather than one for training.
-SPLIT_ORDER = (
-    "heldout",
-    "validation",
-    "train",
-    "demonstrations",
-)
+SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")
 # Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`.
-LEAST_STATEMENT, LEAST_PROGRAM = (
-    0.5,
-    0.7,
-)
+LEAST_STATEMENT, LEAST_PROGRAM = (0.5, 0.7)
 
 
 @dataclass(frozen=True)

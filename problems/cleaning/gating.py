@@ -1,10 +1,16 @@
-"""What is for evaluation only: which tasks are gated, judged by a task's name over all releases and by what it asks, never by a row's word.
+"""Decide which tasks are for evaluation only.
 
-MBPP is gated by task over all releases: its test tasks 11 to 510, and every id that is in a release of MBPP+ or in sanitized MBPP, whatever its split
-(108 of the 378 tasks of MBPP+ v0.2.0 lie in MBPP's train range). MBPP+ v0.1.0 had 399 tasks; its list is not at hand, but it was taken from sanitized
-MBPP, so all 427 sanitized ids are gated, which is more than needed by a few. HumanEval(+), BigCodeBench and LiveCodeBench are gated whole, APPS and
-TACO by split, LeetCodeDataset and CodeContests by split and, as upstream splits them by date, by date. `gated_ids.json` holds the lists,
-`gated_statements.json` hashes of what the tasks of the sets at hand ask, so that a copy under another name is known though the set is not there.
+A task is gated by its name in any release, and by its statement, never by what its row claims.
+
+MBPP is gated by task number over all releases: its test tasks 11 to 510, and every id in a release
+of MBPP+ or in sanitized MBPP, whatever its split (108 of the 378 tasks of MBPP+ v0.2.0 are in
+MBPP's train range). MBPP+ v0.1.0 had 399 tasks. Its list is not available, but it was taken from
+sanitized MBPP, so all 427 sanitized ids are gated, a few more than needed.
+
+HumanEval(+), BigCodeBench and LiveCodeBench are gated completely; APPS and TACO by split;
+LeetCodeDataset and CodeContests by split and also by date, since upstream splits them by date.
+`gated_ids.json` holds the lists. `gated_statements.json` holds hashes of the statements of the
+available datasets, so that a copy under another name is recognized even without the dataset.
 """
 
 from __future__ import annotations
@@ -21,13 +27,12 @@ from problems.cleaning.normalize import folded
 from problems.schema import Problem
 
 IDS = Path(__file__).with_name("gated_ids.json")
-STATEMENTS = Path(__file__).with_name(
-    "gated_statements.json"
-)  # made by measurements/gated_statements.py
+# Written by measurements/gated_statements.py.
+STATEMENTS = Path(__file__).with_name("gated_statements.json")
 MBPP_TEST = range(11, 511)
-LEETCODE_SINCE = "2024-07-01"  # upstream's test split
-LEETCODE_FIRST = 3200  # the question's number of about that day, for a row without a date
-CONTEST_FIRST = 1548  # of Codeforces: CodeContests' validation split begins on 15 July 2021
+LEETCODE_SINCE = "2024-07-01"  # start of upstream's test split
+LEETCODE_FIRST = 3200  # question number of about that day, for rows without a date
+CONTEST_FIRST = 1548  # Codeforces contest: CodeContests' validation split begins on 15 July 2021
 NAMING = (
     "task_id",
     "id",
@@ -59,13 +64,13 @@ CONTEST = re.compile(r"code[-_]?contests[^/]*/(\d+)_[a-z]", re.I)
 
 @cache
 def gated_mbpp() -> frozenset[int]:
-    """All gated task numbers of MBPP."""
+    """Return all gated task numbers of MBPP."""
     return frozenset(MBPP_TEST).union(*_listed("mbpp").values())
 
 
 @cache
 def gated_leetcode() -> frozenset[str]:
-    """The test tasks of LeetCodeDataset, by their names in an address of the site."""
+    """Return the test tasks of LeetCodeDataset, by their names in the site's URLs."""
     return frozenset().union(*_listed("leetcode").values())
 
 
@@ -74,21 +79,25 @@ def is_gated_mbpp(task: int) -> bool:
 
 
 def is_gated_leetcode(slug: str, date: str = "", number: str = "") -> bool:
-    """By name, by date (ISO), or where there is none by the question's number."""
+    """Return whether a task is gated: by name, by date (ISO), or without a date by number."""
     late = date >= LEETCODE_SINCE if date else number.isdecimal() and int(number) >= LEETCODE_FIRST
     return late or slug in gated_leetcode()
 
 
 def is_gated_contest(name: str) -> bool:
-    """A Codeforces task, `1575_A. Another Sorting Problem` or as an id, of a contest that CodeContests does not train on."""
+    """Return whether CodeContests does not train on the contest of a Codeforces task.
+
+    The name is like `1575_A. Another Sorting Problem`, or an id.
+    """
     number = re.match(r"(\d+)_[A-Za-z]", name)
     return number is not None and int(number[1]) >= CONTEST_FIRST
 
 
 def gated_as(problem: Problem) -> str | None:
-    """The gated task that this problem, or one that it was made from, is; None where nothing says so.
+    """Return the gated task that this problem is or was derived from, or None if unknown.
 
-    Read are the id, what naming columns there are in `extra`, and the statement, whatever the source is called and whatever its row claims.
+    Checks the id, the naming columns in `extra`, and the statement, whatever the source's name and
+    the row's claims.
     """
     named = next((task for name in _names(problem) if (task := _gated_name(name))), None)
     known = gated_statements()
@@ -100,7 +109,7 @@ def gated_as(problem: Problem) -> str | None:
 
 
 def words_hash(statement: str) -> str:
-    """Of its words in their order, without case, layout and signs."""
+    """Hash the words of a statement in their order, without case, layout and punctuation."""
     return hashlib.sha256(
         " ".join(WORD.findall(statement.lower())).encode("utf-8", "surrogatepass")
     ).hexdigest()[:12]
@@ -108,7 +117,7 @@ def words_hash(statement: str) -> str:
 
 @cache
 def gated_statements() -> dict[str, str]:
-    """Hash of what a gated task asks -> in words what it is."""
+    """Map the hash of a gated task's statement to a description of the task."""
     lists: dict[str, list[str]] = (
         json.loads(STATEMENTS.read_text(encoding="utf-8")) if STATEMENTS.exists() else {}
     )

@@ -93,12 +93,11 @@ def signatures(sets: Iterable[Hashes]) -> Signatures:
 
 
 def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: int = 32) -> Pairs:
-    """Return candidate pairs among the rows, or, with `first`, between the first rows and the
-    others.
+    """Return candidate pairs among the rows.
 
-    least: minimum share of agreeing rows of two signatures, an estimate of the Jaccard similarity
-    with a standard error of at most 0.045. cap: the other rows of a bucket are compared with this
-    many rows at its start.
+    first: only pairs of one of the first `first` rows with one of the others. least: minimum share
+    of agreeing rows of two signatures, an estimate of the Jaccard similarity with a standard error
+    of at most 0.045. cap: the other rows of a bucket are compared with this many rows at its start.
     """
     known = np.empty(0, np.uint64)
     capped = uncompared = 0

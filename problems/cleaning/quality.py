@@ -1,4 +1,7 @@
-"""What makes a problem not worth training on although it can be solved: too little or too much to read, another language, an answer given away."""
+"""Find solvable problems that are not worth training on.
+
+Reasons: too little or too much text, another language, a solution that is given away.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +20,22 @@ ENGLISH = frozenset(
         ),
     )
 )
-LEAST_LINE, LEAST_LONE_LINE = (
-    10,
-    25,
-)  # characters of a line of code that can give something away, beside others and alone
+# Minimum characters of a code line that can give a solution away, among others and alone.
+LEAST_LINE, LEAST_LONE_LINE = (10, 25)
 
 
 def fault(
     problem: Problem, *, least_words: int, most_characters: int, english: bool
 ) -> tuple[str, str] | None:
-    """Reason and detail of the first thing that is wrong, or None."""
+    """Return reason and detail of the first fault, or None."""
     return next(_faults(problem, least_words, most_characters, english), None)
 
 
 def _faults(
     problem: Problem, least_words: int, most_characters: int, english: bool
 ) -> Iterator[tuple[str, str]]:
-    if (size := len(problem.statement)) > most_characters:  # first: what follows reads all of it
+    # first, because the other checks read the whole text
+    if (size := len(problem.statement)) > most_characters:
         yield "statement too long", f"{size:,} characters, at most {most_characters:,}"
         return
     words = re.findall(r"[^\W_]+", MARKUP.sub(" ", problem.statement.lower()))
@@ -55,7 +57,10 @@ def _faults(
 
 
 def _is_english(words: list[str]) -> bool:
-    """Letters of another script are seen in any text, another language in Latin letters from 20 words on."""
+    """Return whether the words look English.
+
+    Other scripts are detected in any text, other languages in Latin letters from 20 words on.
+    """
     letters = "".join(words)
     if sum(letter > "\u024f" for letter in letters) > 0.2 * len(letters):
         return False
@@ -63,7 +68,10 @@ def _is_english(words: list[str]) -> bool:
 
 
 def _given_away(problem: Problem) -> str | None:
-    """Where nearly all lines of a solution stand that the asker can see: statement, starter code, visible tests."""
+    """Return where nearly all lines of a solution are visible, or None.
+
+    Checks statement, starter code and visible tests.
+    """
     shown = {
         "statement": problem.statement,
         "starter code": problem.starter_code,

@@ -1,8 +1,10 @@
-"""Secrets and personal data in a problem's texts: patterns with few false alarms, so that nearly every find is one.
+"""Find secrets and personal data in a problem's texts, with few false alarms.
 
-Keys and tokens of vendors by `detect-secrets`, without its guesses from entropy and from words like "password", which every tenth exercise holds;
-a few that it lacks, e-mail addresses, names in paths by patterns of ours; telephone numbers by `phonenumbers`, which knows those that are assigned.
-Not covered: names of persons in prose, postal addresses, passwords in prose.
+Keys and tokens of vendors are found by `detect-secrets`, without its guesses from entropy and from
+words like "password", which every tenth exercise contains. Our own patterns find some tokens that
+it lacks, e-mail addresses, and names in paths. Telephone numbers are found by `phonenumbers`, which
+knows the assigned ones. Not covered: names of persons in prose, postal addresses, passwords in
+prose.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ PATTERNS = {
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:[^\s/:@\"']{1,200}@[a-z0-9.-]+",
         re.IGNORECASE,
     ),
-    # names reserved for examples (RFC 2606) are nobody's
+    # names reserved for examples (RFC 2606) belong to nobody
     "an e-mail address": re.compile(
         r"\b[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?!(?:[A-Za-z0-9-]{1,63}\.){0,9}(?:example\.(?:com|org|net)|example|test|invalid|localhost)\b)"
         r"(?:[A-Za-z0-9-]{1,63}\.){1,9}[A-Za-z]{2,}\b"
@@ -43,18 +45,22 @@ VENDORS = (
     "Mailchimp OpenAI PrivateKey PypiToken SendGrid Slack "
     "SquareOAuth Stripe TelegramBotToken TwilioKey"
 )
-WINDOW, OVERLAP = 4_000, 1_000  # characters; a longer secret would be cut
+WINDOW, OVERLAP = 4_000, 1_000  # in characters; a secret longer than OVERLAP could be cut
 PHONE = re.compile(
     r"(?<![\w.+-])(?:\+\d[\d ().-]{7,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"
 )
+# Without a match, there is no secret.
 SUSPICIOUS = re.compile(
     r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|\+\d|\d{3}-\d{4}",
     re.IGNORECASE,
-)  # else there is nothing
+)
 
 
 def secret_in(problem: Problem) -> tuple[str, str] | None:
-    """What was found and in which column, or None. The secret itself is not returned: a report must not spread it."""
+    """Return what was found and in which column, or None.
+
+    The secret itself is not returned, because a report must not spread it.
+    """
     texts = {
         "statement": problem.statement,
         "starter_code": problem.starter_code,
@@ -74,7 +80,7 @@ def _plain(value: Any) -> str:
 
 
 def _found(text: str) -> Iterator[str]:
-    """Looked through a window at a time: some of the patterns take the square of a line's length."""
+    """Search one window at a time: some patterns are quadratic in a line's length."""
     text = folded(text)
     for start in range(0, len(text), WINDOW - OVERLAP):
         window = text[start : start + WINDOW]
@@ -103,7 +109,7 @@ def _detectors() -> list[Any]:
 
 
 def _is_assigned(candidate: str) -> bool:
-    """A number that somebody may have; 555-01xx are kept free for stories."""
+    """Return whether somebody may have the number; 555-01xx are reserved for fiction."""
     import phonenumbers
 
     if re.search(r"555-?01\d\d$", candidate):

@@ -34,10 +34,7 @@ from problems.schema import Problem
 from problems.syntax import SPOKEN, code_tokens, parse, shape
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
-WORDS, CODE = (
-    (1, 2),
-    (5,),
-)
+WORDS, CODE = ((1, 2), (5,))
 LEAD = re.compile(r"^\s*write (?:a|the) (?:python )?function (?:to|that|which) ")
 WORD = re.compile(r"\w+|[<>=+*/%^&|!]+|(?<![a-z])-|-(?![a-z])")
 FILLERS = frozenset(
@@ -180,8 +177,9 @@ def kin(one: Traits, other: Traits) -> Kin:
 
 @dataclass(frozen=True)
 class Sketch:
-    """Finds similar ones among n problems (m solutions, k telling tests) without comparing all
-    pairs.
+    """Data to find similar problems among n without comparing all pairs.
+
+    The problems have m solutions and k telling tests.
     """
 
     statements: Signatures  # (n, permutations)
@@ -192,8 +190,9 @@ class Sketch:
     test_of: NDArray[np.int64]  # (k,)
 
     def take(self, places: Sequence[int]) -> Sketch:
-        """Return the sketch of the problems at these places, in this order, without shapes and
-        tests.
+        """Return the sketch of the problems at these places, in this order.
+
+        Shapes and tests are left out.
         """
         at, place = np.array(places, np.int64), np.full(len(self.statements), -1)
         place[at] = np.arange(len(at))
@@ -292,7 +291,7 @@ def _claim(arguments: object, expected: object) -> str:
     """Format a test; lists and tuples look the same, because JSON does not distinguish them."""
     text = (
         f"{literal(arguments)} -> "
-        f"{literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"
+        f"{literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"  # noqa: E501
     )
     return text.translate(FLAT).replace(",]", "]")
 

@@ -43,10 +43,7 @@ SIGNS, ESCAPED = (
     r"\\\1",
 )
 # The splits that verl reads. Demonstrations are for the warm-up, which reads problems.parquet.
-SPLITS = (
-    "train",
-    "validation",
-)
+SPLITS = ("train", "validation")
 
 
 def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> None:
@@ -150,7 +147,7 @@ in `reward_model.ground_truth`.
 | `{FEATURES}` | counts of statement and solution, and the static difficulty made of them |
 | `{WEIGHTS}` | how often to draw each problem of the training part, 1 on average |
 | `gated.parquet` | tasks of benchmarks, kept to compare with: for evaluation only, no configuration loads it |
-| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""
+| `removed.json`, `duplicates.json`, `contamination.*`, `suspects.json` | the evidence |"""  # noqa: E501
 BALANCE = (
     "The static difficulty is a problem's mean place among the others by length of statement, "
     "size, branches, nesting, operations and imports of "
@@ -161,8 +158,7 @@ BALANCE = (
 
 
 def front_matter(problems: Sequence[Problem]) -> str:
-    """Return the YAML header: licences and size in the hub's terms, and the files per
-    configuration.
+    """Return the YAML header: licences and size in the hub's terms, files per configuration.
 
     It is written as JSON, which is valid YAML.
     """

@@ -27,19 +27,16 @@ from problems.verification.limits import MEASURED
 from problems.verification.strength import FILE as STRENGTH
 
 # Datasets where problems originate.
-SOURCES = (
-    "raw_problems",
-    "augmented_problems",
-    "synthetic_problems",
-)
+SOURCES = ("raw_problems", "augmented_problems", "synthetic_problems")
 REMOVING = ("verified_problems", "clean_problems")
 MOST_COMPARED = 20_000  # ids compared with a mistyped one
 
 
 @dataclass(frozen=True)
 class Step:
-    """The result of a stage. `went`: False if the stage removed the problem, None if it only
-    looked.
+    """The result of a stage.
+
+    went: True if the problem was kept, False if the stage removed it, None if it only looked.
     """
 
     stage: str

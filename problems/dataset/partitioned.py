@@ -1,11 +1,15 @@
-"""Verification and curation of a set that lies in parts, at any fsspec URL, by as many workers as there are: what fits no memory, or no patience.
+"""Verify and curate a partitioned set of problems at any fsspec URL, with many workers.
 
-Each part is worked on alone; its verdicts are written once, under its own name, and a part that is there is not worked on again, so a pass that was
-killed goes on where it was. What concerns all problems, duplicates, is decided in one process from a KiB a problem; whole problems are read only
-where two are to be compared word by word. The problems kept, the reasons and the hash are those of `verify` and `curate` on the same set.
+This is for sets that do not fit into memory or would take one process too long. Each part is
+processed independently. Its verdicts are written once, under the part's name, and a part with
+verdicts is not processed again. So a pass that was killed resumes where it stopped. Duplicates
+concern all problems, so one process decides on them, from about 1 KiB per problem. Whole problems
+are read only when two of them must be compared word by word. The problems kept, the reasons and the
+hash are the same as those of `verify` and `curate` on the same set.
 
-Under the target: `arrived/` (the input in parts of ROWS), `verified/`, `problems/` (what may be trained on), each of parquet files in our schema;
-`gated.parquet`, `removed.json`, the evidence, and `manifest.json`, written last.
+Below the target: `arrived/` (the input in parts of ROWS), `verified/` and `problems/` (available
+for training), each with parquet files in our schema; `gated.parquet`, `removed.json`, the evidence,
+and `manifest.json`, which is written last.
 """
 
 from __future__ import annotations
@@ -38,14 +42,14 @@ from problems.schema import Problem, check_table, from_row, hash_of, to_table
 from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-ROWS = 2000  # problems a part
-ORIGIN = b"ratchet.origin"  # of a part: the file and the row that its first row was
+ROWS = 2000  # problems per part
+ORIGIN = b"ratchet.origin"  # metadata key of a part: the source file and row of its first row
 GATED = "gated.parquet"
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What became of the set: its hash as `schema.set_hash` gives it, and the funnel."""
+    """The result for the set: its hash, as `schema.set_hash` computes it, and the funnel."""
 
     content_hash: str
     stages: tuple[Stage, Stage]
@@ -53,7 +57,7 @@ class Cleaned:
 
 @dataclass(frozen=True)
 class Rules:
-    """How a set is verified and curated; `sandbox`: of one worker."""
+    """How to verify and curate a set. `sandbox`: the settings for one worker."""
 
     verification: Verification = field(default_factory=Verification)
     curation: Curation = field(default_factory=Curation)
@@ -68,10 +72,11 @@ def clean(
     gated: Iterable[Problem] = (),
     rows: int = ROWS,
 ) -> Cleaned:
-    """Verifies and curates the parquet files under `source` into `target`, both local paths or fsspec URLs; `rows` problems a part.
+    """Verify and curate the parquet files below `source` into `target`.
 
-    gated: guards beside those of the set itself. Raises ProblemError on a file that is no set of problems, on an id that occurs twice, and where
-    `target` holds work on another input or with other rules of verification.
+    Both are local paths or fsspec URLs. rows: problems per part; gated: gated problems in addition
+    to those of the set itself. Raises ProblemError if a file is not a set of problems, if an id
+    occurs twice, or if `target` holds work on another input or with other verification rules.
     """
     folder = Folder(target)
     parts = split(Folder(source), folder, rows, gated, rules.verification.how)
@@ -83,7 +88,11 @@ def clean(
 def split(
     source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str
 ) -> list[str]:
-    """The names of the parts; the input is read once, as tables, and what is gated in it is put beside them. `how`: they will be verified."""
+    """Split the input into parts and return their names.
+
+    The input is read once, as tables; its gated problems are also written to GATED. `how`:
+    identifies how the parts will be verified.
+    """
     files = source.versions(".parquet")
     inputs = {"files": files, "rows": rows, "verification": how}
     if target.has("arrived.json"):
@@ -131,7 +140,7 @@ def split(
 
 
 def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:
-    """The problems of a table, and the rows that hold none, by file and row."""
+    """Return the problems of a table, and the rows that cannot be read, by file and row."""
     problems, removed = [], []
     name, _, first = (
         (table.schema.metadata or {})
@@ -151,7 +160,7 @@ def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]
 
 @dataclass(frozen=True)
 class Looked:
-    """What deciding over the whole set needs of one part; `rows`: those of `marks` and `drawn`, the rest has a fault."""
+    """One part's data for decisions over the whole set; `rows` are the rows without a fault."""
 
     part: str
     unverified: list[Removed]
@@ -165,9 +174,9 @@ class Looked:
 
 @dataclass
 class Look:
-    """What one part is, looked at alone: verdicts, unless they are there, own faults, overlaps with what is gated, marks and sketch.
+    """Examine one part: verdicts (unless cached), faults, gated overlaps, marks and sketch.
 
-    The sandbox opens when a part needs it, and stays open in this process.
+    The sandbox opens when a part first needs it, and stays open in this process.
     """
 
     folder: Folder
@@ -186,9 +195,15 @@ class Look:
         rest = [problems[row] for row in rows]
         drawn = sketch(rest)
         return Looked(
-            part, [Removed(**row) for row in beside["removed"]], beside["isolation"], [fault for fault in faults if fault], rows,
-            marks(rest, alone=False), drawn.take(range(len(rest))), self._gated.look(rest, drawn),
-        )  # fmt: skip
+            part,
+            [Removed(**row) for row in beside["removed"]],
+            beside["isolation"],
+            [fault for fault in faults if fault],
+            rows,
+            marks(rest, alone=False),
+            drawn.take(range(len(rest))),
+            self._gated.look(rest, drawn),
+        )
 
     def _verify(self, part: str) -> None:
         if self._opened is None:
@@ -204,9 +219,8 @@ class Look:
             "isolation": verified.isolation,
         }
         self.folder.write(f"verified/{part}.json", json.dumps(beside).encode())
-        self.folder.write(
-            f"verified/{part}", _bytes(to_table(verified.kept))
-        )  # last: with it the part is done
+        # Written last: this file marks the part as done.
+        self.folder.write(f"verified/{part}", _bytes(to_table(verified.kept)))
 
     def __enter__(self) -> Look:
         return self
@@ -221,7 +235,7 @@ class Look:
 
 
 def guards(folder: Folder) -> list[Problem]:
-    """The gated problems, each once."""
+    """Return the gated problems, each once."""
     return list(
         {
             problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]
@@ -231,7 +245,7 @@ def guards(folder: Folder) -> list[Problem]:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Some whole problems of one part."""
+    """Read the given rows of one part as whole problems."""
 
     folder: Folder
 
@@ -242,7 +256,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class Keep:
-    """Writes what is kept of one part; ids and content hashes of that."""
+    """Write the problems of one part that are kept; return their ids and content hashes."""
 
     folder: Folder
 
@@ -258,7 +272,7 @@ class Keep:
 
 
 def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rules) -> Cleaned:
-    """Decides over the whole set, writes what is kept and why the rest is not."""
+    """Decide over the whole set; write the problems kept and the reasons for the others."""
     unverified = [row for one in looked for row in one.unverified]
     faults = {row.problem_id: row for one in looked for row in one.faults}
     ids = [
@@ -303,9 +317,15 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
     facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(looked)}
     facts |= {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared}
     manifest = Manifest(
-        kind="datasets", name="clean_problems", key=hash_data([inputs, decides]), content_hash=digest, inputs=inputs, config=decides, facts=facts,
+        kind="datasets",
+        name="clean_problems",
+        key=hash_data([inputs, decides]),
+        content_hash=digest,
+        inputs=inputs,
+        config=decides,
+        facts=facts,
         isolation=", ".join(sorted({level for one in looked for level in one.isolation})),
-    )  # fmt: skip
+    )
     folder.write(NAME, manifest.stamped().model_dump_json(indent=1).encode())
     return Cleaned(digest, stages)
 
@@ -320,7 +340,7 @@ def _ids(one: Looked) -> list[str]:
 def _duplicates(
     folder: Folder, looked: Sequence[Looked], gone: Collection[str], spread: Spread
 ) -> Duplicates:
-    """As `duplicates` finds them among all problems that are not gone yet."""
+    """Find duplicates, as `duplicates` does, among all problems that are not removed yet."""
     ranks = [rank for one in looked for rank in one.marks.ranks]
     places = [(one.part, row) for one in looked for row in one.rows]
     order = sorted(

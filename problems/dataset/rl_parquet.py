@@ -1,4 +1,7 @@
-"""Problems as verl reads them: a parquet file with a prompt, and in `ground_truth` all that a reward needs to judge an answer."""
+"""Write problems as verl reads them: a parquet file with prompts.
+
+`ground_truth` holds all that a reward needs to judge a completion.
+"""
 
 from __future__ import annotations
 
@@ -35,18 +38,22 @@ SCHEMA = pa.schema(
     ]
 )
 ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
-COST = "reference_cost"  # in `extra`: what rewards/efficiency.py measured
+COST = "reference_cost"  # key in `extra`: the cost measured by rewards/efficiency.py
+# columns that judging does not need
 UNSEEN: dict[str, Any] = {
     "solutions": [],
     "extra": "{}",
     "statement": "(see the prompt)",
-}  # columns that judging does not need
+}
 
 
 def write_verl(
     problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None
 ) -> None:
-    """A row a problem, in the order given; `extra_info.index` is the position. prompts: what is asked, in place of the problem's own text."""
+    """Write one row per problem, in the given order; `extra_info.index` is the position.
+
+    prompts: used instead of the problems' own prompts.
+    """
     asked = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     rows = [
         _row(problem, index, chat)
@@ -71,18 +78,28 @@ def _row(problem: Problem, index: int, prompt: list[dict[str, str]]) -> dict[str
 
 
 def ground_truth(problem: Problem) -> str:
-    """JSON of the problem less its statement, solutions and extra (but for what its references cost): what judging an answer needs."""
+    """Return the JSON that judging a completion needs.
+
+    It is the problem without statement, solutions and extra, except for the references' cost.
+    """
     kept = {COST: problem.extra[COST]} if COST in problem.extra else {}
     return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(kept)}, sort_keys=True)
 
 
 def problem_from_ground_truth(text: str) -> Problem:
-    """Inverse of `ground_truth`. Raises ProblemError naming the column, or ValueError when the text is no JSON."""
+    """Inverse of `ground_truth`.
+
+    Raises ProblemError naming the column, or ValueError if the text is not JSON.
+    """
     return from_row(json.loads(text), "ground_truth")
 
 
 def prompt_text(problem: Problem) -> str:
-    """What a model is asked: statement, code to start from, tests that may be shown, and the function's name where nothing else tells it."""
+    """Return the prompt for a problem.
+
+    It has the statement, the starter code, the visible tests, and the function's name if nothing
+    else mentions it.
+    """
     starter, shown = (
         problem.starter_code.strip("\n"),
         [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]],
@@ -102,7 +119,7 @@ def prompt_text(problem: Problem) -> str:
 
 
 def shown_test(problem: Problem, test: dict[str, Any]) -> str:
-    """A test as a person reads it: asserts on the function's own name, or input and output."""
+    """Format a test for people: asserts on the function's own name, or input and output."""
     match problem.style:
         case "call":
             given = [literal(value) for value in test.get("args", ())] + [

@@ -1,4 +1,4 @@
-"""Which problems of the training part a policy is trained on."""
+"""Which training problems a policy is trained on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from problems.sources.simple import NAME
 
 
 def trainable(problems: Sequence[Problem], base: str) -> list[Problem]:
-    """The problems of the training part that are trained on, in their order. base: the profile's."""
+    """Return the problems to train on, in their order. base: the profile's base model."""
     strange = untrained(problems, base)
     return [
         problem
@@ -19,10 +19,11 @@ def trainable(problems: Sequence[Problem], base: str) -> list[Problem]:
 
 
 def untrained(problems: Sequence[Problem], base: str) -> set[str]:
-    """Ids of the training part that are not trained on; none where `base` names a model to start from.
+    """Return ids of training problems that are not trained on; none if `base` names a model.
 
-    A tiny model made from scratch (`base` is empty) was never shown the English in which the shipped source `simple` is written, and would only lose
-    time on it. So these are left out, with all that was made from them, directly or through others; a user's own problems stay.
+    A tiny model made from scratch (`base` is empty) has never seen the English of the shipped
+    source `simple`, and would only lose time on it. So these problems are left out, with all that
+    were derived from them, directly or indirectly. A user's own problems stay.
     """
     if base:
         return set()
@@ -41,7 +42,7 @@ def untrained(problems: Sequence[Problem], base: str) -> set[str]:
 
 
 def explained(count: int) -> str:
-    """So many untrained, and why."""
+    """Say how many problems are not trained on, and why."""
     why = (
         ": simple problems, in words that the tiny model was never shown; with a model that "
         "`base` names they are trained on too"
@@ -50,6 +51,5 @@ def explained(count: int) -> str:
 
 
 def _is_simple(problem_id: str, found: set[str]) -> bool:
-    return problem_id in found or problem_id.startswith(
-        f"{NAME}/"
-    )  # also where cleaning took the parent out
+    # The prefix also matches when cleaning has removed the parent.
+    return problem_id in found or problem_id.startswith(f"{NAME}/")

@@ -1,4 +1,4 @@
-"""How hard a problem is for a given model: the share of its answers that pass, with an interval."""
+"""The difficulty of a problem for a model: the pass rate of its completions, with an interval."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ Z = 1.959964  # 95 %
 
 @dataclass(frozen=True)
 class Rank:
-    """`passed` of `n` scored answers; `low` to `high` is the 95 % Wilson interval of the pass rate; rank 0 is the easiest.
+    """The pass rate of one problem; rank 0 is the easiest.
 
-    `problem_hash` says which wording and tests were answered, `checkpoint_hash` by whom: empty in rankings written before these were kept.
+    `passed` of `n` scored completions passed; `low` to `high` is the 95 % Wilson interval of the
+    pass rate. `problem_hash` identifies the statement and tests, `checkpoint_hash` the model; both
+    are empty in rankings that were written before they were recorded.
     """
 
     problem_id: str
@@ -54,10 +56,11 @@ def rank(
     problem_hashes: Mapping[str, str] | None = None,
     checkpoint_hash: str = "",
 ) -> list[Rank]:
-    """Easiest first, equal rates by id. outcomes: per problem whether each scored answer passed; answers without a score are left out by the caller.
+    """Rank problems, easiest first, equal rates by id.
 
-    problem_hashes: the content hash of each problem. checkpoint_hash: of the model that answered.
-    Raises ValueError naming a problem with no scored answer: it has no rate.
+    outcomes: for each problem, whether each scored completion passed; the caller leaves out
+    completions without a score. problem_hashes: the content hash of each problem. checkpoint_hash:
+    of the model. Raises ValueError naming a problem without a scored completion, which has no rate.
     """
     if empty := next((problem_id for problem_id, passed in outcomes.items() if not passed), None):
         raise ValueError(f"{empty} has no scored answer: leave it out or draw again")
@@ -81,7 +84,7 @@ def rank(
 
 
 def wilson(passed: int, n: int) -> tuple[float, float]:
-    """95 % interval of a share, inside [0, 1] (Wilson 1927). n >= 1."""
+    """Return the 95 % interval of a share, inside [0, 1] (Wilson 1927). Requires n >= 1."""
     share, spread = passed / n, Z * Z / n
     middle, half = (
         (share + spread / 2) / (1 + spread),
@@ -95,7 +98,7 @@ def write_ranks(ranks: Sequence[Rank], path: Path) -> None:
 
 
 def read_ranks(path: Path) -> list[Rank]:
-    """Raises FileNotFoundError, or ProblemError when the file is no ranking."""
+    """Read a ranking. Raises FileNotFoundError, or ProblemError if the file is not a ranking."""
     try:
         rows = pq.read_table(path, schema=SCHEMA).to_pylist()
         return [
@@ -111,10 +114,12 @@ def read_ranks(path: Path) -> list[Rank]:
 
 
 def counts(rankings: Iterable[Sequence[Rank]]) -> dict[tuple[str, str], tuple[int, int]]:
-    """What an item-response fit needs: (checkpoint hash, problem) to scored and right answers, a changed problem being another one.
+    """Return the counts for an item-response fit.
 
-    Where a checkpoint answered a problem in several rankings the one with most answers counts, of equals the one with more right ones: the same seed
-    draws much the same answers, which may not count twice. Rankings that do not say who answered are left out.
+    Maps (checkpoint hash, problem) to scored and passed completions; a changed problem is a
+    different problem. If several rankings have the same pair, the one with most completions counts,
+    then the one with more passed: the same seed samples nearly the same completions, which must not
+    count twice. Rankings without a checkpoint hash are left out.
     """
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for row in (row for ranks in rankings for row in ranks if row.checkpoint_hash):

@@ -47,14 +47,7 @@ BLOCKS = (
     ast.Match,
 )
 # The number of tests is left out: it shows how careful an author was.
-SCORED = (
-    "statement_words",
-    "nodes",
-    "branches",
-    "nesting",
-    "operations",
-    "imports",
-)
+SCORED = ("statement_words", "nodes", "branches", "nesting", "operations", "imports")
 
 
 @dataclass(frozen=True)

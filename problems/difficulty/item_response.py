@@ -61,9 +61,10 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Scale:
-    """Abilities of checkpoints and difficulties of problems (mean 0).
+    """Fit the scale to all counts. Pairs without completions are ignored.
 
-    Both are sorted by value, then by name.
+    Without any completions the scale is empty. Raises ValueError naming a pair with more passed
+    completions than completions.
     """
 
     abilities: tuple[Estimate, ...] = ()
@@ -71,10 +72,10 @@ class Scale:
 
 
 def fit(counts: Counts) -> Scale:
-    """Fit the scale to all counts. Pairs without completions are ignored; without any the scale is
-    empty.
+    """Fit the scale to all counts. Pairs without completions are ignored.
 
-    Raises ValueError naming a pair with more passed completions than completions.
+    Without any completions the scale is empty. Raises ValueError naming a pair with more passed
+    completions than completions.
     """
     told = {pair: count for pair, count in sorted(counts.items()) if count[0] > 0}
     for (checkpoint, problem), (answers, right) in told.items():

@@ -1,6 +1,7 @@
-"""What is believed of each problem before training: how often the start policy passes it, and how often it should be drawn.
+"""Prior beliefs before training: each problem's expected pass rate and sampling weight.
 
-In: problems, the ranking of a sample of them, weights. Out: a row a problem; one that was not ranked is expected to be as its tags are.
+In: problems, the ranking of a sample of them, weights. Out: one row per problem. A problem that was
+not ranked is expected to have the pass rate of its tags.
 """
 
 from __future__ import annotations
@@ -17,13 +18,19 @@ import pyarrow.parquet as pq
 from problems.difficulty.difficulty import Rank
 from problems.schema import Problem, write_table
 
-FILE = "expected.parquet"  # beside the training rows
-PULL = 4.0  # answers' worth of the overall rate in each tag's rate, so that a tag of one problem does not say much
+FILE = "expected.parquet"  # next to the training rows
+# each tag's rate includes the overall rate with the weight of this many completions, so that a tag
+# of one problem has little influence
+PULL = 4.0
 
 
 @dataclass(frozen=True)
 class Expected:
-    """`rate` of problems with these tags, strictly between 0 and 1; `passed` of `n` answers to the problem itself, 0 of 0 where it was not ranked."""
+    """The prior of one problem.
+
+    `rate` is the pass rate of problems with these tags, strictly between 0 and 1. `passed` of `n`
+    completions of the problem itself passed; both are 0 if it was not ranked.
+    """
 
     problem_id: str
     rate: float
@@ -46,8 +53,10 @@ SCHEMA = pa.schema(
 def expect(
     problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[str, float]
 ) -> list[Expected]:
-    """A row a problem, in the order given. `rate` is the mean over its tags of what ranked problems with that tag show, the overall rate where it
-    has none. weights: how often to draw a problem, 1 where it has none.
+    """Return one row per problem, in the given order.
+
+    `rate` is the mean over its tags of the rates that ranked problems with the tag show; without
+    tags, the overall rate. weights: how often to draw a problem, 1 if missing.
     """
     problems = list(problems)
     tags, ranked = (
@@ -78,5 +87,5 @@ def write_expected(rows: Sequence[Expected], path: Path) -> None:
 
 
 def read_expected(path: Path) -> list[Expected]:
-    """Raises FileNotFoundError."""
+    """Read what `write_expected` wrote. Raises FileNotFoundError."""
     return [Expected(**row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]

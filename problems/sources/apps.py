@@ -1,8 +1,10 @@
-"""APPS, 10,000 tasks from competition sites (Hendrycks et al. 2021, arXiv:2105.09938; MIT). Its test split is gated.
+"""APPS, 10,000 tasks from competition sites (Hendrycks et al. 2021, arXiv:2105.09938; MIT).
 
-Read in the schema of the hub's `codeparrot/apps` (its dataset card), and tested on a hand-made file of that schema, not on the set itself:
-`problem_id` (counted anew in each split, so an id names the split), `question`, `solutions` and `input_output` as JSON text, `difficulty`, `url`,
-`starter_code`. With `fn_name` a test calls a function, else it feeds a program.
+Its test split is gated. Read in the schema of the hub's `codeparrot/apps` (its dataset card), and
+tested on a hand-made file of that schema, not on the dataset itself: `problem_id` (numbered
+separately in each split, so our id names the split), `question`, `solutions` and `input_output` as
+JSON text, `difficulty`, `url`, `starter_code`. With `fn_name` a test calls a function, otherwise it
+runs a program on an input.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ LIMITS = Limits.of_work(10.0, memory_mb=512)
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `train.jsonl` or `test.jsonl`."""
+    """Convert a row of `train.jsonl` or `test.jsonl`."""
     return problem_of(row, where, "apps", f"{number(row, 'problem_id', where):04}", "MIT", ())
 
 
 def problem_of(
     row: Row, where: str, source: str, key: str, licence: str, tags: tuple[str, ...]
 ) -> Problem:
-    """What APPS and TACO have in common. key: of the task within its split."""
+    """Convert what APPS and TACO have in common. key: identifies the task within its split."""
     split, starter = split_of(row, where), str(row.get("starter_code") or "")
     style, name, tests = tests_of(parsed(row, "input_output", where, {}), where)
     written = parsed(row, "solutions", where, [])
@@ -73,7 +75,10 @@ PARTS: dict[str, Split] = {"train": "train", "test": "heldout"}
 
 
 def split_of(row: Row, where: str) -> str:
-    """Raises ProblemError where it is not known: what it is decides whether the task may be trained on."""
+    """Return the split, which decides whether the task may be trained on.
+
+    Raises ProblemError if it is unknown.
+    """
     split = row.get(SPLIT) or row.get("split")
     if split not in PARTS:
         raise ProblemError(
@@ -85,7 +90,10 @@ def split_of(row: Row, where: str) -> str:
 
 
 def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
-    """Style, the function's name and the tests of an `input_output` object. Raises ProblemError when it is none."""
+    """Return style, function name and tests of an `input_output` object.
+
+    Raises ProblemError if it is not an object.
+    """
     if not isinstance(given, dict):
         raise ProblemError(
             f"key 'input_output' is {shown(given)}",
@@ -99,6 +107,12 @@ def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
 
 
 APPS = Source(
-    "apps", "APPS, 5000 train tasks; 5000 test tasks, gated", convert, "codeparrot/apps",
-    files=("train.jsonl", "test.jsonl"), all_files=True, hub_files=(("train", "train.jsonl"), ("test", "test.jsonl")), by_split=True,
-)  # fmt: skip
+    "apps",
+    "APPS, 5000 train tasks; 5000 test tasks, gated",
+    convert,
+    "codeparrot/apps",
+    files=("train.jsonl", "test.jsonl"),
+    all_files=True,
+    hub_files=(("train", "train.jsonl"), ("test", "test.jsonl")),
+    by_split=True,
+)

@@ -1,10 +1,13 @@
-"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877; Apache-2.0). Gated: for evaluation only.
+"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877; Apache-2.0).
 
-Two prompts a task. `complete`: a signature with a docstring, which is the starter code; the statement is the docstring. `instruct`: prose, in
-`extra["instruct_prompt"]`; `instructed` gives the problem that asks so. The solution and the tests are the same.
+Gated: for evaluation only. There are two prompts per task. `complete` is a signature with a
+docstring: it is the starter code, and the docstring is the statement. `instruct` is prose, in
+`extra["instruct_prompt"]`; `instructed` returns the problem with that prompt. Solution and tests
+are the same.
 
-`extra["libs"]` is upstream's list of what a task is about; 327 tasks name the standard library alone. 27 of these import more in their tests, so what
-is needed to judge a task is read from its imports, into `extra["packages"]`: where the sandbox has not all of them, the task is not measured.
+`extra["libs"]` is upstream's list of a task's libraries; 327 tasks name only the standard library.
+27 of these import more in their tests, so `extra["packages"]` is read from the imports. If the
+sandbox lacks any of these packages, the task is not measured.
 """
 
 from __future__ import annotations
@@ -21,15 +24,15 @@ from problems.syntax import parse
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.0"
-LIMITS = Limits(wall_s=30.0, cpu_s=10.0, memory_mb=1024)  # a method
-SLOW = {  # all 10! permutations of ten numbers, each shuffled; the others sleep, up to a minute
+LIMITS = Limits(wall_s=30.0, cpu_s=10.0, memory_mb=1024)  # per test method
+SLOW = {  # all 10! permutations of ten numbers, each shuffled; the others sleep up to a minute
     0: Limits(wall_s=270.0, cpu_s=90.0, memory_mb=2048),
     **dict.fromkeys((195, 1103, 1104), Limits(wall_s=120.0, cpu_s=10.0, memory_mb=1024)),
 }
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `BigCodeBench.jsonl` or of the hub's dataset."""
+    """Convert a row of `BigCodeBench.jsonl` or of the hub's dataset."""
     task, prompt, entry_point = (
         number(row, "task_id", where),
         text(row, "complete_prompt", where),
@@ -68,7 +71,7 @@ def convert(row: Row, where: str) -> Problem:
 
 
 def instructed(problem: Problem) -> Problem:
-    """The same task, asked for in prose, with no code to start from but what the prose shows."""
+    """Return the same task with the prose prompt, without starter code beyond the prose."""
     return replace(problem, statement=problem.extra["instruct_prompt"], starter_code="")
 
 
@@ -85,7 +88,7 @@ def _listed(libs: str, where: str) -> list[str]:
 
 
 def _imported(source: str, where: str) -> set[str]:
-    """The packages that this text imports anywhere. Raises ProblemError on a text that is no Python."""
+    """Return the packages that the source imports. Raises ProblemError if it is not Python."""
     try:
         nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError) as error:

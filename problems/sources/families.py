@@ -1,8 +1,10 @@
-"""Families within the embedded problems: a few operations that a model may have met or not, for adaptation to something new.
+"""Families of embedded problems, for experiments on adaptation to something new.
 
-A problem is of a family when its composition uses one of the family's operations and none of another family's. Its part (training, held-out) follows
-from its composition as everywhere, so that examples and held-out problems of a family share none. A start that shall not know a family learns from
-`common`, whose problems use no operation of any.
+A family is a few operations that a model may or may not have seen. A problem belongs to a family if
+its composition uses one of the family's operations and none of another family's. Its part
+(training, held-out) follows from its composition as for all embedded problems, so examples and
+held-out problems of a family share no composition. A start policy that must not know any family
+learns from `common`, whose problems use no family's operation.
 """
 
 from __future__ import annotations
@@ -18,29 +20,35 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slices": frozenset({"first", "skip", "last"}),
     "tables": frozenset({"letters", "tally", "histogram", "keys", "values", "repeated", "top"}),
 }
-LOOKED_AT = 6_000  # compositions of a part
+LOOKED_AT = 6_000  # number of compositions searched per part
 COMMON = ""  # no family's operation
 
 
 def family_of(composition: str) -> str | None:
-    """The family's name, COMMON where it uses no family's operation, None where it uses several families'."""
+    """Return the family's name, COMMON for no family, None for several families."""
     used = set(composition.split("|"))
     found = [name for name, operations in FAMILIES.items() if used & operations]
     return None if len(found) > 1 else found[0] if found else COMMON
 
 
 def examples(config: FamilyConfig, family: str, count: int) -> list[Problem]:
-    """The first so many training problems of the family; more begin with the fewer. Raises ValueError where there are not so many."""
+    """Return the first `count` training problems of the family.
+
+    A smaller count gives a prefix of a larger one. Raises ValueError if there are fewer.
+    """
     return _drawn(config, family, "training", "train", count)
 
 
 def heldout(config: FamilyConfig, family: str, count: int) -> list[Problem]:
-    """The first so many held-out problems of the family. Raises ValueError where there are not so many."""
+    """Return the first `count` held-out problems of the family.
+
+    Raises ValueError if there are fewer.
+    """
     return _drawn(config, family, "heldout", "heldout", count)
 
 
 def common(config: FamilyConfig, count: int) -> list[Problem]:
-    """Training problems that use no family's operation, with demonstrations."""
+    """Return training problems that use no family's operation, with demonstrations."""
     return _drawn(config, COMMON, "training", "demonstrations", count)
 
 

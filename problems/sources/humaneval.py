@@ -1,7 +1,7 @@
 """HumanEval, 164 tasks (Chen et al. 2021, arXiv:2107.03374; MIT). Gated: for evaluation only.
 
-The starter code is upstream's prompt, which an answer completes; a solution is prompt + canonical solution; the one test is upstream's
-`check(candidate)`.
+The starter code is upstream's prompt, which a completion continues. A solution is prompt +
+canonical solution; the only test is upstream's `check(candidate)`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse
 from sandbox.protocol import Limits
 
-LIMITS = Limits.of_work(
-    3.0, memory_mb=512
-)  # 3 s a program is the published harness's, by the clock
+# 3 s of wall time per program, as in the published harness
+LIMITS = Limits.of_work(3.0, memory_mb=512)
 
 
 def convert(
@@ -29,7 +28,7 @@ def convert(
     licence: str = "MIT",
     extra: dict[str, Any] | None = None,
 ) -> Problem:
-    """A row of `HumanEval.jsonl`, or of a release with the same keys."""
+    """Convert a row of `HumanEval.jsonl`, or of a release with the same keys."""
     task, prompt, entry_point = (
         number(row, "task_id", where),
         text(row, "prompt", where),
@@ -54,7 +53,10 @@ def convert(
 
 
 def docstring(prompt: str, entry_point: str, where: str) -> str:
-    """What the prompt's docstring asks for (in task 115 it stands after an import). Raises ProblemError when there is none."""
+    """Return the text of the prompt's docstring, which follows an import in task 115.
+
+    Raises ProblemError if there is none.
+    """
     try:
         functions = [
             node

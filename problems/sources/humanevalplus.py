@@ -1,6 +1,7 @@
-"""HumanEval+ v0.1.10, 164 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0). Gated: for evaluation only.
+"""HumanEval+ v0.1.10, 164 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0).
 
-Tests: base inputs, plus inputs (problems/sources/plus.py). The hub's dataset has one test instead, upstream's own program over both.
+Gated: for evaluation only. Tests: base inputs, plus inputs (problems/sources/plus.py). The hub's
+dataset has one test instead, upstream's own program over both.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from problems.sources.source import Row, Source
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.10"
-LIMITS = Limits.of_work(10.0, memory_mb=512)  # a test, of up to 1000 inputs
-SLOW = dict.fromkeys(
-    (15, 59, 130, 139), Limits.of_work(30.0, memory_mb=512)
-)  # answers of megabytes, or long sums
-ROOT = "abs(sum(c * got**i for i, c in enumerate(args[0]))) <= atol"  # task 32: any root of the polynomial will do
+LIMITS = Limits.of_work(10.0, memory_mb=512)  # per test, of up to 1000 inputs
+# These have outputs of megabytes, or long sums.
+SLOW = dict.fromkeys((15, 59, 130, 139), Limits.of_work(30.0, memory_mb=512))
+# Task 32 accepts any root of the polynomial.
+ROOT = "abs(sum(c * got**i for i, c in enumerate(args[0]))) <= atol"
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `HumanEvalPlus.jsonl`, or of the hub's dataset, which has no inputs of its own."""
+    """Convert a row of `HumanEvalPlus.jsonl`, or of the hub's dataset, which has no inputs."""
     problem = humaneval.convert(row, where, "humanevalplus", "Apache-2.0", {"release": RELEASE})
     problem = replace(problem, limits=SLOW.get(problem.extra["task_id"], LIMITS))
     if "plus_input" not in row:

@@ -1,4 +1,7 @@
-"""Tests and solutions as competition sets write them: inputs beside outputs, solutions in many languages, lists as JSON text."""
+"""Read tests and solutions in the format of competition datasets.
+
+Inputs are next to outputs, solutions are in many languages, and lists are JSON text.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from problems.columns import ProblemError, shown
 from problems.sources.source import Row, text
 from problems.syntax import parse
 
-MOST_SOLUTIONS = 5  # upstream has up to hundreds a problem, and each is run several times
+MOST_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
 MOST_TESTS = 100
 METHODS = "class Solution"
 IMPORTS = """from typing import *
@@ -21,13 +24,16 @@ from heapq import *
 from bisect import *
 from math import *
 import collections, functools, heapq, itertools, math, re, string
-"""  # what these sites give a method's author without being asked
+"""  # these sites provide these imports to methods implicitly
 
 Tests = tuple[dict[str, Any], ...]
 
 
 def parsed(row: Row, key: str, where: str, empty: Any) -> Any:
-    """The value of the JSON text under `key`; `empty` for an empty text. Raises ProblemError naming the key."""
+    """Return the value of the JSON text under `key`, or `empty` for an empty text.
+
+    Raises ProblemError naming the key.
+    """
     written = text(row, key, where)
     if not written.strip():
         return empty
@@ -40,7 +46,10 @@ def parsed(row: Row, key: str, where: str, empty: Any) -> Any:
 
 
 def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
-    """Pairs of texts; a list is a text's lines. Raises ProblemError when the two do not go together."""
+    """Return tests from pairs of texts; a list is a text's lines.
+
+    Raises ProblemError if the lists do not match.
+    """
     return tuple(
         {"stdin": _lines(given, where), "stdout": _lines(wanted, where)}
         for given, wanted in _pairs(inputs, outputs, where)
@@ -48,7 +57,11 @@ def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
 
 
 def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
-    """Pairs of argument lists and results. Where each result is a list of one element, that is the result: upstream's judge takes both."""
+    """Return tests from pairs of argument lists and results.
+
+    If every result is a list of one element, that element is the result: upstream's harness accepts
+    both.
+    """
     pairs = _pairs(inputs, outputs, where)
     if not all(isinstance(given, list) for given, _ in pairs):
         raise ProblemError(
@@ -62,7 +75,10 @@ def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
 
 
 def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
-    """The first few different ones that Python 3 can read (upstream mixes it with Python 2), each after the prompt."""
+    """Return the first few different solutions that are valid Python 3, each after the prompt.
+
+    Upstream mixes Python 3 and Python 2.
+    """
     kept = dict[str, None]()
     for source in sources:
         if len(kept) == MOST_SOLUTIONS:
@@ -77,7 +93,7 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
 
 
 def entry_point(name: str, starter: str) -> str:
-    """How a test calls the function: a method where the starter code has upstream's class."""
+    """Return how a test calls the function: a method if the starter code has upstream's class."""
     return f"Solution().{name}" if METHODS in starter else name
 
 

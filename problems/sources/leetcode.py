@@ -1,8 +1,12 @@
-"""LeetCodeDataset (Xia et al. 2025, arXiv:2504.14655; MIT): 228 test tasks, gated, and 1570 train tasks. A problem is a method of `class Solution`.
+"""LeetCodeDataset (Xia et al. 2025, arXiv:2504.14655; MIT): 1570 train and 228 gated test tasks.
 
-Upstream's prompt holds the imports and the helper classes that solutions and tests rely on (ListNode, TreeNode, is_same_list): it is the starter
-code, and objects of its classes cross between tests and program by value. Some solutions import `sortedcontainers`. Upstream splits by date; a test
-task is gated in whichever file it stands (problems/cleaning/gating.py). Two forms: v0.3.1 has a key for the description, in v0.1.0 it begins the query.
+A problem is a method of `class Solution`. Upstream's prompt holds the imports and helper classes
+that solutions and tests use (ListNode, TreeNode, is_same_list). It is the starter code, and objects
+of its classes are passed between tests and program by value. Some solutions import
+`sortedcontainers`.
+
+Upstream splits by date; a test task is gated in any file (problems/cleaning/gating.py). There are
+two forms: v0.3.1 has a key for the description; in v0.1.0 the query begins with it.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ SLOW = dict.fromkeys(  # 16 and 24 s of CPU
 
 
 def convert(row: Row, where: str, source: str) -> Problem:
-    """A row of `LeetCodeDataset-v0.3.1-test.jsonl` or `LeetCodeDataset-v0.1.0-train.jsonl`, or of a later release of the same keys."""
+    """Convert a row of `LeetCodeDataset-v0.3.1-test.jsonl` or `-v0.1.0-train.jsonl`.
+
+    Later releases with the same keys work too.
+    """
     task, prompt = text(row, "task_id", where), text(row, "prompt", where)
     meta = row["meta"] if isinstance(row.get("meta"), dict) else row
     date, number = str(row.get("estimated_date") or ""), str(meta.get("question_id") or "")

@@ -1,9 +1,14 @@
-"""LiveCodeBench, code generation (Jain et al. 2024, arXiv:2403.07974; the hub says CC). Gated, all releases: for evaluation only.
+"""LiveCodeBench, code generation (Jain et al. 2024, arXiv:2403.07974; the hub says CC).
 
-Read in the schema of the hub's `livecodebench/code_generation_lite`, and tested on a hand-made file of that schema, not on the set itself:
-`question_content`, `public_test_cases` as JSON text, `private_test_cases` as JSON text or packed (base64 of zlib of a pickle of JSON text),
-`metadata` with `func_name` where a method is asked for. A pickle can run anything when it is loaded, so it is never loaded: its one text is read out
-of it, and one that holds anything else is refused. Upstream has no solutions; 6 s a test are its harness's.
+Gated, all releases: for evaluation only. Read in the schema of the hub's
+`livecodebench/code_generation_lite`, and tested on a hand-made file of that schema, not on the
+dataset itself: `question_content`; `public_test_cases` as JSON text; `private_test_cases` as JSON
+text or packed (base64 of zlib of a pickle of JSON text); `metadata` with `func_name` if the task
+asks for a method.
+
+Loading a pickle can run arbitrary code, so it is never loaded. Its single string is extracted, and
+a pickle that holds anything else is rejected. Upstream has no solutions; the 6 s per test are those
+of its harness.
 """
 
 from __future__ import annotations
@@ -22,20 +27,13 @@ from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(6.0, memory_mb=1024)
-MOST_BYTES = 2**29  # of packed tests, unpacked
-FRAMING = {
-    "PROTO",
-    "FRAME",
-    "MEMOIZE",
-    "PUT",
-    "BINPUT",
-    "LONG_BINPUT",
-    "STOP",
-}  # say nothing of their own
+MOST_BYTES = 2**29  # maximum size of unpacked tests
+# pickle operations without content of their own
+FRAMING = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `test.jsonl` to `test6.jsonl`."""
+    """Convert a row of `test.jsonl` to `test6.jsonl`."""
     key, starter = text(row, "question_id", where), str(row.get("starter_code") or "")
     public, private = (
         parsed(row, "public_test_cases", where, []),
@@ -78,7 +76,10 @@ def convert(row: Row, where: str) -> Problem:
 
 
 def private_cases(written: str, where: str) -> Any:
-    """The tests, from JSON text or from upstream's packing. Nothing is executed. Raises ProblemError."""
+    """Return the tests from JSON text or upstream's packing, without executing anything.
+
+    Raises ProblemError.
+    """
     try:
         return json.loads(written)
     except ValueError:
@@ -98,7 +99,10 @@ def private_cases(written: str, where: str) -> Any:
 
 
 def only_text(pickled: bytes) -> str:
-    """The text that a pickle of one text holds, without loading it. Raises ValueError on any other pickle."""
+    """Return the string that a pickle of one string holds, without loading it.
+
+    Raises ValueError on any other pickle.
+    """
     found = list[str]()
     for operation, argument, _ in pickletools.genops(pickled):
         if operation.name in ("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"):
@@ -123,7 +127,7 @@ def _cases(value: Any, key: str, where: str) -> list[dict[str, str]]:
 
 
 def _calls(cases: list[dict[str, str]], where: str) -> Tests:
-    """A method's arguments stand one a line, each as JSON."""
+    """Convert the cases of a method: its arguments are one per line, each as JSON."""
     try:
         return tuple(
             {
@@ -140,6 +144,11 @@ def _calls(cases: list[dict[str, str]], where: str) -> Tests:
 
 
 LIVECODEBENCH = Source(
-    "livecodebench", "LiveCodeBench, code generation, gated", convert, "livecodebench/code_generation_lite",
-    files=("test.jsonl", *(f"test{n}.jsonl" for n in range(2, 10))), all_files=True, hub_files=(("test", "test*.jsonl"),),
-)  # fmt: skip
+    "livecodebench",
+    "LiveCodeBench, code generation, gated",
+    convert,
+    "livecodebench/code_generation_lite",
+    files=("test.jsonl", *(f"test{n}.jsonl" for n in range(2, 10))),
+    all_files=True,
+    hub_files=(("test", "test*.jsonl"),),
+)

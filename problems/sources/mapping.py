@@ -67,9 +67,7 @@ def pairs(written: Iterable[str]) -> dict[str, str]:
 
 
 def constant(written: str) -> Any:
-    """Parse a value from the command line: JSON if it is valid (`3`, `true`, `["a"]`), else
-    text.
-    """
+    """Parse a value from the command line: JSON if valid (`3`, `true`, `["a"]`), else text."""
     try:
         return json.loads(written)
     except ValueError:

@@ -1,8 +1,9 @@
 """MBPP, 974 tasks, and its sanitized part, 427 (Austin et al. 2021, arXiv:2108.07732; CC-BY-4.0).
 
-A test is one assert of upstream, in which the function under test is called `candidate`. One of them may be shown: it tells name and signature.
-What a test needs of the solution's own text, for it runs apart from it, goes where the test can see it: imports into the test (596), classes into
-the starter code (367, 601, 927: objects of those classes cross to the program by value).
+A test is one of upstream's asserts, in which the tested function is called `candidate`. One test
+may be shown, because it tells name and signature. A test runs separately from the solution, so what
+it needs of the solution's source is copied: imports into the test (596), classes into the starter
+code (367, 601, 927: objects of those classes are passed to the program by value).
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from sandbox.protocol import Limits
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 IMPORTS = (ast.Import, ast.ImportFrom)
-SLOW = {123: Limits.of_work(40.0, memory_mb=512)}  # sums amicable numbers up to 99,999: 3 to 11 s
+SLOW = {123: Limits.of_work(40.0, memory_mb=512)}  # sums amicable numbers up to 99,999 in 3 to 11 s
 
 
 def convert(row: Row, where: str, source: str) -> Problem:
-    """Upstream's `mbpp.jsonl` (key text) or `sanitized-mbpp.json` (keys prompt, test_imports); the hub has the same keys."""
+    """Convert a row of upstream or of the hub, which has the same keys.
+
+    Upstream's files are `mbpp.jsonl` (key text) and `sanitized-mbpp.json` (keys prompt,
+    test_imports).
+    """
     task = number(row, "task_id", where)
     code, asserts = text(row, "code", where), texts(row, "test_list", where)
     entry_point = called(code, asserts, where)
@@ -60,14 +65,20 @@ def convert(row: Row, where: str, source: str) -> Problem:
 
 
 def split_of(task: int, gated: bool) -> Split:
-    """Upstream: 1-10 prompt, 11-510 test, 511-600 validation, 601-974 train. What is gated is held out, whatever upstream says."""
+    """Return the split; gated tasks are held out, whatever upstream's split.
+
+    Upstream: 1-10 prompt, 11-510 test, 511-600 validation, 601-974 train.
+    """
     if gated:
         return "heldout"
     return "validation" if 511 <= task <= 600 else "train"
 
 
 def called(code: str, asserts: list[str], where: str) -> str:
-    """The function of `code` that the tests call. Raises ProblemError when the code or a test is no Python, or when no function of it is called."""
+    """Return the function of `code` that the tests call.
+
+    Raises ProblemError if the code or a test is not Python, or if none of its functions is called.
+    """
     try:
         functions = {node.name for node in parse(code).body if isinstance(node, ast.FunctionDef)}
         tests = [parse(line) for line in asserts]
@@ -91,7 +102,7 @@ def called(code: str, asserts: list[str], where: str) -> str:
 
 
 def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
-    """An `assert` test: `check(candidate)` with the assert, the function under test renamed to `candidate`."""
+    """Return an `assert` test: `check(candidate)` with the assert on the renamed function."""
     tree = parse(line)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == entry_point:
@@ -103,7 +114,10 @@ def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
 
 
 def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...] = IMPORTS) -> str:
-    """The classes or imports of the code whose names the tests use: without them the tests could not run apart from it."""
+    """Return the classes or imports of the code that the tests use.
+
+    The tests run separately from the code and could not run without them.
+    """
     names = {
         node.id
         for source in tests

@@ -1,4 +1,7 @@
-"""Where a source's rows lie: a file, a folder, or a dataset on the hub at a commit; and what its columns are called there."""
+"""Where a source's rows are, and the names of its columns.
+
+A place is a file, a folder, or a dataset on the hub at a commit.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,17 @@ from artifacts.hashing import hash_data, hash_file, hash_folder
 
 @dataclass(frozen=True)
 class Place:
-    """With neither path nor hub, a known source's own dataset on the hub."""
+    """A place. Without path and hub, it is a known source's own dataset on the hub."""
 
     path: Path | None = None
     hub: str | None = None  # owner/name
-    config: str | None = None  # of the hub's dataset
-    revision: str | None = None  # branch or tag that is followed; None: the main branch
-    commit: str | None = None  # what that was when it was last asked for: what is read
-    columns: Mapping[str, str] = field(
-        default_factory=dict
-    )  # column of the schema -> the row's own name for it
-    constants: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # column of the schema -> its value in all rows
+    config: str | None = None  # of the hub dataset
+    revision: str | None = None  # branch or tag to follow; None: the main branch
+    commit: str | None = None  # commit of the revision when last resolved; this is read
+    # column of the schema -> the row's own name for it
+    columns: Mapping[str, str] = field(default_factory=dict)
+    # column of the schema -> its value in all rows
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def mapped(self) -> bool:
@@ -32,7 +33,10 @@ class Place:
 
     @property
     def content(self) -> str:
-        """What a dataset made from here names among its inputs: another one for another file, commit or mapping. Raises FileNotFoundError."""
+        """Identifies the content among a dataset's inputs; differs by file, commit and mapping.
+
+        Raises FileNotFoundError.
+        """
         if self.path is not None:
             there = hash_file(self.path) if self.path.is_file() else hash_folder(self.path)
         else:
@@ -45,7 +49,10 @@ class Place:
         return str(self.path) if self.path else at
 
     def to_json(self) -> Any:
-        """A path or null where there is no more to say, as the first sources.json had it; else an object of what is set."""
+        """Return a path or null if nothing else is set, else an object of the set fields.
+
+        The first sources.json had only paths and nulls.
+        """
         if self == Place(self.path):
             return self.path and str(self.path)
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -1,8 +1,12 @@
-"""How EvalPlus decides: the answer must return what the canonical solution returns, on every input (arXiv:2305.01210).
+"""Tests of EvalPlus: a completion must return what the canonical solution returns.
 
-Two tests a task, the base inputs and the plus inputs apart, so that one run gives both scores. A test carries the inputs and the canonical
-solution; it runs in the judge, so that no expected value comes near the program. Floats are compared as upstream does: exactly, else within `atol`
-(1e-6 from the first float on where a task names none) plus 1e-7 of the value. Not taken over: upstream's time limit an input; here it is a test's.
+This applies to every input (arXiv:2305.01210). There are two tests per task, with base inputs and
+plus inputs, so that one run gives both scores. A test contains the inputs and the canonical
+solution. It runs in the test process, so that no expected value gets near the program.
+
+Floats are compared as upstream does: exactly, else within `atol` (1e-6 from the first float on if a
+task names none) plus 1e-7 of the value. One difference: upstream's time limit is per input, here it
+is per test.
 """
 
 from __future__ import annotations
@@ -40,13 +44,17 @@ def check(candidate):
         if atol == 0 and floats(expected):
             atol = 1e-6
         assert exact or (atol != 0 and type(got) is type(expected) and near(got, expected, atol))
-"""
+"""  # noqa: E501
 
 
 def plus_test(
     canonical: str, entry_point: str, inputs: list[Any], atol: float, same: str = "got == expected"
 ) -> dict[str, str]:
-    """An `assert` test. inputs: a sequence of arguments each; same: an expression over got, expected, args, atol that accepts an answer."""
+    """Return an `assert` test.
+
+    inputs: one sequence of arguments each; same: an expression over got, expected, args and atol
+    that accepts a result.
+    """
     return {
         "source": TEMPLATE.format(
             canonical=canonical,

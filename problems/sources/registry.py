@@ -1,6 +1,6 @@
-"""Every source by name, and the one way to load it.
+"""All sources by name, and how to load one.
 
-A name that is not here is the user's own: its path is read in the columns of the schema.
+An unknown name is a user's own source: its path is read in the columns of the schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EMBEDDED = Source(
 
 
 def _sources() -> dict[str, Source]:
-    """Every `Source` that a module of this folder defines, by name."""
+    """Return every `Source` that a module of this folder defines, by name."""
     modules = [
         importlib.import_module(f"{sources.__name__}.{found.name}")
         for found in pkgutil.iter_modules(sources.__path__)
@@ -48,9 +48,10 @@ SOURCES: dict[str, Source] = {EMBEDDED.name: EMBEDDED} | _sources()
 
 
 def load(name: str, place: Place | Path | None = None, most: int | None = None) -> Loaded:
-    """All rows of a source, or the first `most` of them; a bad row is rejected with its reason and the others go on.
+    """Load all rows of a source, or the first `most`; bad rows are rejected with a reason.
 
-    Without a place the source's own dataset on the hub is read. Raises FileNotFoundError or ProblemError when the source as a whole cannot be read.
+    Without a place, the source's own dataset on the hub is read. Raises FileNotFoundError or
+    ProblemError if the source as a whole cannot be read.
     """
     place = place if isinstance(place, Place) else Place(place)
     source = SOURCES.get(name) or (mapped(name, place) if place.mapped or place.hub else own(name))
@@ -64,7 +65,7 @@ def load(name: str, place: Place | Path | None = None, most: int | None = None) 
 
 
 def revision_of(name: str, place: Place) -> Revision:
-    """The hub's dataset that a source is. Raises ProblemError for a name that has none."""
+    """Return the hub dataset of a source. Raises ProblemError for a name that has none."""
     known = SOURCES.get(name)
     if place.hub is not None:
         return Revision(place.hub, place.config, place.commit)
@@ -102,13 +103,14 @@ def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Probl
             continue
         try:
             problem = source.convert(row, where)
-            if not problem.gated and gated_as(problem):  # whatever the row says
+            if not problem.gated and gated_as(problem):  # even if the row claims otherwise
                 problem = replace(problem, gated=True, split="heldout")
-            problem.content_hash  # noqa: B018  # what cannot be hashed cannot be kept: find out here, where the row has a name
+            # A problem that cannot be hashed cannot be kept. Fail here, where the row is known.
+            problem.content_hash  # noqa: B018
             yield where, problem
         except ProblemError as error:
             yield where, error
-        except TypeError as error:  # of the hash: a value of the row's that is not plain data
+        except TypeError as error:  # from the hash: a value of the row is not plain data
             yield (
                 where,
                 ProblemError(str(error), "leave the column out, or write it as text", where),

@@ -1,7 +1,9 @@
-"""The problems that Ratchet ships: written for it by hand, so that the chain has something that people read on a machine without any data.
+"""The problems that Ratchet ships, written by hand.
 
-`simple_problems.json` says at its top how they were made and graded; each row is in the columns of the schema, as a user's own file would be
-(`own.py`). Of some, `extra["wrong"]` holds a program that people are apt to write, and that the tests refuse.
+With them, the pipeline has readable problems on a machine without any data. The head of
+`simple_problems.json` says how they were made and graded. Each row is in the columns of the schema,
+like a user's own file (`own.py`). In some rows, `extra["wrong"]` holds a typical wrong program that
+the tests reject.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ FILE = Path(__file__).with_name("simple_problems.json")
 
 
 def generate() -> list[Problem]:
-    """All of them, in the order of the file. Raises ProblemError naming the row of the first that does not fit the schema."""
+    """Return all of them, in the order of the file.
+
+    Raises ProblemError naming the first row that does not fit the schema.
+    """
     convert, content = own(NAME).convert, json.loads(FILE.read_text(encoding="utf-8"))
     common = {column: content[column] for column in ("licence", "limits")}
     rows = (common | row for row in content["problems"])

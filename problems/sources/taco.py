@@ -1,7 +1,9 @@
-"""TACO, 26,443 tasks from competition sites (Li et al. 2023, arXiv:2312.14852; Apache-2.0). Its test split is gated.
+"""TACO, 26,443 tasks from competition sites (Li et al. 2023, arXiv:2312.14852; Apache-2.0).
 
-Read in the schema of the hub's `BAAI/TACO` (its dataset card), and tested on a hand-made file of that schema, not on the set itself: APPS' keys
-without `problem_id`, and `tags`, `skill_types`, `time_limit`, `name`, `source`. A task has no number, so its id is of what it asks.
+Its test split is gated. Read in the schema of the hub's `BAAI/TACO` (its dataset card), and tested
+on a hand-made file of that schema, not on the dataset itself: the keys of APPS without
+`problem_id`, and `tags`, `skill_types`, `time_limit`, `name`, `source`. A task has no number, so
+its id is a hash of its question.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from problems.sources.source import Row, Source, text
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `train-*` or `test-*`."""
+    """Convert a row of `train-*` or `test-*`."""
     key = hashlib.sha256(text(row, "question", where).encode("utf-8", "surrogatepass")).hexdigest()[
         :12
     ]
@@ -24,7 +26,7 @@ def convert(row: Row, where: str) -> Problem:
 
 
 def tags_of(row: Row) -> tuple[str, ...]:
-    """Upstream's topics and skills, which are lists written as Python text."""
+    """Return upstream's topics and skills, which are lists written as Python text."""
     found = list[str]()
     for key in ("tags", "skill_types"):
         try:
@@ -44,6 +46,10 @@ def tags_of(row: Row) -> tuple[str, ...]:
 
 
 TACO = Source(
-    "taco", "TACO, 25,443 train tasks; 1000 test tasks, gated", convert, "BAAI/TACO",
-    hub_files=(("train", "ALL/train/*.arrow"), ("test", "ALL/test/*.arrow")), by_split=True,
-)  # fmt: skip
+    "taco",
+    "TACO, 25,443 train tasks; 1000 test tasks, gated",
+    convert,
+    "BAAI/TACO",
+    hub_files=(("train", "ALL/train/*.arrow"), ("test", "ALL/test/*.arrow")),
+    by_split=True,
+)

@@ -26,10 +26,7 @@ import httpx
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
 # Environment variables; the first that is set is used. Without any, no key is sent.
-KEYS = (
-    "RATCHET_OPENAI_API_KEY",
-    "OPENAI_API_KEY",
-)
+KEYS = ("RATCHET_OPENAI_API_KEY", "OPENAI_API_KEY")
 AGAIN = {408, 409, 429}
 WRONG = {400, 413, 422}
 NONE_SUCH = {404, 405, 501}  # status of a server without a list of its models
@@ -37,16 +34,9 @@ TRIES = 8
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 LONGEST_WAIT_S = 600.0  # longest wait that a server may ask for
 # Volatile fields of a model's description: vLLM creates them anew for each request.
-PASSING = (
-    "created",
-    "permission",
-)
+PASSING = ("created", "permission")
 # As worded by OpenAI, vLLM and others.
-TOO_LONG = (
-    "context_length_exceeded",
-    "maximum context length",
-    "context window",
-)
+TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")
 # after so many unanswered requests in a row, each with all its tries, the server counts as down
 DOWN = 3
 MOST_BYTES = 4 * 2**20  # maximum size of a body
@@ -126,8 +116,9 @@ class Endpoint:
     def _insist(
         self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]
     ) -> Found:
-        """Call `attempt` until it returns no fault, with growing pauses or those that the server
-        asks for.
+        """Call `attempt` until it returns no fault.
+
+        Between tries it pauses for a growing time, or as long as the server asks for.
         """
         fault, wait = Fault("not tried"), 0.0
         for number in range(TRIES if self._unanswered < DOWN else 0):

@@ -1,4 +1,7 @@
-"""What is asked of the proposer and the solver, and what is read out of their replies: a proposal, a program, or the reason why there is none."""
+"""The prompts of proposer and solver, and how their replies are parsed.
+
+The result is a proposal, a program, or the reason why there is none.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,15 @@ What a function shall do, in English, with its name and its arguments as in f(x)
 ## Solution
 The function, in a Python block. It returns its result, and neither reads nor prints.
 ## Inputs
-A JSON list of at least {inputs} lists of arguments to call it with, ordinary ones and edges, as in [[1], [-2]]."""
+A JSON list of at least {inputs} lists of arguments to call it with, ordinary ones and edges, as in [[1], [-2]]."""  # noqa: E501
 SOLVE = """{statement}
 
-Write the Python function {entry}, in a Python block. It returns its result, and neither reads nor prints."""
+Write the Python function {entry}, in a Python block. It returns its result, and neither reads nor prints."""  # noqa: E501
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A problem as its proposer sees it."""
+    """A problem as its proposer wrote it."""
 
     statement: str
     entry_point: str
@@ -41,7 +44,7 @@ class Proposal:
 
 
 def proposal_of(text: str) -> Proposal | str:
-    """The proposal in a reply, or what is wrong with it, in few words."""
+    """Return the proposal in a reply, or a short description of what is wrong with it."""
     parts = SECTION.split(text)
     sections = {
         name.lower(): content.strip()
@@ -60,7 +63,7 @@ def proposal_of(text: str) -> Proposal | str:
 
 
 def program_of(text: str, entry_point: str) -> str | None:
-    """The program in a solver's reply, if it defines the function."""
+    """Return the program in a solver's reply, if it defines the function."""
     found: list[str] = [
         block for block in [text, *FENCE.findall(text)] if entry_point in _functions(block)
     ]
@@ -68,7 +71,7 @@ def program_of(text: str, entry_point: str) -> str | None:
 
 
 def code_of(section: str) -> str:
-    """What stands in its last block, else all of it."""
+    """Return the content of the last code block, or everything if there is none."""
     blocks: list[str] = FENCE.findall(section) or [section]
     return blocks[-1].strip("\n") + "\n"
 

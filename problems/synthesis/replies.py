@@ -1,4 +1,7 @@
-"""Replies on disk, a JSON line each, by the hash of what was asked: a pass that is killed asks nothing twice."""
+"""A journal of replies, one JSON line each, keyed by the hash of the request.
+
+A pass that was killed repeats no request.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +16,52 @@ from problems.json_lines import JsonLines
 
 
 class NoReply(RuntimeError):
-    """This question has no answer; the others go on."""
+    """This request has no reply; other requests may continue."""
 
 
 class Refused(NoReply):
-    """The server calls the question wrong."""
+    """The server rejects the request as wrong."""
 
 
 class NoRoom(Refused):
-    """The question leaves no room for an answer within the model's positions."""
+    """The request leaves no room for a reply within the model's context."""
 
 
 class EndpointDown(RuntimeError):
-    """The endpoint cannot be used at all: what was answered so far is in the journal, so run again."""
+    """The endpoint cannot be used. Replies so far are in the journal, so run again."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back, and the tokens that it cost (0 where the server does not say). The journal keeps these two."""
+    """A reply, and the tokens that it cost (0 if the server does not say).
+
+    The journal stores only these two fields.
+    """
 
     text: str
     tokens: int = 0
-    written: int = 0  # of the tokens, those of the answer
-    ended: str = ""  # "stop", "length", or what else the server calls it
-    model: str = ""  # who answered, in the server's words
-    fingerprint: str = ""  # of its weights or its build
+    written: int = 0  # completion tokens, a part of `tokens`
+    ended: str = ""  # "stop", "length", or another word of the server
+    model: str = ""  # model name as the server reports it
+    fingerprint: str = ""  # fingerprint of its weights or its build
 
 
 class Asks(Protocol):
-    """What answers: an endpoint, or the journal in front of it. Raises NoReply and EndpointDown."""
+    """An endpoint, or the journal in front of one. Raises NoReply and EndpointDown."""
 
     def ask(self, question: Mapping[str, Any]) -> Reply: ...
 
 
 class Replies:
-    """Held by one process at a time; its threads may ask at once. A torn last line is cut off."""
+    """The journal. One process holds it at a time; its threads may call `ask` concurrently.
+
+    A torn last line is cut off.
+    """
 
     def __init__(self, path: Path, endpoint: Asks) -> None:
         self.path, self.endpoint = path, endpoint
         self.known: dict[str, Reply] = {}
-        self.used: dict[str, Reply] = {}  # of this pass, found or asked for
+        self.used: dict[str, Reply] = {}  # used in this pass, from the journal or the endpoint
         self._lock = threading.Lock()
         self._lines = JsonLines(path)
 
@@ -64,7 +73,10 @@ class Replies:
         self.known[row["question"]] = Reply(row["text"], row["tokens"])
 
     def ask(self, question: Mapping[str, Any]) -> Reply:
-        """The reply that is known, else the endpoint's, which is on disk before anybody sees it. Raises what the endpoint raises."""
+        """Return the reply from the journal, else from the endpoint.
+
+        A new reply is written to disk before it is returned. Raises what the endpoint raises.
+        """
         key = hash_data(question)
         reply = self.known.get(key) or self.endpoint.ask(question)
         with self._lock:
@@ -76,7 +88,10 @@ class Replies:
 
     @property
     def content_hash(self) -> str:
-        """Of the replies that this pass used: with the inputs and the config they decide what comes out."""
+        """Hash of the replies used in this pass.
+
+        With the inputs and the config, they determine the result.
+        """
         return hash_data(sorted([key, reply.text] for key, reply in self.used.items()))
 
     def __exit__(self, *_: object) -> None:

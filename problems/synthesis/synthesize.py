@@ -1,10 +1,9 @@
-"""Synthesize problems: a model proposes them, answers them several times, and agreement gives
-tests.
+"""Synthesize problems: a model proposes and solves them, and agreement gives tests.
 
-The model answers each problem without seeing its own proposed solution.
+The model solves each problem several times without seeing its own proposed solution.
 
 After OSS-Instruct (Wei et al. 2024, arXiv:2312.02120): a snippet of code inspires a problem; and
-self-consistency (Wang et al. 2023, arXiv:2203.11171): independent answers that agree are probably
+self-consistency (Wang et al. 2023, arXiv:2203.11171): independent solutions that agree are probably
 right. They can still be wrong: if all programs misread the statement in the same way, the tests are
 wrong too.
 """
@@ -53,8 +52,9 @@ LEAST_OUTPUTS = 2
 
 
 class Synthesis(BaseModel):
-    """Problems that a language model proposes and solves. Off unless `endpoint` and `problems` are
-    set.
+    """Problems that a language model proposes and solves.
+
+    Off unless `endpoint` and `problems` are set.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -72,9 +72,9 @@ class Synthesis(BaseModel):
     proposals are in progress at once.
     """
     answers: PositiveInt = Field(4, ge=2)
-    """Independent answers per proposal."""
+    """Independent solutions per proposal."""
     temperature: NonNegativeFloat = 0.8
-    """Sampling temperature for proposals and answers."""
+    """Sampling temperature for proposals and solutions."""
     max_tokens: PositiveInt = 1024
     """Maximum tokens of one reply."""
     requests: PositiveInt = 1000

@@ -1,4 +1,7 @@
-"""Limits that a person chose for the next version of the data: `limits.json` under RATCHET_HOME. Light: `ratchet status` reads it too."""
+"""Limits that a person chose for the next dataset version: `limits.json` under RATCHET_HOME.
+
+This module has few imports, because `ratchet status` reads the file too.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ from artifacts.store import write_atomic
 from problems.columns import ProblemError
 
 FILE = "limits.json"
-Choice = dict[
-    str, dict[str, Any]
-]  # content hash of a problem as its source has it -> problem_id, wall_s, cpu_s, memory_mb where measured
+# content hash of the source's problem -> problem_id, wall_s, cpu_s, memory_mb if measured
+Choice = dict[str, dict[str, Any]]
 
 
 def choose(home: Path, choice: Choice) -> Path:
@@ -22,7 +24,7 @@ def choose(home: Path, choice: Choice) -> Path:
 
 
 def chosen(home: Path) -> Choice:
-    """Empty where nothing was chosen. Raises ProblemError when the file is broken."""
+    """Return the choice; empty if nothing was chosen. Raises ProblemError if the file is broken."""
     path = home / FILE
     if not path.exists():
         return {}
@@ -44,5 +46,5 @@ def chosen(home: Path) -> Choice:
 
 
 def input_of(choice: Choice) -> dict[str, str]:
-    """What a dataset written with this choice names among its inputs: nothing where nothing was chosen."""
+    """Return the input that a dataset written with this choice records; {} for no choice."""
     return {"limits": hash_data(choice)} if choice else {}

@@ -103,9 +103,7 @@ def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _calls(source: str) -> Iterator[Input]:
-    """Yield the inputs of an `assert` test: literal arguments with which `check` calls its
-    argument.
-    """
+    """Yield the inputs of an `assert` test: literal arguments of the calls in `check`."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -307,8 +305,7 @@ def _kind_of(letter: str) -> str:
 
 
 def _another_text(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
-    """Change one word of one line into another word of that line, or a whole number into a
-    neighbour.
+    """Change one word of a line to another word of that line, or a whole number to a neighbour.
 
     The first line stays the same, because it holds counts.
     """

@@ -1,4 +1,4 @@
-"""The journal of verification: what was found out about each problem, a JSON line each, so that a pass that was killed goes on."""
+"""The journal of verification: one JSON line per problem, so that a killed pass resumes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from problems.json_lines import JsonLines
 
-ABSENT = "not measured, for want of "  # the packages: the machine is at fault
+# followed by the packages: the machine lacks them, the problem is not at fault
+ABSENT = "not measured, for want of "
 
 
 @dataclass(frozen=True)
@@ -21,26 +22,25 @@ class Entry:
     reason: str | None
     detail: str
     isolation: str
-    wall_s: float | None = (
-        None  # the slowest test of any solution; None in lines from before it was kept
-    )
+    # slowest test of any solution; None in lines written before it was recorded
+    wall_s: float | None = None
     peak_mb: float | None = None
-    cpu_s: float | None = (
-        None  # at most what that test took; None in older lines, where the clock stands for it
-    )
-    how: str = (
-        ""  # by which rules it was verified; lines from before there were any are not believed
-    )
-    mutants: int = 0  # of the first solution, that the sandbox decided
+    # at most that test's wall time; None in older lines, where the wall time stands in
+    cpu_s: float | None = None
+    # the verification rules; older lines without rules are ignored
+    how: str = ""
+    mutants: int = 0  # mutants of the first solution with a verdict
     killed: int = 0
-    survivors: tuple[str, ...] = ()  # by name
-    added: tuple[str, ...] = ()  # tests that strengthen it, in the JSON of problems/encoding.py
+    survivors: tuple[str, ...] = ()  # names of mutants
+    # tests that were added, in the JSON encoding of problems/encoding.py
+    added: tuple[str, ...] = ()
 
 
 class Journal:
-    """Verdicts on disk, by content hash, reached by the rules `how`. Held by one process at a time; a torn last line is cut off.
+    """Verdicts on disk, by content hash, reached under the rules `how`.
 
-    Lines of other rules stay in the file: they hold again when the rules do.
+    One process holds the journal at a time; a torn last line is cut off. Lines of other rules stay
+    in the file: they are valid again when the rules are.
     """
 
     def __init__(self, path: Path, how: str = "") -> None:
@@ -60,7 +60,11 @@ class Journal:
             self.entries.setdefault(entry.content_hash, entry)
 
     def append(self, entries: Iterable[Entry]) -> None:
-        """All lines in one write, then to disk. A problem for which a package is absent here is not put down: it may be installed."""
+        """Write all lines at once and flush them to disk.
+
+        A problem is not recorded if a package is missing here, because the package may be installed
+        later.
+        """
         fresh = [entry for entry in entries if entry.content_hash not in self.entries]
         self._lines.append(
             asdict(entry) for entry in fresh if not (entry.reason or "").startswith(ABSENT)

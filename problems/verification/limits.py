@@ -32,8 +32,9 @@ ROOM, MEMORY_ROOM = 5.0, 2.0
 
 @dataclass(frozen=True)
 class Measured:
-    """The cost of a problem's references: slowest test and largest peak, over all solutions and
-    repeats.
+    """The cost of a problem's references.
+
+    It is that of the slowest test and the largest peak, over all solutions and repeats.
     """
 
     problem_id: str

@@ -1,9 +1,14 @@
-"""Mutants: a program with one mistake in it, which tests that are worth something refuse.
+"""Mutants: copies of a program with one mistake each, which good tests reject.
 
-In: a reference solution. Out: at most so many `Mutant`s, the same on every machine, none equal to the original. Made over the tree, a site each, and
-taken by turns from every kind of mistake, within a kind in the order of a hash, so that a few are a fair sample. Some mutants mean the same as the
-original, which no test can show; the cheap ones to see are never made: what compiles to the same code, docstrings, annotations, texts of errors,
-functions that nothing calls, `if a > b: b = a` with `>=`, huge constants. The others stay among the survivors, so a strength is a lower bound.
+In: a reference solution. Out: at most `most` `Mutant`s, the same on every machine, none equal to
+the original. Each mutant changes one site of the syntax tree. Kinds of mistake take turns, and the
+sites of a kind are ordered by a hash, so that even a few mutants are a fair sample.
+
+Some mutants are equivalent to the original, so no test can reject them. Those that are cheap to
+recognize are never made: mutants that compile to the same code, and changes to docstrings,
+annotations, error messages, functions that nothing calls, the comparison of `if a > b: b = a` (to
+`>=`), and huge constants. The remaining equivalent mutants count as survivors, so a test strength
+is a lower bound.
 """
 
 from __future__ import annotations
@@ -20,22 +25,22 @@ from typing import Any
 
 from problems.syntax import parse
 
-LARGE = (
-    10_000  # a number beyond is a modulus, a bound or an infinity: one more of it seldom matters
-)
-TRIES = 4  # sites looked at for each mutant wanted, at most
+# A larger number is a modulus, a bound or an infinity: adding one to it seldom matters.
+LARGE = 10_000
+TRIES = 4  # at most this many sites are tried for each mutant wanted
 
 OPERATORS: dict[type[ast.AST], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
-    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
 COMPARISONS: dict[type[ast.AST], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 _PAIRS = (
-    ("min", "max"), ("any", "all"), ("upper", "lower"), ("startswith", "endswith"), ("lstrip", "rstrip"), ("ceil", "floor"), ("find", "rfind"),
-    ("isupper", "islower"),
+    ("min", "max"), ("any", "all"), ("upper", "lower"), ("startswith", "endswith"),
+    ("lstrip", "rstrip"), ("ceil", "floor"), ("find", "rfind"), ("isupper", "islower"),
 )  # fmt: skip
 CALLS = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])} | {
     "set": "list",
@@ -48,7 +53,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Mutant:
-    """kind: what mistake it is; line: where, in the original; what: in words."""
+    """A mutated program: its source, the kind and line of the mistake, and a description."""
 
     source: str
     kind: str
@@ -62,17 +67,17 @@ class Mutant:
 
 @dataclass(frozen=True)
 class _Site:
-    """A place for a mistake: what `holder` has under `key` becomes `new`."""
+    """A place for a mistake: `holder`'s value under `key` is replaced by `new`."""
 
     kind: str
-    holder: Any  # a node with a field, or a list of nodes with a place
+    holder: Any  # a node (key: a field) or a list of nodes (key: an index)
     key: str | int
     new: Any
     line: int
 
     @contextmanager
     def made(self) -> Iterator[str]:
-        """The tree has the mistake inside the block, which gets it in words."""
+        """Apply the mistake to the tree within the block; the block receives its description."""
         old = self._put(self.new)
         try:
             yield f"{_words(old)} becomes {_words(self.new)}"
@@ -89,9 +94,12 @@ class _Site:
 
 
 def mutants(source: str, most: int, entry_point: str | None = None) -> list[Mutant]:
-    """At most `most`, different from the original and from each other in what they compile to; none for a source that is no Python.
+    """Return at most `most` mutants that compile differently from the original and from each other.
 
-    entry_point: what the tests call; None for a program that runs by itself. Functions that nothing reaches by name are left alone.
+    Returns an empty list for a source that is not valid Python.
+
+    entry_point: the function that the tests call; None for a program that runs on its own.
+    Functions that are not reachable by name are left unchanged.
     """
     try:
         tree = parse(source)
@@ -104,7 +112,7 @@ def mutants(source: str, most: int, entry_point: str | None = None) -> list[Muta
             with site.made() as words:
                 text = ast.unparse(tree)
             essence = _essence(text)
-            if essence is not None and essence not in compiled:  # so that the tree is another too
+            if essence is not None and essence not in compiled:  # implies that the tree differs too
                 compiled.add(essence)
                 found.append(Mutant(text, site.kind, site.line, words))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
@@ -113,7 +121,7 @@ def mutants(source: str, most: int, entry_point: str | None = None) -> list[Muta
 
 
 def _essence(source: str) -> object:
-    """What a source compiles to, without its lines; None where it is no program (a `break` that lost its loop)."""
+    """Return the code without line numbers, or None if invalid (`break` without its loop)."""
     try:
         return _code(compile(source, "", "exec", dont_inherit=True, optimize=0))
     except SyntaxError:
@@ -121,7 +129,7 @@ def _essence(source: str) -> object:
 
 
 def _code(code: CodeType) -> tuple[object, ...]:
-    # of a constant its type too, for 1 == True and 0.0 == -0.0
+    # Each constant is paired with its type, because 1 == True and 0.0 == -0.0.
     constants = tuple(
         _code(const) if isinstance(const, CodeType) else (type(const), repr(const))
         for const in code.co_consts
@@ -137,7 +145,7 @@ def _code(code: CodeType) -> tuple[object, ...]:
 
 
 def _ordered(sites: list[_Site], source: str) -> list[_Site]:
-    """By turns one of each kind; kinds and the sites of a kind in the order of a hash of program and place."""
+    """Order the sites: kinds take turns; within a kind by a hash of program and position."""
     kinds: dict[str, list[tuple[bytes, int]]] = defaultdict(list)
     seed = hashlib.sha256(source.encode("utf-8", "surrogatepass")).digest()
     for number, site in enumerate(sites):
@@ -149,13 +157,12 @@ def _ordered(sites: list[_Site], source: str) -> list[_Site]:
 
 
 def _sites(tree: ast.Module, entry_point: str | None) -> Iterator[_Site]:
-    """Depth first, in the order of the text."""
+    """Yield the sites depth first, in source order."""
     nodes = [*ast.walk(tree)]
     uncalled = _uncalled(tree, nodes, entry_point or "")
     settled = _settled(nodes) | _only_return(nodes)
-    stack: list[tuple[ast.AST, bool]] = [
-        (tree, False)
-    ]  # a node, and whether it stands in a `while`
+    # Each entry is a node and whether it is inside a `while` loop.
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
     while stack:
         node, looped = stack.pop()
         yield from _mistakes(node, looped, settled)
@@ -167,7 +174,10 @@ def _sites(tree: ast.Module, entry_point: str | None) -> Iterator[_Site]:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """Of a node, but for what no test can see: annotations, texts that stand alone, texts of errors, types, and the program's own start."""
+    """Yield the children of a node that a test could detect a change in.
+
+    Skips annotations, string statements, error messages, types and the `__main__` block.
+    """
     if isinstance(node, (ast.Raise, ast.Import, ast.ImportFrom, ast.JoinedStr)):
         return
     if _starts(node):
@@ -183,7 +193,10 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> set[ast.AST]:
-    """Functions that nothing reaches by name, from the entry point and the code outside of functions on; dunders live with their class."""
+    """Return functions that nothing reaches by name from the entry point or top-level code.
+
+    A dunder method is reachable when its class is.
+    """
     owner = {
         part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body
     }
@@ -200,7 +213,7 @@ def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> s
 
 
 def _spoken(node: ast.AST) -> set[str]:
-    """Names that a node uses, but for those that functions inside it use."""
+    """Return the names that a node uses, except those used by functions inside it."""
     found, stack = set[str](), [*ast.iter_child_nodes(node)]
     while stack:
         part = stack.pop()
@@ -222,9 +235,8 @@ def _mistakes(node: ast.AST, looped: bool, settled: set[ast.AST]) -> Iterator[_S
             type(op) in OPERATORS and not _is_text(node.left) and not _is_text(node.right)
         ):
             yield _Site("operator", node, "op", OPERATORS[type(op)](), line)
-        case ast.AugAssign(op=op) if (
-            type(op) in OPERATORS and not looped
-        ):  # in a `while` it would hardly ever end
+        # In a `while` loop, the mutant would hardly ever end.
+        case ast.AugAssign(op=op) if type(op) in OPERATORS and not looped:
             yield _Site("operator", node, "op", OPERATORS[type(op)](), line)
         case ast.Compare(ops=ops) if node not in settled:
             yield from (
@@ -301,7 +313,10 @@ def _calls(node: ast.Call, line: int) -> Iterator[_Site]:
 
 
 def _can_go(statement: ast.stmt, parent: ast.AST, looped: bool) -> bool:
-    """A statement whose loss still leaves a program that ends: what changes a value that was there, a guard, a call for its effect."""
+    """Return whether the program still ends when this statement is removed.
+
+    Candidates are updates of an existing value, guards, and calls made for their effect.
+    """
     looped |= isinstance(parent, ast.While)
     match statement:
         case ast.AugAssign():
@@ -320,14 +335,14 @@ def _can_go(statement: ast.stmt, parent: ast.AST, looped: bool) -> bool:
 
 
 def _starts(node: ast.AST) -> bool:
-    """Whether it is `if __name__ == "__main__"`."""
+    """Return whether the node is `if __name__ == "__main__"`."""
     return isinstance(node, ast.If) and "__name__" in {
         getattr(name, "id", "") for name in ast.walk(node.test)
     }
 
 
 def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Comparisons where equality changes nothing: of `if a > b: b = a`."""
+    """Return comparisons where including equality changes nothing: those of `if a > b: b = a`."""
     found: set[ast.AST] = set()
     for node in nodes:
         match node:
@@ -347,7 +362,7 @@ def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
 
 
 def _only_return(nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Where a function has but one, a program that returns nothing is the idle answer."""
+    """Return sole return statements: without its only one, a function is trivial."""
     of = [
         [node for node in ast.walk(function) if isinstance(node, ast.Return)]
         for function in nodes
@@ -375,7 +390,7 @@ def _one_more(node: ast.expr) -> ast.expr:
 
 
 def _words(part: object) -> str:
-    """A node as its source, an operator by its name, anything else as Python writes it; short."""
+    """Describe a node by its source, an operator by its name, all else by its repr; shortened."""
     if isinstance(part, (ast.operator, ast.cmpop, ast.boolop, ast.unaryop)):
         return type(part).__name__
     text = " ".join((ast.unparse(part) if isinstance(part, ast.AST) else repr(part)).split())

@@ -56,16 +56,18 @@ class Output:
 
     @property
     def same(self) -> str:
-        """A text that is equal for equal outputs of the same types; raises NotPlain if not plain
-        data.
+        """A text that is equal for equal outputs of the same types.
+
+        Raises NotPlain if the output is not plain data.
         """
         return f"fault {self.fault}" if self.fault else encode(self.value)
 
 
 @dataclass(frozen=True)
 class Question:
-    """A program and its inputs; `problem` defines how it is called (style, entry point) and its
-    limits.
+    """A program and its inputs.
+
+    problem: defines how the program is called (style, entry point), and its limits.
     """
 
     problem: Problem
@@ -101,8 +103,9 @@ Said = tuple[Verdict, str]
 
 
 def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
-    """Return verdict and detail of each test; a test skipped because of an earlier one is run
-    again.
+    """Return verdict and detail of each test.
+
+    A test that was skipped because of an earlier one is run again.
     """
     said: list[list[Said | None]] = [[None] * len(job.tests) for job in jobs]
     while left := {
@@ -206,7 +209,7 @@ def _ratchet_slice(start, *given):
     if not _ratchet_kept:
         _ratchet_kept.append(_ratchet_base64.b85encode(_ratchet_zlib.compress(({work}).encode("utf-8"), 9)).decode())
     return _ratchet_kept[0][start : start + {SLICE}]
-"""
+"""  # noqa: E501
 
 
 def _read(said: Said) -> Output:

@@ -1,4 +1,7 @@
-"""How strong tests are: the share of a solution's mutants that they refuse, a row a problem beside the dataset."""
+"""The strength of tests: the share of a solution's mutants that they reject.
+
+It is stored in a table in the dataset's folder, one row per problem.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Strength:
-    """Verdicts on one problem's mutants, after it was strengthened where it was. references: solutions that are not one another's copy."""
+    """Verdicts on one problem's mutants, after tests were added.
+
+    references: number of solutions, not counting copies of each other.
+    """
 
     problem_id: str
     source: str
-    trainable: bool  # not of a gated benchmark
+    trainable: bool  # not part of a gated benchmark
     kept: bool
     references: int
     mutants: int
@@ -43,16 +49,22 @@ class Strength:
 
     @property
     def share(self) -> float | None:
-        """In [0, 1]; None where no mutant could be made."""
+        """The share of killed mutants in [0, 1]; None if no mutant could be made."""
         return self.killed / self.mutants if self.mutants else None
 
     def weak(self, threshold: float) -> bool:
-        """Whether tests refuse less than this share. A program of which no mutant can be made shows nothing, and its tests are not weak for that."""
+        """Return whether the tests reject less than this share of the mutants.
+
+        If no mutant can be made, nothing is known, and the tests do not count as weak.
+        """
         return self.killed < threshold * self.mutants
 
 
 def write(rows: Iterable[Strength], folder: Path) -> Path:
-    """`strength.parquet` in a dataset's folder, in order of the ids: whole numbers and texts alone, and part of the dataset's hash."""
+    """Write `strength.parquet` to a dataset's folder, in order of the ids.
+
+    It has only whole numbers and text, and is part of the dataset's hash.
+    """
     ordered = sorted(rows, key=lambda row: row.problem_id)
     write_table(
         pa.Table.from_pylist(
@@ -71,7 +83,11 @@ def read(folder: Path) -> list[Strength]:
 
 
 def by_source(rows: Sequence[Strength]) -> list[tuple[object, ...]]:
-    """A row a source: problems, mutants, share killed over all of them, problems by share in fifths (the last: all killed), problems strengthened."""
+    """Return a table with one row per source.
+
+    Columns: problems, mutants, share killed, problems by share in fifths (the last: all killed),
+    and problems with added tests.
+    """
     table: list[tuple[object, ...]] = []
     for source in sorted({row.source for row in rows}):
         own = [row for row in rows if row.source == source]
@@ -110,7 +126,7 @@ WEAKEST = ("problem", "killed", "of", "survivors")
 
 
 def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...]]:
-    """Those whose tests let most mutants pass, of all that have any."""
+    """Return the problems whose tests let most mutants pass, among those with survivors."""
     ordered = sorted(
         (row for row in rows if row.survivors),
         key=lambda row: (row.killed / row.mutants, row.problem_id),
