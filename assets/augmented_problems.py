@@ -20,32 +20,32 @@ from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
 from problems.verification import strength
 from problems.verification.verification import verify
-from resources.run_context import Made, Workshop, result
+from resources.run_context import Made, RunContext, result
 
 
 @dg.asset(
     group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
 )
 def augmented_problems(
-    context: dg.AssetExecutionContext, workshop: Workshop
+    context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified problems renamed, reworded, with another number, inverted, or composed of two; every
     failed attempt keeps its reason.
     """
-    with workshop.bench(context) as bench:
+    with run_context.stage(context) as stage:
         verified, config = (
-            bench.store.require("datasets", "verified_problems"),
-            bench.profile.augmentation,
+            stage.store.require("datasets", "verified_problems"),
+            stage.profile.augmentation,
         )
         rules, base, curation = (
-            bench.profile.verification,
-            bench.profile.base,
-            bench.profile.curation,
+            stage.profile.verification,
+            stage.profile.base,
+            stage.profile.curation,
         )
 
         def make(folder: Path) -> Made:
             journal, problems = (
-                workshop.home.path / "journals" / "verification.jsonl",
+                run_context.home.path / "journals" / "verification.jsonl",
                 read_parquet(verified.path / "problems.parquet"),
             )
             # Variants of these would not be trained on either.
@@ -54,11 +54,11 @@ def augmented_problems(
                 (one for one in problems if one.problem_id not in strange and not unfit(one)),
                 curation,
             )
-            with workshop.sandbox() as sandbox:
+            with run_context.sandbox() as sandbox:
                 fit = [one for one in problems if one.problem_id not in strange | poor.keys()]
-                augmented = augment(fit, config, bench.profile.seed, sandbox)
+                augmented = augment(fit, config, stage.profile.seed, sandbox)
                 tried = verify(
-                    augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at
+                    augmented.made, sandbox, journal, rules, on_progress=stage.report.progress.at
                 )
             write_parquet(tried.kept, folder / "problems.parquet")
             strength.write(tried.strength, folder)
@@ -82,24 +82,24 @@ def augmented_problems(
         }
         decides = config.model_dump(mode="json") | judging | {"base": base}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made(
+        made = stage.made(
             "datasets",
             "augmented_problems",
             make,
             version=5,
             inputs=inputs,
             config=decides,
-            seed=bench.profile.seed,
+            seed=stage.profile.seed,
         )
-        kept, stage = (
+        kept, funnel_stage = (
             read_parquet(made.path / "problems.parquet"),
             removed_at(made.path, "augmented"),
         )
-        bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
+        stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} attempts kept")
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(funnel([stage])),
-        "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
+        "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
+        "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "not_parents": dg.MetadataValue.md(
             markdown(
                 ("why they were not tried", "problems"),
@@ -112,6 +112,6 @@ def augmented_problems(
 
 
 @dg.asset_check(asset=augmented_problems, blocking=True)
-def augmented_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+def augmented_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     """Augmented problems pass the same check of test strength as verified ones."""
-    return strong(workshop, "augmented_problems")
+    return strong(run_context, "augmented_problems")

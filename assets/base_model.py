@@ -16,30 +16,30 @@ from problems.sources.compositional import demonstration
 from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 
 
 @dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
-def base_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def base_model(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the hub
     checkpoint named by `base`.
     """
-    with workshop.bench(context) as bench:
-        made = _fetched(bench) if bench.profile.base else _from_scratch(bench)
-        if line := check_fetched(bench.profile, made.path):
+    with run_context.stage(context) as stage:
+        made = _fetched(stage) if stage.profile.base else _from_scratch(stage)
+        if line := check_fetched(stage.profile, made.path):
             context.log.warning(line)
         parameters = made.manifest.facts.get("parameters", 0)
-        bench.stage.say(
-            bench.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights"
+        stage.report.say(
+            stage.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights"
         )
     return result(
         made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)}
     )
 
 
-def _from_scratch(bench: Bench) -> Artifact:
-    config = bench.profile.tiny_model
-    clean = bench.store.require("datasets", "clean_problems")
+def _from_scratch(stage: StageContext) -> Artifact:
+    config = stage.profile.tiny_model
+    clean = stage.store.require("datasets", "clean_problems")
 
     def make(folder: Path) -> Made:
         from verl_jobs.sft.tiny_model import make
@@ -50,7 +50,7 @@ def _from_scratch(bench: Bench) -> Artifact:
         return Made({"parameters": make(config, [text for pair in pairs for text in pair], folder)})
 
     inputs = {"clean_problems": clean.content_hash}
-    return bench.made(
+    return stage.made(
         "checkpoints",
         "base_model",
         make,
@@ -61,16 +61,16 @@ def _from_scratch(bench: Bench) -> Artifact:
     )
 
 
-def _fetched(bench: Bench) -> Artifact:
-    name = bench.profile.base
+def _fetched(stage: StageContext) -> Artifact:
+    name = stage.profile.base
 
     def make(folder: Path) -> Made:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        _refuse_what_cannot_be_trained(name, folder, bench.profile)
+        _refuse_what_cannot_be_trained(name, folder, stage.profile)
         return Made({"source": name})
 
-    return bench.made(
+    return stage.made(
         "checkpoints", "base_model", make, version=1, inputs={}, config={"base": name}
     )
 

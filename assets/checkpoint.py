@@ -35,7 +35,7 @@ from problems.schema import Problem, read_parquet
 from resources.home import NotReady
 from resources.plugin_check import tried
 from resources.registry.regressions import RegressionSet, boosted
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 from rewards import watch
 from rewards.composite import reward_hash
 from rewards.efficiency import with_costs
@@ -56,14 +56,14 @@ from verl_jobs.trainer.early_stop import a_token
     partitions_def=checkpoints,
     tags={"kind": "train"},
 )
-def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The policy after verl's reinforcement learning: the checkpoint that solves the most
     validation problems, the earliest of equals.
     """
-    with workshop.bench(context) as bench:
-        rows = training_rows(bench)
-        job = training_job(bench, rows)
-        before = bench.store.current("checkpoints", start_of(bench).checkpoint)
+    with run_context.stage(context) as stage:
+        rows = training_rows(stage)
+        job = training_job(stage, rows)
+        before = stage.store.current("checkpoints", start_of(stage).checkpoint)
         unverified = [
             *([job.chain] if job.battery.startswith("unverified") else []),
             *(unverified_by(before.manifest) if before else []),
@@ -71,7 +71,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
 
         def make(folder: Path) -> Made:
             _try_own_parts(context, job)
-            _train(context, bench, job)
+            _train(context, stage, job)
             history = metrics(job.path)
             scores = job.validations()
             step, chosen = best(job.path, scores)
@@ -95,9 +95,9 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
                 }
             )
 
-        made = bench.made(
+        made = stage.made(
             "checkpoints",
-            bench.chain.record.id,
+            stage.pipeline_run.record.id,
             make,
             version=1,
             inputs=job.inputs | {"reward": job.reward_hash},
@@ -107,7 +107,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         )
         facts = made.manifest.facts
         early = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
-        bench.stage.say(
+        stage.report.say(
             f"step {facts['step']} of {facts['steps']}, validation "
             f"{100 * facts['validation']:.1f} %{early}"
         )
@@ -120,14 +120,14 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "problems": rows.manifest.facts["train"],
         "not_trained_on": explained(rows.manifest.facts["not_trained_on"]),
         "validation_pass_at_1": facts["validation"],
-        "start": start_of(bench).checkpoint,
+        "start": start_of(stage).checkpoint,
         "battery": facts.get("battery", ""),
         "stopped_early": facts.get("stopped", "no"),
         "faults": dg.MetadataValue.md(
             "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"
         ),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
-        "mlflow": workshop.registry.uri,
+        "mlflow": run_context.registry.uri,
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
     }
     return result(made, metadata)
@@ -135,23 +135,27 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
 
 @dg.asset_check(asset=checkpoint, blocking=True)
 def whole_checkpoint(
-    context: dg.AssetCheckExecutionContext, workshop: Workshop
+    context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
     """The folder's hash matches its manifest, and it loads with `trust_remote_code=False`, every
     weight finite.
     """
-    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
-    return loads(workshop, made)
+    made = run_context.store.require(
+        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
+    )
+    return loads(run_context, made)
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)
 def no_growing_gap(
-    context: dg.AssetCheckExecutionContext, workshop: Workshop
+    context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
     """The hack watch: over the steps, the pass rate on visible tests did not run away from that on
     hidden tests (rewards/watch.py).
     """
-    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
+    made = run_context.store.require(
+        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
+    )
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
     found = watch.growth(history)
     only = VALIDATION.replace("val-core", "val-aux").replace("/acc/", "/acc_success_only/")
@@ -171,14 +175,16 @@ def no_growing_gap(
 
 @dg.asset_check(asset=checkpoint)
 def healthy_training(
-    context: dg.AssetCheckExecutionContext, workshop: Workshop
+    context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
     """Warns of completions that were truncated or lost, and of an engine whose probabilities differ
     from the trainer's.
     """
-    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
+    made = run_context.store.require(
+        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
+    )
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
-    found = alarms(a_token(history, workshop.profile.training))
+    found = alarms(a_token(history, run_context.profile.training))
     return dg.AssetCheckResult(
         passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None
     )
@@ -190,11 +196,11 @@ def _total(history: list[dict[str, Any]], key: str) -> float | str:
     return sum(told) if told else "not measured"
 
 
-def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
+def loads(run_context: RunContext, made: Artifact) -> dg.AssetCheckResult:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    workshop.store.verify(made)
+    run_context.store.verify(made)
     AutoTokenizer.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(
         made.path, trust_remote_code=False, local_files_only=True
@@ -209,11 +215,11 @@ def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
     )
 
 
-def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
+def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
     """Return the training job. Its folder follows from everything that decides the result, so
     another config never resumes from these checkpoints.
     """
-    profile, record, start = bench.profile, bench.chain.record, start_of(bench)
+    profile, record, start = stage.profile, stage.pipeline_run.record, start_of(stage)
     job = TrainingJob(
         folder="",
         chain=record.id,
@@ -222,71 +228,73 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         validation=str(rows.path / "validation.parquet"),
         inputs={"start": start.content_hash, "training_rows": rows.content_hash}
         | profile.training.plugins.hashes(),
-        training=training_of(bench),
+        training=training_of(stage),
         reward=profile.reward,
         reward_hash=reward_hash(profile.reward),
         battery=OWN_MANAGER
         if profile.training.plugins.reward_manager
-        else stamp(bench.workshop.home, profile.reward),
+        else stamp(stage.run_context.home, profile.reward),
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
         seed=record.seed,
-        tracking_uri=bench.workshop.registry.uri,
+        tracking_uri=stage.run_context.registry.uri,
         store=profile.storage.root,
     )
-    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / job.key[:12])})
+    return job.model_copy(
+        update={"folder": str(stage.pipeline_run.folder / "training" / job.key[:12])}
+    )
 
 
-def lost_before(bench: Bench) -> list[Problem]:
+def lost_before(stage: StageContext) -> list[Problem]:
     """Return the tasks that champions have lost, if a regression of the champion started this run;
     else none.
     """
-    record = bench.chain.record
+    record = stage.pipeline_run.record
     return (
         [
             lost.as_problem()
-            for lost in RegressionSet(bench.workshop.home.regressions).read(record.number)
+            for lost in RegressionSet(stage.run_context.home.regressions).read(record.number)
         ]
         if record.regression
         else []
     )
 
 
-def training_of(bench: Bench) -> Training:
+def training_of(stage: StageContext) -> Training:
     """Return the profile's training. A training started by a regression draws problems by weights,
     so that those similar to the lost tasks come more often. A curriculum or sampler of the profile
     stays; the curriculum uses these weights.
     """
-    training = bench.profile.training
-    if training.drawn or not lost_before(bench):
+    training = stage.profile.training
+    if training.drawn or not lost_before(stage):
         return training
     return training.model_copy(
         update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})}
     )
 
 
-def training_rows(bench: Bench) -> Artifact:
+def training_rows(stage: StageContext) -> Artifact:
     """Write training and validation problems as verl reads them. Problems that the policy always
     solves are left out: they teach it nothing.
     """
     clean, ranks = (
-        bench.store.require("datasets", "clean_problems"),
-        bench.store.require("datasets", "difficulty_rankings"),
+        stage.store.require("datasets", "clean_problems"),
+        stage.store.require("datasets", "difficulty_rankings"),
     )
 
-    timed, base, drawn = bench.profile.reward.timed, bench.profile.base, training_of(bench).drawn
-    lost = lost_before(bench) if drawn else []
-    if bench.profile.training.agents.on:
-        refuse_silence(bench.profile.training.agents, read_parquet(clean.path / "problems.parquet"))
+    timed, base, drawn = stage.profile.reward.timed, stage.profile.base, training_of(stage).drawn
+    lost = lost_before(stage) if drawn else []
+    if stage.profile.training.agents.on:
+        refuse_silence(stage.profile.training.agents, read_parquet(clean.path / "problems.parquet"))
 
     def make(folder: Path) -> Made:
         problems = read_parquet(clean.path / "problems.parquet")
         ranked = read_ranks(ranks.path / "ranks.parquet")
         easy = {row.problem_id for row in ranked if row.passed == row.n}
         train = [problem for problem in trainable(problems, base) if problem.problem_id not in easy]
-        tuned_on = validation(problems, answering(bench.profile.training.answer_tokens))
+        tuned_on = validation(problems, answering(stage.profile.training.answer_tokens))
         if timed:
-            with bench.workshop.sandbox() as sandbox:
+            with stage.run_context.sandbox() as sandbox:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_validation(tuned_on, folder / "validation.parquet")
@@ -318,7 +326,7 @@ def training_rows(bench: Bench) -> Artifact:
     inputs |= (
         {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
     )
-    return bench.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
+    return stage.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
 
 
 def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
@@ -343,21 +351,21 @@ def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
         )
 
 
-def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
+def _train(context: dg.AssetExecutionContext, stage: StageContext, job: TrainingJob) -> None:
     from resources.ray.job import train
     from resources.ray.place import ray_of
 
-    ray = ray_of(bench.workshop.home, bench.profile, job)
+    ray = ray_of(stage.run_context.home, stage.profile, job)
     job.path.mkdir(parents=True, exist_ok=True)
-    told_at, told_step, price = 0.0, 0, bench.profile.price_per_hour
+    told_at, told_step, price = 0.0, 0, stage.profile.price_per_hour
 
     def look() -> None:
         nonlocal told_at, told_step
         history = metrics(job.path)
         if not history:
-            return bench.stage.progress.at(0, job.training.steps, "Ray and verl start")
+            return stage.report.progress.at(0, job.training.steps, "Ray and verl start")
         last = history[-1]
-        bench.stage.progress.at(
+        stage.report.progress.at(
             last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}"
         )
         if last["step"] > told_step and time.monotonic() - told_at >= EVERY_S:
@@ -367,7 +375,7 @@ def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) ->
             )
             context.log_event(
                 dg.AssetObservation(
-                    context.asset_key, partition=bench.chain.record.id, metadata=metadata
+                    context.asset_key, partition=stage.pipeline_run.record.id, metadata=metadata
                 )
             )
 

@@ -27,7 +27,7 @@ from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import part_of
-from resources.run_context import Made, Workshop, result
+from resources.run_context import Made, RunContext, result
 
 
 @dg.asset(
@@ -36,16 +36,18 @@ from resources.run_context import Made, Workshop, result
     owners=OWNERS[DATA],
     deps=[verified_problems, augmented_problems, synthetic_problems],
 )
-def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def clean_problems(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified and derived problems without gated benchmarks, problems similar to them, secrets and
     duplicates; each removed one keeps its reason.
     """
-    with workshop.bench(context) as bench:
+    with run_context.stage(context) as stage:
         names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
         raw, verified, augmented, synthetic = (
-            bench.store.require("datasets", name) for name in names
+            stage.store.require("datasets", name) for name in names
         )
-        config = bench.profile.curation
+        config = stage.profile.curation
         beside = [
             replace(
                 removed_at(part.path, part.manifest.name.removesuffix("_problems")), beside=True
@@ -96,12 +98,12 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
             part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
         }
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made(
+        made = stage.made(
             "datasets", "clean_problems", make, version=9, inputs=inputs, config=decides
         )
         kept = read_parquet(made.path / "problems.parquet")
         stages = [*before, removed_at(made.path, "clean")]
-        bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
+        stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
@@ -130,13 +132,13 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
-def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
+def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
     """The data on disk has no problem of a gated benchmark, whatever its row claims, none made from
     one, and none that overlaps one.
     """
-    folder = workshop.store.require("datasets", "clean_problems").path
+    folder = run_context.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
-    processes = workshop.profile.curation.processes
+    processes = run_context.profile.curation.processes
     leaking = {
         overlap.problem_id
         for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(
@@ -156,12 +158,12 @@ def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
-def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
+def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
     """The data on disk has no key, password or personal datum in any column; findings are named
     without being shown.
     """
     problems = read_parquet(
-        workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
+        run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
     found = [
         f"{problem.problem_id}: {secret[0]} in {secret[1]}"
@@ -175,10 +177,10 @@ def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
-def no_heldout_composition(workshop: Workshop) -> dg.AssetCheckResult:
+def no_heldout_composition(run_context: RunContext) -> dg.AssetCheckResult:
     """No held-out composition occurs in the problems for training or validation."""
     problems = read_parquet(
-        workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
+        run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
     found = [problem.problem_id for problem in problems if _is_heldout(problem)]
     return dg.AssetCheckResult(

@@ -26,7 +26,7 @@ from problems.difficulty.difficulty import Rank, counts, rank, read_ranks, write
 from problems.difficulty.features import read_difficulty, spearman
 from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.schema import Problem, read_parquet
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 from resources.run_record import Champion
 from rewards.battery import run_battery
 from rewards.composite import score_answers
@@ -41,22 +41,22 @@ from rewards.question import Task
     deps=[clean_problems, sft_checkpoint],
 )
 def difficulty_rankings(
-    context: dg.AssetExecutionContext, workshop: Workshop
+    context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Pass rates of a sample of training problems under the policy that training starts from: the
     champion, or the warmed-up model.
     """
-    with workshop.bench(context) as bench:
+    with run_context.stage(context) as stage:
         clean, start, config = (
-            bench.store.require("datasets", "clean_problems"),
-            start_of(bench),
-            bench.profile.ranking,
+            stage.store.require("datasets", "clean_problems"),
+            start_of(stage),
+            stage.profile.ranking,
         )
 
         def make(folder: Path) -> Made:
-            problems, base = read_parquet(clean.path / "problems.parquet"), bench.profile.base
-            picked = sample(drawn := trainable(problems, base), config.problems, bench.profile.seed)
-            outcomes = _answered(bench, Path(start.path), picked)
+            problems, base = read_parquet(clean.path / "problems.parquet"), stage.profile.base
+            picked = sample(drawn := trainable(problems, base), config.problems, stage.profile.seed)
+            outcomes = _answered(stage, Path(start.path), picked)
             ranks = rank(
                 outcomes,
                 {problem.problem_id: problem.content_hash for problem in picked},
@@ -76,20 +76,20 @@ def difficulty_rankings(
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
         told = config.model_dump(mode="json") | {
-            "max_new_tokens": bench.profile.training.answer_tokens,
-            "base": bench.profile.base,
+            "max_new_tokens": stage.profile.training.answer_tokens,
+            "base": stage.profile.base,
         }
-        made = bench.made(
+        made = stage.made(
             "datasets",
             "difficulty_rankings",
             make,
             version=2,
             inputs=inputs,
             config=told,
-            seed=bench.profile.seed,
+            seed=stage.profile.seed,
         )
-        ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(bench)
-        bench.stage.say(
+        ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(stage)
+        stage.report.say(
             f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, "
             f"{sum(r.pass_rate == 0 for r in ranks)} never solved"
         )
@@ -119,16 +119,16 @@ def difficulty_rankings(
 
 
 @dg.asset_check(asset=difficulty_rankings, blocking=True)
-def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
+def reward_battery(run_context: RunContext) -> dg.AssetCheckResult:
     """Before a reward trains anything, it is tried on completions of known worth: references, wrong
     ones, empty ones, known exploits.
     """
-    config = workshop.profile.reward
+    config = run_context.profile.reward
     if config.kind == "random":  # the control experiment: its reward is meant to be worthless
         return dg.AssetCheckResult(passed=True, metadata={"reward": CONTROL})
-    with workshop.sandbox() as sandbox:
+    with run_context.sandbox() as sandbox:
         found = run_battery(reward_of(config), sandbox)
-    keep(workshop.home, config, found)
+    keep(run_context.home, config, found)
     rows = markdown(
         ("property", "holds", "seen"),
         [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows],
@@ -162,11 +162,11 @@ def _severity(unverified: bool) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.WARN if unverified else dg.AssetCheckSeverity.ERROR
 
 
-def on_one_scale(bench: Bench) -> Artifact:
+def on_one_scale(stage: StageContext) -> Artifact:
     """Difficulties of problems and abilities of checkpoints, from all stored rankings
     (problems/difficulty/item_response.py).
     """
-    rankings = bench.store.versions("datasets", "difficulty_rankings")
+    rankings = stage.store.versions("datasets", "difficulty_rankings")
 
     def make(folder: Path) -> Made:
         found = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
@@ -186,7 +186,7 @@ def on_one_scale(bench: Bench) -> Artifact:
         f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
         for ranking in rankings
     }
-    return bench.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
+    return stage.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
 
 
 def scale_shown(scaled: Artifact) -> str:
@@ -219,13 +219,13 @@ def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
     )
 
 
-def start_of(bench: Bench) -> Champion:
+def start_of(stage: StageContext) -> Champion:
     """Return the policy to train: the champion at the run's start, else the warmed-up model."""
-    if champion := bench.chain.record.champion:
+    if champion := stage.pipeline_run.record.champion:
         return champion
-    warm: Artifact = bench.store.require("checkpoints", "sft_checkpoint")
+    warm: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
     return Champion(
-        checkpoint=f"{bench.chain.record.id}-sft",
+        checkpoint=f"{stage.pipeline_run.record.id}-sft",
         content_hash=warm.content_hash,
         path=str(warm.path),
     )
@@ -236,14 +236,16 @@ def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
     return random.Random(seed).sample(problems, min(count, len(problems)))
 
 
-def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[str, list[bool]]:
+def _answered(
+    stage: StageContext, checkpoint: Path, problems: list[Problem]
+) -> dict[str, list[bool]]:
     """Return whether each judged completion passed; those without a verdict are left out."""
-    config, told = bench.profile.ranking, bench.stage.progress
+    config, told = stage.profile.ranking, stage.report.progress
     sampling = Sampling(
         n=config.answers,
         temperature=config.temperature,
-        max_new_tokens=bench.profile.training.answer_tokens,
-        seed=bench.profile.seed,
+        max_new_tokens=stage.profile.training.answer_tokens,
+        seed=stage.profile.seed,
     )
     chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     answers = generate(
@@ -254,8 +256,8 @@ def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[s
         for i, problem in enumerate(problems)
         for k in range(config.answers)
     ]
-    with bench.workshop.sandbox() as sandbox:
-        scores = score_answers(sandbox, reward_of(bench.profile.reward), pairs)
+    with stage.run_context.sandbox() as sandbox:
+        scores = score_answers(sandbox, reward_of(stage.profile.reward), pairs)
     outcomes: dict[str, list[bool]] = {}
     for (problem, _), score in zip(pairs, scores, strict=True):
         if score.value is not None:

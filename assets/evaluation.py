@@ -34,7 +34,7 @@ from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.registry.regressions import RegressionSet
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 from resources.run_record import Champion
 
 
@@ -57,16 +57,18 @@ class Scores:
     deps=[checkpoint],
     partitions_def=checkpoints,
 )
-def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def benchmark_scores(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Challenger and champion on validation, on a held-out draw that no gate has used, and on the
     public benchmarks that are installed.
     """
-    with workshop.bench(context, trains=False) as bench:
-        record = bench.chain.record
-        contestants = contestants_of(bench)
-        benchmarks, not_measured = benchmarks_of(bench)
+    with run_context.stage(context, trains=False) as stage:
+        record = stage.pipeline_run.record
+        contestants = contestants_of(stage)
+        benchmarks, not_measured = benchmarks_of(stage)
         cards = {
-            who: [_scored(bench, champion, benchmark) for benchmark in benchmarks]
+            who: [_scored(stage, champion, benchmark) for benchmark in benchmarks]
             for who, champion in contestants.items()
         }
 
@@ -75,7 +77,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
                 json.dumps(not_measured, indent=1), encoding="utf-8"
             )
             (folder / SUSPECTS).write_text(
-                json.dumps(suspects_of(bench.store), indent=1), encoding="utf-8"
+                json.dumps(suspects_of(stage.store), indent=1), encoding="utf-8"
             )
             for who, artifacts in cards.items():
                 for artifact in artifacts:
@@ -88,8 +90,8 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
             for who, artifacts in cards.items()
             for artifact in artifacts
         }
-        inputs |= reports_of(bench.store)
-        made = bench.made(
+        inputs |= reports_of(stage.store)
+        made = stage.made(
             "scores",
             record.id,
             make,
@@ -98,7 +100,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
             config={"not_measured": not_measured},
         )
         scores = read_scores(made)
-        bench.stage.say(
+        stage.report.say(
             ", ".join(
                 f"{who} {100 * cards['heldout'].pass_at_1:.1f} %"
                 for who, cards in _sides(scores)
@@ -106,15 +108,15 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
             )
         )
     if record.kind != "chain":
-        bench.chain.change(state="done")
+        stage.pipeline_run.change(state="done")
     if record.kind == "evaluation":
-        _report_checkpoint(context, bench)
+        _report_checkpoint(context, stage)
     picture = scores_picture(
         [(who, card) for who, cards in _sides(scores) for card in cards.values()]
     )
     sides = _sides(scores)
     price = Price(
-        workshop.profile.evaluation.price_per_million_tokens, workshop.profile.price_per_hour
+        run_context.profile.evaluation.price_per_million_tokens, run_context.profile.price_per_hour
     )
     metadata = {
         "scores": dg.MetadataValue.md(
@@ -132,13 +134,13 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
 
 @dg.asset_check(asset=benchmark_scores, blocking=True)
 def scores_are_sane(
-    context: dg.AssetCheckExecutionContext, workshop: Workshop
+    context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
     """Every task has a verdict, both sides saw the same tasks, and the reference solutions would
     score 100 %.
     """
     scores = read_scores(
-        workshop.store.require("scores", workshop.chain(context.run.tags).record.id)
+        run_context.store.require("scores", run_context.pipeline_run(context.run.tags).record.id)
     )
     faults = []
     for name, card in scores.challenger.items():
@@ -156,11 +158,11 @@ def scores_are_sane(
 @dg.asset(
     group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores]
 )
-def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Every score, newest run first. Held-out draws differ between runs: compare within one."""
-    with workshop.bench(context, trains=False) as bench:
-        names = [name for name in bench.store.names("scores") if "--" not in name]
-        bundles = [artifact for name in names if (artifact := bench.store.current("scores", name))]
+    with run_context.stage(context, trains=False) as stage:
+        names = [name for name in stage.store.names("scores") if "--" not in name]
+        bundles = [artifact for name in names if (artifact := stage.store.current("scores", name))]
         rows = [
             row
             for bundle in sorted(bundles, key=lambda b: b.manifest.created_at, reverse=True)
@@ -173,8 +175,8 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
             return Made({"scores": len(rows)})
 
         inputs = {bundle.manifest.name: bundle.content_hash for bundle in bundles}
-        made = bench.made("reports", "leaderboard", make, version=1, inputs=inputs, config={})
-        bench.stage.say(f"{len(rows)} scores")
+        made = stage.made("reports", "leaderboard", make, version=1, inputs=inputs, config={})
+        stage.report.say(f"{len(rows)} scores")
     return result(
         made,
         {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)},
@@ -194,14 +196,14 @@ def reports_of(store: Store) -> dict[str, str]:
     }
 
 
-def contestants_of(bench: Bench) -> dict[str, Champion]:
+def contestants_of(stage: StageContext) -> dict[str, Champion]:
     """Return who is scored: the challenger and the champion. A rescore and a quick validation have
     the champion alone.
     """
-    record, champion = bench.chain.record, opponent(bench)
+    record, champion = stage.pipeline_run.record, opponent(stage)
     if record.kind in ("rescore", "validation"):
         return {"champion": champion}
-    made = bench.store.require("checkpoints", record.id)
+    made = stage.store.require("checkpoints", record.id)
     return {
         "champion": champion,
         "challenger": Champion(
@@ -210,32 +212,32 @@ def contestants_of(bench: Bench) -> dict[str, Champion]:
     }
 
 
-def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
+def _report_checkpoint(context: dg.AssetExecutionContext, stage: StageContext) -> None:
     """Report a manually added checkpoint, so that it is a partition like those of other runs."""
-    made = bench.store.require("checkpoints", bench.chain.record.id)
+    made = stage.store.require("checkpoints", stage.pipeline_run.record.id)
     metadata: dict[str, Any] = {
-        "put_by_hand": bench.chain.record.why,
+        "put_by_hand": stage.pipeline_run.record.why,
         "content_hash": made.content_hash,
         "path": dg.MetadataValue.path(str(made.path)),
     }
     tags = {"dagster/data_version": made.content_hash}
     context.log_event(
         dg.AssetMaterialization(
-            checkpoint.key, partition=bench.chain.record.id, metadata=metadata, tags=tags
+            checkpoint.key, partition=stage.pipeline_run.record.id, metadata=metadata, tags=tags
         )
     )
 
 
-def opponent(bench: Bench) -> Champion:
+def opponent(stage: StageContext) -> Champion:
     """Return the current champion, or the one that this run's recorded decision was made against;
     before there is one, the warmed-up model.
     """
-    history, entry = bench.workshop.ledger.history(), bench.workshop.ledger.champion()
+    history, entry = stage.run_context.ledger.history(), stage.run_context.ledger.champion()
     decided = next(
         (
             e.decision
             for e in history
-            if e.chain == bench.chain.record.id and e.decision.get("champion")
+            if e.chain == stage.pipeline_run.record.id and e.decision.get("champion")
         ),
         None,
     )
@@ -244,37 +246,39 @@ def opponent(bench: Bench) -> Champion:
     return (
         Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
         if entry
-        else start_of(bench)
+        else start_of(stage)
     )
 
 
-def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
+def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]:
     """Return validation, this run's held-out draw and the available public benchmarks; and name ->
     reason for those that are missing.
     """
-    config, family = bench.profile.evaluation, bench.profile.family
-    sampling = answering(bench.profile.training.answer_tokens)
+    config, family = stage.profile.evaluation, stage.profile.family
+    sampling = answering(stage.profile.training.answer_tokens)
     clean = read_parquet(
-        bench.store.require("datasets", "clean_problems").path / "problems.parquet"
+        stage.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
     tuned_on = validation(clean, sampling)
-    if bench.chain.record.kind == "validation":
+    if stage.pipeline_run.record.kind == "validation":
         return [tuned_on], dict.fromkeys(
             ("heldout", *in_pipeline()), "left out: a quick validation"
         )
     found: list[Benchmark] = [
         tuned_on,
-        heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling),
+        heldout(heldout_draw(family, stage.pipeline_run.record.number, config.heldout), sampling),
     ]
     if lost := [
         row.as_problem()
-        for row in RegressionSet(bench.workshop.home.regressions).read(bench.chain.record.number)
+        for row in RegressionSet(stage.run_context.home.regressions).read(
+            stage.pipeline_run.record.number
+        )
         if row.benchmark == "heldout"
     ]:
         # Lost tasks of the other benchmarks are part of those benchmarks.
         found.append(regression(lost, sampling))
     missing: dict[str, str] = {}
-    paths = listed(bench.workshop.home.path)
+    paths = listed(stage.run_context.home.path)
     for name in in_pipeline():
         if name not in config.benchmarks:
             missing[name] = "left out by the profile (evaluation.benchmarks)"
@@ -306,19 +310,19 @@ def read_card(artifact: Artifact) -> Scorecard:
     return Scorecard.read(artifact.path / "scorecard.json")
 
 
-def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifact:
+def _scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
     """Return one scorecard; from the store if these weights have one for this benchmark."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
     config = {"sampling": benchmark.sampling.model_dump(mode="json"), "harness": HARNESS_VERSION}
 
     def make(folder: Path) -> Made:
-        def told(stage: str, done: int, total: int) -> None:
-            bench.stage.progress.at(
-                done, total, f"{contestant.checkpoint} on {benchmark.name}: {stage}"
+        def told(step: str, done: int, total: int) -> None:
+            stage.report.progress.at(
+                done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
             )
 
-        with bench.workshop.sandbox() as sandbox:
-            kept = bench.workshop.home.path / "answers"
+        with stage.run_context.sandbox() as sandbox:
+            kept = stage.run_context.home.path / "answers"
             card = evaluate(
                 Path(contestant.path),
                 contestant.checkpoint,
@@ -329,7 +333,7 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
                 kept,
             )
         card.write(folder / "scorecard.json")
-        known = bench.store.current("checkpoints", contestant.checkpoint)
+        known = stage.store.current("checkpoints", contestant.checkpoint)
         stamps = (
             {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
         )
@@ -339,7 +343,7 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
             isolation=card.isolation,
         )
 
-    return bench.made(
+    return stage.made(
         "scores",
         f"{contestant.checkpoint}--{benchmark.name}",
         make,

@@ -19,25 +19,25 @@ from evaluation.promotion.policy import Measure
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.registry.ledger import Entry
-from resources.run_context import Bench
+from resources.run_context import StageContext
 from rewards import watch
 
 ARTIFACTS = ("datasets", "checkpoints")
 START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 
-def facts_of(bench: Bench, gated: Scorecard) -> Facts:
+def facts_of(stage: StageContext, gated: Scorecard) -> Facts:
     """Return the facts. gated: the challenger's scorecard of the benchmark that must be won."""
-    made = bench.store.current("checkpoints", bench.chain.record.id)
-    suspects = suspects_of(bench.store)
+    made = stage.store.current("checkpoints", stage.pipeline_run.record.id)
+    suspects = suspects_of(stage.store)
     return Facts(
         picked_on="validation" if made and "validation" in made.manifest.facts else "",
         made_elsewhere=str(made.manifest.facts.get("put_by_hand_at", "")) if made else "",
-        missing_links=missing_links(bench.store, made.manifest) if made else (),
+        missing_links=missing_links(stage.store, made.manifest) if made else (),
         unverified=tuple(unverified_by(made.manifest)) if made else (),
-        measures=_measures(bench, made, gated, suspects.get(gated.benchmark)),
+        measures=_measures(stage, made, gated, suspects.get(gated.benchmark)),
         suspects={name: tasks for name, tasks in suspects.items() if tasks},
-        gates=gates_of(_before(bench.workshop.ledger.history(), bench.chain.record.id)),
+        gates=gates_of(_before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)),
     )
 
 
@@ -118,7 +118,7 @@ def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
 
 
 def _measures(
-    bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
+    stage: StageContext, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
 ) -> dict[Measure, float]:
     """Return the measured values; an unmeasured one has no entry."""
     answers = len(gated.samples)
@@ -130,8 +130,10 @@ def _measures(
         found["latency_s"] = seconds / answers
     if tokens := gated.measured.get("tokens"):
         found["tokens"] = tokens / answers
-    if bench.profile.price_per_hour and (trained := bench.chain.record.stages.get("checkpoint")):
-        found["cost"] = trained.seconds / 3600 * bench.profile.price_per_hour
+    if stage.profile.price_per_hour and (
+        trained := stage.pipeline_run.record.stages.get("checkpoint")
+    ):
+        found["cost"] = trained.seconds / 3600 * stage.profile.price_per_hour
     history = (
         json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
         if made and (made.path / "measured.json").exists()

@@ -17,7 +17,7 @@ from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.regressions import RegressionSet
-from resources.run_context import Bench, Workshop
+from resources.run_context import RunContext, StageContext
 
 
 @dg.asset(
@@ -27,27 +27,29 @@ from resources.run_context import Bench, Workshop
     deps=[benchmark_scores, leaderboard, training_report],
     partitions_def=checkpoints,
 )
-def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def promoted_model(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The gate's decision on this run's challenger. The very first warmed-up model is installed as
     version 1, which shows no improvement.
     """
-    with workshop.bench(context, trains=False) as bench:
-        entry = gate(bench)
-        if behind := workshop.registry.follow(workshop.ledger):
+    with run_context.stage(context, trains=False) as stage:
+        entry = gate(stage)
+        if behind := run_context.registry.follow(run_context.ledger):
             context.log.warning(behind)
-        bench.stage.made += 1
-        bench.stage.say(
+        stage.report.made += 1
+        stage.report.say(
             "promoted"
             if entry.kind == "promote"
             else "not promoted"
             if entry.kind == "refuse"
             else "installed"
         )
-        bench.chain.change(state="done", decision=entry.kind, error="")
-    if bench.chain.record.kind == "chain":
+        stage.pipeline_run.change(state="done", decision=entry.kind, error="")
+    if stage.pipeline_run.record.kind == "chain":
         # Write the report again, now with the ledger's version and all stages' minutes.
-        report(bench, Decision.model_validate(entry.decision), entry.version)
-    champion = workshop.ledger.champion()
+        report(stage, Decision.model_validate(entry.decision), entry.version)
+    champion = run_context.ledger.champion()
     metadata: dict[str, Any] = {
         "decision": entry.kind,
         "version": entry.version,
@@ -56,8 +58,8 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         ),
         "champion": champion.checkpoint if champion else "none",
         "mlflow": behind or "says the same",
-        "history": dg.MetadataValue.md(history_table(workshop.ledger)),
-        "alpha": dg.MetadataValue.md(alpha_table(workshop.ledger)),
+        "history": dg.MetadataValue.md(history_table(run_context.ledger)),
+        "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }
     return dg.MaterializeResult(
         metadata=metadata,
@@ -66,11 +68,11 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
 
 @dg.asset_check(asset=promoted_model, blocking=True)
-def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
+def champion_is_whole(run_context: RunContext) -> dg.AssetCheckResult:
     """The champion that the ledger names exists, and its bytes are those that were judged."""
     from artifacts.hashing import hash_folder
 
-    champion = workshop.ledger.champion()
+    champion = run_context.ledger.champion()
     found = (
         hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
     )
@@ -80,31 +82,31 @@ def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
     )
 
 
-def gate(bench: Bench) -> Entry:
+def gate(stage: StageContext) -> Entry:
     """Decide and record, once for each run. The first champion is installed before its first
     challenger is judged.
     """
-    ledger, record = bench.workshop.ledger, bench.chain.record
-    scores = read_scores(bench.store.require("scores", record.id))
+    ledger, record = stage.run_context.ledger, stage.pipeline_run.record
+    scores = read_scores(stage.store.require("scores", record.id))
     if ledger.champion() is None:
-        first = scores.champion[bench.profile.policy.benchmark]
-        installed = decide(None, first, bench.profile.policy)
-        _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first")
-    decision = decision_of(scores, bench)
-    path = str(bench.store.require("checkpoints", record.id).path)
+        first = scores.champion[stage.profile.policy.benchmark]
+        installed = decide(None, first, stage.profile.policy)
+        _append(ledger, installed, path=start_of(stage).path, chain=f"{record.id}/first")
+    decision = decision_of(scores, stage)
+    path = str(stage.store.require("checkpoints", record.id).path)
     entry = _append(ledger, decision, path=path, chain=record.id)
     if entry.kind == "promote":
-        remember_lost(bench, scores)
+        remember_lost(stage, scores)
     return entry
 
 
-def remember_lost(bench: Bench, scores: Scores) -> int:
+def remember_lost(stage: StageContext, scores: Scores) -> int:
     """Keep the tasks that the old champion solved and the new one does not, for the next gates;
     return how many are new. Repeatable.
     """
     record, known = (
-        bench.chain.record,
-        {benchmark.name: benchmark for benchmark in benchmarks_of(bench)[0]},
+        stage.pipeline_run.record,
+        {benchmark.name: benchmark for benchmark in benchmarks_of(stage)[0]},
     )
     new = 0
     for name, after in scores.challenger.items():
@@ -115,7 +117,7 @@ def remember_lost(bench: Bench, scores: Scores) -> int:
             {problem.problem_id: problem for problem in known[name].problems},
         )
         lost = [problems[task] for task in lost_tasks(before, after) if task in problems]
-        kept = RegressionSet(bench.workshop.home.regressions)
+        kept = RegressionSet(stage.run_context.home.regressions)
         new += len(
             kept.remember(
                 lost,

@@ -20,7 +20,7 @@ from problems.sources import compositional, simple
 from problems.sources.place import Place
 from problems.sources.registry import load
 from problems.sources.source import Loaded
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 
 problem_sources = dg.AssetSpec(
     "problem_sources",
@@ -36,21 +36,23 @@ problem_sources = dg.AssetSpec(
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[problem_sources])
-def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def raw_problems(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems of all sources in one schema; a row that cannot be read is left out and named, the
     others are kept.
     """
-    with workshop.bench(context) as bench:
-        added = pinned(workshop.home.path)
+    with run_context.stage(context) as stage:
+        added = pinned(run_context.home.path)
         inputs = {name: place.content for name, place in added.items()}
-        family = bench.profile.family.model_dump(mode="json")
+        family = stage.profile.family.model_dump(mode="json")
 
         def make(folder: Path) -> Made:
             shipped = [
-                Loaded("embedded", compositional.generate(bench.profile.family)),
+                Loaded("embedded", compositional.generate(stage.profile.family)),
                 Loaded(simple.NAME, simple.generate()),
             ]
-            loaded = [*shipped, *_read(bench, added)]
+            loaded = [*shipped, *_read(stage, added)]
             problems = [problem for source in loaded for problem in source.problems]
             write_parquet(problems, folder / "problems.parquet")
             rejected = [
@@ -71,7 +73,7 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
                 }
             )
 
-        made = bench.made(
+        made = stage.made(
             "datasets",
             "raw_problems",
             make,
@@ -81,7 +83,7 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
         )
         problems = read_parquet(made.path / "problems.parquet")
         rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
-        bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
+        stage.report.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
     _report_sources(context, problems, rejected, added)
     return result(
         made,
@@ -100,10 +102,10 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
 
 
 @dg.asset_check(asset=raw_problems, blocking=True)
-def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
+def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
     """The stored dataset conforms to the schema, row by row, and is not empty."""
     problems = read_parquet(
-        workshop.store.require("datasets", "raw_problems").path / "problems.parquet"
+        run_context.store.require("datasets", "raw_problems").path / "problems.parquet"
     )
     untested = [problem.problem_id for problem in problems if not problem.tests]
     return dg.AssetCheckResult(
@@ -124,11 +126,11 @@ def read_at(folder: Path) -> Stage:
     return Stage("read", read + len(rejected), read, rejected)
 
 
-def _read(bench: Bench, added: dict[str, Place]) -> list[Loaded]:
+def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
     loaded = []
     for done, (name, place) in enumerate(added.items(), 1):
         loaded.append(load(name, place))
-        bench.stage.progress.at(done, len(added), name)
+        stage.report.progress.at(done, len(added), name)
     return loaded
 
 

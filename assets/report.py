@@ -35,7 +35,7 @@ from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples, write_report
 from problems.difficulty.difficulty import read_ranks
 from resources.config.load import ProfileError
-from resources.run_context import Bench, Workshop
+from resources.run_context import RunContext, StageContext
 from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import seconds_trained, series
 
@@ -60,17 +60,19 @@ MODELS = ("base_model", "sft_checkpoint")
     deps=[benchmark_scores, leaderboard],
     partitions_def=checkpoints,
 )
-def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def training_report(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """What was trained on which data, curves, before and after, examples, the gate's reasons,
     provenance, and what was not measured.
     """
-    with workshop.bench(context, trains=False) as bench:
+    with run_context.stage(context, trains=False) as stage:
         decision = decision_of(
-            read_scores(bench.store.require("scores", bench.chain.record.id)), bench
+            read_scores(stage.store.require("scores", stage.pipeline_run.record.id)), stage
         )
-        page = report(bench, decision)
-        bench.stage.made += 1
-        bench.stage.say(str(page))
+        page = report(stage, decision)
+        stage.report.made += 1
+        stage.report.say(str(page))
     metadata = {
         "report": dg.MetadataValue.path(str(page)),
         "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons)),
@@ -129,11 +131,11 @@ def _said(row: dict[str, Any], side: str) -> str:
     )
 
 
-def decision_of(scores: Scores, bench: Bench) -> Decision:
+def decision_of(scores: Scores, stage: StageContext) -> Decision:
     """Build the report from the scorecards, the recorded facts and the policy. It is a pure
     function, so report and gate agree.
     """
-    policy = bench.profile.policy
+    policy = stage.profile.policy
     if policy.benchmark not in scores.challenger or policy.benchmark not in scores.champion:
         reason = scores.not_measured.get(
             policy.benchmark, f"it was not asked, only {', '.join(scores.challenger)}"
@@ -148,15 +150,15 @@ def decision_of(scores: Scores, bench: Bench) -> Decision:
     ]
     others = [(scores.champion[name], scores.challenger[name]) for name in both]
     gated = scores.challenger[policy.benchmark]
-    return decide(scores.champion[policy.benchmark], gated, policy, others, facts_of(bench, gated))
+    return decide(scores.champion[policy.benchmark], gated, policy, others, facts_of(stage, gated))
 
 
-def report(bench: Bench, decision: Decision, version: int | None = None) -> Path:
+def report(stage: StageContext, decision: Decision, version: int | None = None) -> Path:
     """Write the pipeline run's report atomically, and return the page's path."""
-    record, profile, store = bench.chain.record, bench.profile, bench.store
+    record, profile, store = stage.pipeline_run.record, stage.profile, stage.store
     scores = read_scores(store.require("scores", record.id))
     challenger = store.require("checkpoints", record.id)
-    benchmarks, not_measured = benchmarks_of(bench)
+    benchmarks, not_measured = benchmarks_of(stage)
     before, after = (
         scores.champion[profile.policy.benchmark],
         scores.challenger[profile.policy.benchmark],
@@ -169,11 +171,11 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
         chain=record.id,
         profile=record.profile,
         created_at=record.opened_at,
-        model=_model(bench, challenger),
+        model=_model(stage, challenger),
         decision=decision,
         version=version,
         before_name="champion" if record.champion else "warmed-up model",
-        funnel=_funnel(bench),
+        funnel=_funnel(stage),
         curve=_curve(challenger, len(scores.challenger["validation"].solved))
         if "validation" in scores.challenger
         else None,
@@ -189,7 +191,7 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
         not_measured=tuple(
             Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()
         ),
-        provenance=_provenance(bench, manifest),
+        provenance=_provenance(stage, manifest),
         environment=Environment(
             code_version=manifest.code_version,
             packages=manifest.packages,
@@ -212,17 +214,17 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
         ),
         peak_memory_gib=record.peak_pss_gib or None,
         links={
-            "MLflow": str(bench.workshop.home.path / "mlflow.db"),
-            "trainer's folder": str(bench.chain.folder / "training"),
+            "MLflow": str(stage.run_context.home.path / "mlflow.db"),
+            "trainer's folder": str(stage.pipeline_run.folder / "training"),
         },
     )
-    return write_report(facts, bench.workshop.home.reports / record.id)
+    return write_report(facts, stage.run_context.home.reports / record.id)
 
 
-def _model(bench: Bench, challenger: Artifact) -> Model:
-    profile, facts = bench.profile, challenger.manifest.facts
-    base = bench.store.require("checkpoints", "base_model").manifest.facts
-    warm = bench.store.require("checkpoints", "sft_checkpoint").manifest.facts
+def _model(stage: StageContext, challenger: Artifact) -> Model:
+    profile, facts = stage.profile, challenger.manifest.facts
+    base = stage.store.require("checkpoints", "base_model").manifest.facts
+    warm = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
     warm_up = (
         f"Supervised on {warm['demonstrations']} demonstrations in {profile.warm_up.steps} "
         "steps. Their author is fallible on purpose: of the "
@@ -231,7 +233,7 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
     )
     training = (
         f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from "
-        f"{start_of(bench).checkpoint}, which weighs what the model "
+        f"{start_of(stage).checkpoint}, which weighs what the model "
         f"already samples by what passes the tests; kept is step {facts['step']}, the best on "
         "validation."
     )
@@ -267,20 +269,20 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
     )
 
 
-def _funnel(bench: Bench) -> tuple[Step, ...]:
-    raw = bench.store.require("datasets", "raw_problems")
+def _funnel(stage: StageContext) -> tuple[Step, ...]:
+    raw = stage.store.require("datasets", "raw_problems")
     steps = [
         Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)
     ]
     for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
-        made = bench.store.require("datasets", name)
-        stage = removed_at(made.path, name)
+        made = stage.store.require("datasets", name)
+        funnel_stage = removed_at(made.path, name)
         steps.append(
             Step(
                 stage=name.removesuffix("_problems"),
-                problems=stage.went_out,
+                problems=funnel_stage.went_out,
                 content_hash=made.content_hash,
-                removed=dict(stage.reasons),
+                removed=dict(funnel_stage.reasons),
             )
         )
     return tuple(steps)
@@ -372,9 +374,9 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     )
 
 
-def _provenance(bench: Bench, challenger: Manifest) -> tuple[Link, ...]:
+def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
     made = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
-    manifests = [challenger, *(bench.store.require(kind, name).manifest for kind, name in made)]
+    manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in made)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
     # By name: two empty artifacts have the same content.
     own = set(names.values()) | {name for _, name in made}

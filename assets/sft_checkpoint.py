@@ -17,7 +17,7 @@ from assets.partitions import MODELS, OWNERS
 from assets.pictures import loss_table
 from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
-from resources.run_context import Made, Workshop, result
+from resources.run_context import Made, RunContext, result
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.mending import mends
 from verl_jobs.sft.warm_up import Question
@@ -29,16 +29,18 @@ from verl_jobs.sft.warm_up import Question
     owners=OWNERS[MODELS],
     deps=[base_model, clean_problems],
 )
-def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def sft_checkpoint(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The base model after next-token training on the demonstrations: the first champion, and a
     weak one.
     """
-    with workshop.bench(context) as bench:
+    with run_context.stage(context) as stage:
         clean, base = (
-            bench.store.require("datasets", "clean_problems"),
-            bench.store.require("checkpoints", "base_model"),
+            stage.store.require("datasets", "clean_problems"),
+            stage.store.require("checkpoints", "base_model"),
         )
-        config, mending = bench.profile.warm_up, bench.profile.training.agents.on
+        config, mending = stage.profile.warm_up, stage.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
         decided = config.model_dump(mode="json") | ({"mends": True} if mending else {})
 
@@ -50,11 +52,11 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
                 for problem in demonstrations(clean.path)
             ]
             if mending:  # also train on sandbox reports, which conversations contain
-                with bench.workshop.sandbox() as sandbox:
+                with stage.run_context.sandbox() as sandbox:
                     chats += mends(demonstrations(clean.path), Executor(sandbox))
-            told = bench.stage.progress
+            told = stage.report.progress
             state = (
-                bench.chain.folder
+                stage.pipeline_run.folder
                 / "warm_up"
                 / f"{hash_data(inputs | {'config': decided})[:12]}.pt"
             )
@@ -73,7 +75,7 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
                 {"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]}
             )
 
-        made = bench.made(
+        made = stage.made(
             "checkpoints",
             "sft_checkpoint",
             make,
@@ -83,7 +85,7 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
             seed=config.seed,
         )
         facts = made.manifest.facts
-        bench.stage.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
+        stage.report.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
     losses = json.loads((made.path / "losses.json").read_text(encoding="utf-8"))
     metadata = {
         "demonstrations": facts["demonstrations"],

@@ -21,22 +21,22 @@ from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import synthesize
 from problems.verification import strength
 from problems.verification.verification import verify
-from resources.run_context import Bench, Made, Workshop, result
+from resources.run_context import Made, RunContext, StageContext, result
 
 
 @dg.asset(
     group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
 )
 def synthetic_problems(
-    context: dg.AssetExecutionContext, workshop: Workshop
+    context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems whose outputs several independent completions agree on; each rejected proposal keeps
     its reason. Empty while `synthesis` is off.
     """
-    with workshop.bench(context) as bench:
+    with run_context.stage(context) as stage:
         verified, config = (
-            bench.store.require("datasets", "verified_problems"),
-            bench.profile.synthesis,
+            stage.store.require("datasets", "verified_problems"),
+            stage.profile.synthesis,
         )
 
         def make(folder: Path) -> Made:
@@ -44,13 +44,13 @@ def synthetic_problems(
             strength.write([], folder)
             (folder / "removed.json").write_text("[]", encoding="utf-8")
             return (
-                _asked(bench, read_parquet(verified.path / "problems.parquet"), folder)
+                _asked(stage, read_parquet(verified.path / "problems.parquet"), folder)
                 if config.on
                 else Made({"kept": 0, "off": True})
             )
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
-        profile = bench.profile
+        profile = stage.profile
         judging = {
             "verification": profile.verification.model_dump(mode="json"),
             "curation": profile.curation.model_dump(mode="json", exclude={"processes"}),
@@ -58,8 +58,8 @@ def synthetic_problems(
         decides = (
             config.model_dump(mode="json", exclude={"timeout_s"}) | judging if config.on else {}
         )
-        seed = bench.profile.seed if config.on else None
-        made = bench.made(
+        seed = stage.profile.seed if config.on else None
+        made = stage.made(
             "datasets",
             "synthetic_problems",
             make,
@@ -68,20 +68,20 @@ def synthetic_problems(
             config=decides,
             seed=seed,
         )
-        kept, stage = (
+        kept, funnel_stage = (
             read_parquet(made.path / "problems.parquet"),
             removed_at(made.path, "synthetic"),
         )
-        bench.stage.say(
-            f"{stage.went_out} of {stage.came_in} proposals kept"
+        stage.report.say(
+            f"{funnel_stage.went_out} of {funnel_stage.came_in} proposals kept"
             if config.on
             else "off: no endpoint is named"
         )
     facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(funnel([stage])),
-        "top_reasons": top_reasons(stage)
+        "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
+        "top_reasons": top_reasons(funnel_stage)
         if config.on
         else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
         "examples": dg.MetadataValue.md(examples(kept)),
@@ -91,31 +91,31 @@ def synthetic_problems(
 
 
 @dg.asset_check(asset=synthetic_problems, blocking=True)
-def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+def synthetic_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     """Synthetic problems pass the same check of test strength as verified ones."""
-    return strong(workshop, "synthetic_problems")
+    return strong(run_context, "synthetic_problems")
 
 
-def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
+def _asked(stage: StageContext, problems: list[Problem], folder: Path) -> Made:
     """Append replies to a journal before they are used: a killed run resumes and repeats no
     request.
     """
-    config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
+    config, journals = stage.profile.synthesis, stage.run_context.home.path / "journals"
     # Problems with secrets must not be sent to an endpoint.
     poor = faulty(
-        (one for one in problems if one.split == "train" and not one.gated), bench.profile.curation
+        (one for one in problems if one.split == "train" and not one.gated), stage.profile.curation
     )
     fit = [one for one in problems if one.problem_id not in poor]
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,
         Replies(journals / "synthesis.jsonl", endpoint) as replies,
-        bench.workshop.sandbox() as sandbox,
+        stage.run_context.sandbox() as sandbox,
     ):
         synthesized = synthesize(
-            fit, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at
+            fit, config, stage.profile.seed, replies, sandbox, stage.report.progress.at
         )
         tried = verify(
-            synthesized.made, sandbox, journals / "verification.jsonl", bench.profile.verification
+            synthesized.made, sandbox, journals / "verification.jsonl", stage.profile.verification
         )
     write_parquet(tried.kept, folder / "problems.parquet")
     strength.write(tried.strength, folder)

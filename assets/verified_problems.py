@@ -22,27 +22,27 @@ from problems.verification.limits import savings, with_limits
 from problems.verification.limits import write as write_measured
 from problems.verification.verification import verify
 from problems.verification.verification_batch import needs_strength
-from resources.run_context import Made, Workshop, result
+from resources.run_context import Made, RunContext, result
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
 def verified_problems(
-    context: dg.AssetExecutionContext, workshop: Workshop
+    context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems whose tests accept every reference solution and refuse broken ones; verdicts are
     kept, so none is computed twice.
     """
-    with workshop.bench(context) as bench:
-        raw, choice = bench.store.require("datasets", "raw_problems"), chosen(workshop.home.path)
-        config = bench.profile.verification
+    with run_context.stage(context) as stage:
+        raw, choice = stage.store.require("datasets", "raw_problems"), chosen(run_context.home.path)
+        config = stage.profile.verification
         inputs = {"raw_problems": raw.content_hash} | input_of(choice)
 
         def make(folder: Path) -> Made:
             problems = with_limits(read_parquet(raw.path / "problems.parquet"), choice)
-            journal = workshop.home.path / "journals" / "verification.jsonl"
-            with workshop.sandbox() as sandbox:
+            journal = run_context.home.path / "journals" / "verification.jsonl"
+            with run_context.sandbox() as sandbox:
                 verified = verify(
-                    problems, sandbox, journal, config, on_progress=bench.stage.progress.at
+                    problems, sandbox, journal, config, on_progress=stage.report.progress.at
                 )
             write_parquet(verified.kept, folder / "problems.parquet")
             strength.write(verified.strength, folder)
@@ -57,7 +57,7 @@ def verified_problems(
             } | ({"learned_limits": len(choice)} if choice else {})
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made(
+        made = stage.made(
             "datasets",
             "verified_problems",
             make,
@@ -65,18 +65,18 @@ def verified_problems(
             inputs=inputs,
             config=config.model_dump(mode="json"),
         )
-        kept, stage = (
+        kept, funnel_stage = (
             read_parquet(made.path / "problems.parquet"),
             removed_at(made.path, "verified"),
         )
         rows = strength.read(made.path)
-        bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
+        stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(
-            f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"
+            f"{chart('funnel', funnel_chart([funnel_stage]))}\n\n{funnel([funnel_stage])}"
         ),
-        "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
+        "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "examples": dg.MetadataValue.md(examples(kept)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
@@ -87,16 +87,16 @@ def verified_problems(
 
 
 @dg.asset_check(asset=verified_problems, blocking=True)
-def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+def verified_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     """Tests of trainable problems refuse as many broken solutions as the profile demands."""
-    return strong(workshop, "verified_problems")
+    return strong(run_context, "verified_problems")
 
 
-def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
+def strong(run_context: RunContext, name: str) -> dg.AssetCheckResult:
     """Check the stored dataset: no problem has weak tests, or tests of unknown strength."""
     folder, threshold = (
-        workshop.store.require("datasets", name).path,
-        workshop.profile.verification.threshold,
+        run_context.store.require("datasets", name).path,
+        run_context.profile.verification.threshold,
     )
     tried = {row.problem_id: row for row in strength.read(folder)}
     trainable = [

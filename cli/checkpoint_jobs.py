@@ -10,7 +10,7 @@ from pipelines.launch import explain_failure, ready, start_worker, watched
 from pipelines.watch.view import View
 from resources.home import Home
 from resources.intake import take_in
-from resources.run_record import Chain
+from resources.run_record import PipelineRun
 
 
 def evaluate_checkpoint(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -54,7 +54,7 @@ def run_job(
         else ("promoted_model",),
     )
     code = watched(
-        lambda: start_worker(home, job, name, profile, why), view, Chain(folder), console
+        lambda: start_worker(home, job, name, profile, why), view, PipelineRun(folder), console
     )
     if code:
         explain_failure(folder, code, console)

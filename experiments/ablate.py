@@ -70,7 +70,7 @@ def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: 
             found = compared(scores, variants)
             if found:
                 show(found, report(found, failed, made, seeds), console)
-            made.bench.chain.change(state="open" if failed else "done")
+            made.stage.pipeline_run.change(state="open" if failed else "done")
     except NotPrepared as error:
         return error.code
     except KeyboardInterrupt:
@@ -178,7 +178,7 @@ def _tried(made: Study) -> None:
     config = made.profile.reward
     if config.kind == "tests" and known(made.home, config) is None:
         reward = reward_of(config)
-        with made.bench.workshop.sandbox() as sandbox:
+        with made.stage.run_context.sandbox() as sandbox:
             keep(
                 made.home,
                 config,
@@ -201,13 +201,13 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
 
     sampling = SAMPLING.model_copy(update={"max_new_tokens": made.profile.training.answer_tokens})
     draw = heldout_draw(
-        made.profile.family, made.bench.chain.record.number, made.profile.evaluation.heldout
+        made.profile.family, made.stage.pipeline_run.record.number, made.profile.evaluation.heldout
     )
     benchmark, kept = heldout(draw, sampling), job.path / "heldout.json"
     if kept.exists() and (card := Scorecard.read(kept)).benchmark_version == benchmark.version:
         return card
     step, chosen = best(job.path, job.validations())
-    with made.bench.workshop.sandbox() as sandbox:
+    with made.stage.run_context.sandbox() as sandbox:
         card = evaluate(
             chosen,
             f"{job.chain}-{job.key[:8]}-step-{step}",

@@ -51,7 +51,7 @@ def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
             found = [outcome(job) for job in jobs if job.done is not None]
             if found:
                 show(found, report(found, failed, made), console)
-            made.bench.chain.change(state="open" if failed else "done")
+            made.stage.pipeline_run.change(state="open" if failed else "done")
     except NotPrepared as error:
         return error.code
     except KeyboardInterrupt:
@@ -72,7 +72,7 @@ def run(job: TrainingJob, made: Study, title: str, console: Console) -> None:
         history = metrics(job.path)
         if history:
             last = history[-1]
-            made.bench.stage.progress.at(
+            made.stage.report.progress.at(
                 last["step"],
                 job.training.steps,
                 f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}",

@@ -28,14 +28,14 @@ from resources.home import Home
 from resources.ray.place import ray_of
 from resources.ray.private import Joined, Private
 from resources.registry.ledger import ledger_of
-from resources.run_record import Chain, open_chain
+from resources.run_record import PipelineRun, open_run
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.figures import seconds_trained, series
 from verl_jobs.planner.preflight import check_settings
 
 if TYPE_CHECKING:
     from artifacts.store import Artifact
-    from resources.run_context import Bench
+    from resources.run_context import StageContext
 
 BEFORE = tuple(STAGES)[
     : tuple(STAGES).index("checkpoint")
@@ -57,12 +57,12 @@ class Study:
     home: Home
     profile: Profile
     profile_name: str
-    bench: Bench
+    stage: StageContext
     rows: Artifact
 
     @property
     def id(self) -> str:
-        return self.bench.chain.record.id
+        return self.stage.pipeline_run.record.id
 
     def ray(self, job: TrainingJob) -> Private | Joined:
         """Where this job is trained."""
@@ -77,24 +77,24 @@ class Study:
         training rows. Raises ProfileError and CannotTrain.
         """
         from assets.checkpoint import training_rows
-        from resources.run_context import Bench, Workshop
+        from resources.run_context import RunContext, StageContext
 
         profile = load_profile(self.profile_name, changes)
         check_settings(profile.training)
-        workshop = Workshop(path=str(self.home.path), profile_name=self.profile_name)
-        workshop.__dict__["profile"] = profile  # what its cached property holds
-        bench = Bench(workshop, self.bench.chain, self.bench.stage)
-        return replace(self, profile=profile, bench=bench, rows=training_rows(bench))
+        run_context = RunContext(path=str(self.home.path), profile_name=self.profile_name)
+        run_context.__dict__["profile"] = profile  # what its cached property holds
+        stage = StageContext(run_context, self.stage.pipeline_run, self.stage.report)
+        return replace(self, profile=profile, stage=stage, rows=training_rows(stage))
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
         """What one training is told. training: changes to the profile's section of that name."""
         from assets.checkpoint import training_job
 
-        job = training_job(self.bench, self.rows)
+        job = training_job(self.stage, self.rows)
         told = type(job.training).model_validate(job.training.model_dump() | dict(training or {}))
         job = job.model_copy(update={"seed": seed, "training": told, "chain": f"{self.id}-s{seed}"})
         return job.model_copy(
-            update={"folder": str(self.bench.chain.folder / "training" / job.key[:12])}
+            update={"folder": str(self.stage.pipeline_run.folder / "training" / job.key[:12])}
         )
 
 
@@ -165,7 +165,7 @@ def study(profile_name: str | None, why: str, console: Console) -> Iterator[Stud
         code = watched(
             lambda: start_worker(home, "prepare", id, profile_name, why),
             view,
-            Chain(folder),
+            PipelineRun(folder),
             console,
         )
         if code:
@@ -179,12 +179,12 @@ def study(profile_name: str | None, why: str, console: Console) -> Iterator[Stud
 def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why: str) -> Study:
     from assets.checkpoint import training_rows
     from resources.progress import Progress
-    from resources.run_context import Bench, Workshop
-    from resources.run_record import Stage
+    from resources.run_context import RunContext, StageContext
+    from resources.run_record import StageReport
 
-    workshop = Workshop(path=str(home.path), profile_name=name_of(profile_name))
+    run_context = RunContext(path=str(home.path), profile_name=name_of(profile_name))
     changes = os.environ.get(CHANGES, "").splitlines()
-    chain = open_chain(
+    pipeline_run = open_run(
         home.runs,
         id,
         kind="study",
@@ -194,12 +194,14 @@ def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why
         champion=None,
         changes=changes,
     )
-    chain.change(
+    pipeline_run.change(
         why=why, profile=name_of(profile_name), changes=tuple(changes)
     )  # of the command that goes on with it now
-    bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
-    bench.stage.progress.tell("begin")  # for who watches
-    return Study(home, profile, name_of(profile_name), bench, training_rows(bench))
+    stage = StageContext(
+        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
+    )
+    stage.report.progress.tell("begin")  # for who watches
+    return Study(home, profile, name_of(profile_name), stage, training_rows(stage))
 
 
 def write_report(folder: Path, name: str, facts: Mapping[str, Any], text: str) -> Path:

@@ -64,7 +64,7 @@ def tune(
                 search(made, told, command(made), budget, console)
             left = budget.trials - len(told.ended())
             show(told, report(told, made), made, console)
-            made.bench.chain.change(state="open" if left else "done")
+            made.stage.pipeline_run.change(state="open" if left else "done")
     except NotPrepared as error:
         return error.code
     except KeyboardInterrupt:
@@ -92,7 +92,7 @@ def opened(made: Study) -> Trials:
             "reward": base.reward_hash,
         }
     )
-    return Trials(made.bench.chain.folder / "tuning" / key[:10], base)
+    return Trials(made.stage.pipeline_run.folder / "tuning" / key[:10], base)
 
 
 def search(
@@ -208,7 +208,7 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
         ) -> None:
             number = told.number(_point(trial))
             if not told.over(number):
-                made.bench.stage.progress.at(
+                made.stage.report.progress.at(
                     int(result["step"]),
                     steps,
                     f"trial {number}, validation {result['validation']:.2f}",

@@ -18,7 +18,7 @@ from assets.verified_problems import verified_tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors.champion import SENSORS
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 
 defs = dg.Definitions(
     assets=[problem_sources, *CHAIN],
@@ -41,7 +41,7 @@ defs = dg.Definitions(
     schedules=SCHEDULES,
     sensors=SENSORS,
     resources={
-        "workshop": Workshop(
+        "run_context": RunContext(
             path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded"
         )
     },

@@ -23,7 +23,7 @@ from assets.sft_checkpoint import sft_checkpoint
 from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from resources.home import Home
-from resources.run_context import PARTITION, PROFILE, SUBHOME, Workshop
+from resources.run_context import PARTITION, PROFILE, SUBHOME, RunContext
 from resources.run_record import newest_id, next_id
 
 HOME = Home.from_environment()
@@ -43,18 +43,18 @@ CHAIN = (
 )
 
 
-@dg.failure_hook(required_resource_keys={"workshop"})
+@dg.failure_hook(required_resource_keys={"run_context"})
 def remember_failure(context: dg.HookContext) -> None:
     """Write the cause into the run's record. After the second failure the run is given up, and the
     next one starts afresh.
 
     A failed evaluation of its checkpoint does not count as a failure of the run.
     """
-    workshop: Workshop = context.resources.workshop
+    run_context: RunContext = context.resources.run_context
     cause = " ".join(str(context.op_exception).split())[:500]
     run = context.instance.get_run_by_id(context.run_id)
     if run is not None and "training already" not in cause and "has no partition" not in cause:
-        workshop.chain(run.tags).fail(f"{context.op.name}: {cause}")
+        run_context.pipeline_run(run.tags).fail(f"{context.op.name}: {cause}")
 
 
 def _job(
@@ -129,20 +129,20 @@ class Rollback(dg.Config):
 
 
 @dg.op
-def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Workshop) -> None:
+def roll_back(context: dg.OpExecutionContext, config: Rollback, run_context: RunContext) -> None:
     """Make the previous champion champion again, and sync MLflow. A repeated run undoes nothing
     twice.
     """
     first = (
         context.run.tags.get("dagster/root_run_id") or context.run.run_id
     )  # Dagster tags what it starts again
-    entry = workshop.ledger.rollback(
+    entry = run_context.ledger.rollback(
         f"rollback-{first}",
         config.reason or context.run.tags.get("ratchet/why", ""),
         to=config.to or None,
     )
     context.log.info(entry.decision["reasons"][0])
-    if behind := workshop.registry.follow(workshop.ledger):
+    if behind := run_context.registry.follow(run_context.ledger):
         context.log.warning(behind)
     undone = entry.decision["undone_checkpoint"]
     context.add_output_metadata(
@@ -156,12 +156,12 @@ def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Worksh
 
 
 @dg.op
-def follow_ledger(context: dg.OpExecutionContext, workshop: Workshop) -> None:
+def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> None:
     """Sync MLflow's versions and aliases with the ledger; fails with the reason if MLflow cannot be
     reached.
     """
     context.add_output_metadata(
-        {"aliases": dg.MetadataValue.json(workshop.registry.project(workshop.ledger))}
+        {"aliases": dg.MetadataValue.json(run_context.registry.project(run_context.ledger))}
     )
 
 

@@ -32,7 +32,7 @@ from resources.plugin_check import tried
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import answers
-from resources.run_record import Chain, next_id, records
+from resources.run_record import PipelineRun, next_id, records
 from rewards.own import OwnReward, reward_of
 from sandbox.sandbox import Sandbox
 
@@ -63,7 +63,7 @@ def demo(profile_name: str | None, console: Console) -> int:
     code = watched(
         lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"),
         view,
-        Chain(folder),
+        PipelineRun(folder),
         console,
     )
     if code:
@@ -72,7 +72,7 @@ def demo(profile_name: str | None, console: Console) -> int:
         return code
     from pipelines.watch.summary import show
 
-    show(home.reports / chain_id, Chain(folder).record, console)
+    show(home.reports / chain_id, PipelineRun(folder).record, console)
     return 0
 
 
@@ -188,7 +188,10 @@ def start_worker(
 
 
 def watched(
-    start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Chain, console: Console
+    start: Callable[[], subprocess.Popen[bytes]],
+    view: View,
+    pipeline_run: PipelineRun,
+    console: Console,
 ) -> int:
     """Run the worker to its end with a live view; it is restarted at most twice if a signal ended
     it.
@@ -196,7 +199,7 @@ def watched(
     for attempt in range(RESTARTS + 1):
         process = start()
         try:
-            code = _follow(process, view, chain, console)
+            code = _follow(process, view, pipeline_run, console)
         except KeyboardInterrupt:
             process.kill()
             process.wait()
@@ -216,8 +219,10 @@ def watched(
     return 1
 
 
-def _follow(process: subprocess.Popen[bytes], view: View, chain: Chain, console: Console) -> int:
-    sampler = Sampler(chain)
+def _follow(
+    process: subprocess.Popen[bytes], view: View, pipeline_run: PipelineRun, console: Console
+) -> int:
+    sampler = Sampler(pipeline_run)
     if not console.is_terminal:
         while (code := process.poll()) is None:
             _tell(view, console)
@@ -244,21 +249,23 @@ class Sampler:
     more.
     """
 
-    def __init__(self, chain: Chain, *, counts: bool = True) -> None:
+    def __init__(self, pipeline_run: PipelineRun, *, counts: bool = True) -> None:
         """counts: whether this watcher's minutes are the run's; only who started it says so."""
-        self.chain, self.counts = chain, counts
+        self.pipeline_run, self.counts = pipeline_run, counts
         self.looked = time.monotonic()
 
     def look(self, view: View) -> None:
         now = time.monotonic()
-        if now - self.looked < SAMPLE_S or not (self.chain.folder / "chain.json").exists():
+        if now - self.looked < SAMPLE_S or not (self.pipeline_run.folder / "chain.json").exists():
             return
-        view.memory_gib = pss_bytes(of_run(str(self.chain.folder))) / 2**30
-        record = self.chain.record
+        view.memory_gib = pss_bytes(of_run(str(self.pipeline_run.folder))) / 2**30
+        record = self.pipeline_run.record
         view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
         if self.counts:
             minutes = record.minutes + (now - self.looked) / 60
-            self.chain.change(peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4))
+            self.pipeline_run.change(
+                peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4)
+            )
         self.looked = now
 
 

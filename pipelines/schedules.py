@@ -8,7 +8,7 @@ from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from resources import lease
 from resources.config.load import load_profile
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
 
 
@@ -24,11 +24,11 @@ from resources.run_record import Kind, next_id
     ),
 )
 def nightly_retraining(
-    context: dg.ScheduleEvaluationContext, workshop: Workshop
+    context: dg.ScheduleEvaluationContext, run_context: RunContext
 ) -> dg.RunRequest | dg.SkipReason:
-    if holder := lease.holder(workshop.home.lease):
+    if holder := lease.holder(run_context.home.lease):
         return dg.SkipReason(f"{holder} trains")
-    chain = next_id(workshop.home.runs)
+    chain = next_id(run_context.home.runs)
     context.instance.add_dynamic_partitions(str(checkpoints.name), [chain])
     return dg.RunRequest(partition_key=chain, tags={"ratchet/why": "nightly schedule"})
 
@@ -45,9 +45,9 @@ def nightly_retraining(
     ),
 )
 def daily_validation(
-    context: dg.ScheduleEvaluationContext, workshop: Workshop
+    context: dg.ScheduleEvaluationContext, run_context: RunContext
 ) -> dg.RunRequest | dg.SkipReason:
-    return _scored(context, workshop, "validation", "daily validation")
+    return _scored(context, run_context, "validation", "daily validation")
 
 
 @dg.schedule(
@@ -62,16 +62,16 @@ def daily_validation(
     ),
 )
 def weekly_benchmarks(
-    context: dg.ScheduleEvaluationContext, workshop: Workshop
+    context: dg.ScheduleEvaluationContext, run_context: RunContext
 ) -> dg.RunRequest | dg.SkipReason:
-    return _scored(context, workshop, "rescore", "weekly benchmarks")
+    return _scored(context, run_context, "rescore", "weekly benchmarks")
 
 
 def _scored(
-    context: dg.ScheduleEvaluationContext, workshop: Workshop, kind: Kind, why: str
+    context: dg.ScheduleEvaluationContext, run_context: RunContext, kind: Kind, why: str
 ) -> dg.RunRequest | dg.SkipReason:
     """One a day for each champion, whatever is asked twice."""
-    champion = workshop.ledger.champion()
+    champion = run_context.ledger.champion()
     if champion is None:
         return dg.SkipReason("there is no champion yet")
     name = f"{kind}-{champion.checkpoint_hash[:8]}-{context.scheduled_execution_time:%Y-%m-%d}"

@@ -1,6 +1,6 @@
 """The Dagster resource and stage context that every asset works with.
 
-In: a Dagster context. Out: a `Bench` for one stage: one home seen through one profile, the pipeline
+In: a Dagster context. Out: a `StageContext` for one stage: one home with one profile, the pipeline
 run that the Dagster run belongs to, its progress, and `made`, the cache over the artifact store.
 """
 
@@ -26,7 +26,7 @@ from resources.config.profile import Profile
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.mlflow import Registry
-from resources.run_record import Chain, Champion, Kind, Stage, next_id, open_chain
+from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_id, open_run
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
@@ -55,7 +55,7 @@ class Made:
     isolation: str | None = None
 
 
-class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
+class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The Dagster resource for one RATCHET_HOME and one profile."""
 
     path: str
@@ -90,7 +90,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.home.store(self.profile.storage.root)
 
     def sandbox(self) -> Sandbox:
-        """Return a sandbox that is not yet open: `with workshop.sandbox() as sandbox`."""
+        """Return a sandbox that is not yet open: `with run_context.sandbox() as sandbox`."""
         return Sandbox(self.profile.sandbox)
 
     @property
@@ -109,7 +109,9 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     @contextmanager
-    def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
+    def stage(
+        self, context: dg.AssetExecutionContext, *, trains: bool = True
+    ) -> Iterator[StageContext]:
         """Open the stage that has the asset's name.
 
         In a pipeline run, `trains` takes the home's lease and keeps it until the process ends.
@@ -121,15 +123,15 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         ):
             raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
         self.home.make()
-        chain = self.chain(context.run.tags)
-        if trains and chain.record.kind == "chain":
-            lease.take(self.home.lease, chain.record.id)
-        if chain.record.kind not in ("data", "study"):
-            context.instance.add_dynamic_partitions(CHECKPOINTS, [chain.record.id])
-        with chain.stage(context.asset_key.path[-1]) as stage:
-            yield Bench(self, chain, stage)
+        run = self.pipeline_run(context.run.tags)
+        if trains and run.record.kind == "chain":
+            lease.take(self.home.lease, run.record.id)
+        if run.record.kind not in ("data", "study"):
+            context.instance.add_dynamic_partitions(CHECKPOINTS, [run.record.id])
+        with run.stage(context.asset_key.path[-1]) as report:
+            yield StageContext(self, run, report)
 
-    def chain(self, tags: Mapping[str, str]) -> Chain:
+    def pipeline_run(self, tags: Mapping[str, str]) -> PipelineRun:
         """Return the record for a Dagster run with these tags; create it if it is new.
 
         The run's partition names the record; without one it is the open pipeline run.
@@ -145,7 +147,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
             if champion
             else None
         )
-        return open_chain(
+        return open_run(
             self.home.runs,
             tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
             kind=kind,
@@ -159,20 +161,20 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 @dataclass
-class Bench:
+class StageContext:
     """Context of one stage of one pipeline run."""
 
-    workshop: Workshop
-    chain: Chain
-    stage: Stage
+    run_context: RunContext
+    pipeline_run: PipelineRun
+    report: StageReport
 
     @property
     def profile(self) -> Profile:
-        return self.workshop.profile
+        return self.run_context.profile
 
     @property
     def store(self) -> Store:
-        return self.workshop.store
+        return self.run_context.store
 
     def made(
         self,
@@ -195,9 +197,9 @@ class Bench:
         )
         if found := self.store.find(kind, name, key):
             self.store.point(found.manifest)
-            self.stage.found += 1
+            self.report.found += 1
             return found
-        self.stage.made += 1
+        self.report.made += 1
         with self.store.draft(kind, name) as folder:
             made = make(folder)
             manifest = Manifest(

@@ -72,7 +72,7 @@ class Record(BaseModel):
         return self.minutes or sum(timing.seconds for timing in self.stages.values()) / 60
 
 
-class Chain:
+class PipelineRun:
     """The record in its folder. Every change is made under the home's lock."""
 
     def __init__(self, folder: Path) -> None:
@@ -91,29 +91,29 @@ class Chain:
             return self._write(self.record.model_copy(update=fields))
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, name: str) -> Iterator[StageReport]:
         """Time a stage and report its beginning and end.
 
         A stage that raises is reported as failed, and the exception propagates.
         """
-        stage = Stage(Progress(self.progress_file, name))
-        stage.progress.tell("begin")
+        report = StageReport(Progress(self.progress_file, name))
+        report.progress.tell("begin")
         began = time.monotonic()
         try:
-            yield stage
+            yield report
         except BaseException as error:
-            stage.progress.tell(
+            report.progress.tell(
                 "failed", text=str(error).splitlines()[0] if str(error) else type(error).__name__
             )
             raise
         seconds = time.monotonic() - began
-        stage.progress.tell("found" if stage.was_found else "end", text=stage.text)
+        report.progress.tell("found" if report.was_found else "end", text=report.text)
         with _locked(self.folder.parent):
             record = self.record
             # Only the first time counts; reusing the artifact later says nothing.
-            if not stage.was_found or name not in record.stages:
+            if not report.was_found or name not in record.stages:
                 timing = Timing(
-                    seconds=round(seconds, 3), found=stage.was_found, finished_at=_now()
+                    seconds=round(seconds, 3), found=report.was_found, finished_at=_now()
                 )
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
@@ -131,7 +131,7 @@ class Chain:
         return record
 
 
-class Stage:
+class StageReport:
     """Passed to the stage's code.
 
     `progress` reports; `made` and `found` count artifacts. A stage that only found some did no
@@ -152,7 +152,7 @@ class Stage:
         self.text = text
 
 
-def open_chain(
+def open_run(
     runs: Path,
     id: str,
     *,
@@ -163,21 +163,21 @@ def open_chain(
     champion: Champion | None,
     changes: Sequence[str] = (),
     regression: bool = False,
-) -> Chain:
+) -> PipelineRun:
     """Open the record of this id, or create it with the next number.
 
     Seeds differ between pipeline runs, but are reproducible.
     """
     with _locked(runs):
-        chain = Chain(runs / id)
-        if not (chain.folder / "chain.json").exists():
+        run = PipelineRun(runs / id)
+        if not (run.folder / "chain.json").exists():
             number = (
                 0
                 if kind == "data"
                 else max((record.number for record in records(runs)), default=0) + 1
             )
             opened = _now()
-            chain._write(
+            run._write(
                 Record(
                     id=id,
                     number=number,
@@ -191,7 +191,7 @@ def open_chain(
                     opened_at=opened,
                 )
             )
-        return chain
+        return run
 
 
 def records(runs: Path) -> list[Record]:

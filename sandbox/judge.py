@@ -60,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--isolation",
         choices=("auto", "root", "userns", "bare"),
         default="auto",
-        help="a named rung is never lowered",
+        help="a named level is never lowered",
     )
     parser.add_argument(
         "--backend", choices=("local", "docker", "ray"), default="local", help="where programs run"

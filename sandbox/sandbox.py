@@ -107,7 +107,7 @@ class Sandbox:
         if len(set(levels)) != 1:
             self.close()
             raise IsolationError(
-                f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a rung"
+                f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a level"
             )
         self._isolation = str(levels[0])
         return self

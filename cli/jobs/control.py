@@ -15,7 +15,7 @@ from pipelines.launch import INTERRUPTED, Sampler, demo
 from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
-from resources.run_record import Chain, records
+from resources.run_record import PipelineRun, records
 
 LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
 
@@ -103,17 +103,17 @@ def watch(run: str | None, console: Console) -> int:
         and run in (None, holder.chain)
         and (home.runs / holder.chain).is_dir()
     ):  # also before it trains
-        chain = Chain(home.runs / holder.chain)
-        record = chain.record
+        pipeline_run = PipelineRun(home.runs / holder.chain)
+        record = pipeline_run.record
     else:
         home, record, folder = find_run(run)
-        chain = Chain(folder.parent.parent)
+        pipeline_run = PipelineRun(folder.parent.parent)
     view = View(
-        chain.folder,
+        pipeline_run.folder,
         f"{record.id} · profile {' '.join([record.profile, *record.changes])}",
         from_start=True,
     )
-    sampler = Sampler(chain, counts=False)
+    sampler = Sampler(pipeline_run, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:
             while (holder := lease.holder(home.lease)) and holder.chain == record.id:
@@ -125,5 +125,5 @@ def watch(run: str | None, console: Console) -> int:
             return INTERRUPTED
     if not console.is_terminal:  # there the picture's last line is not ended
         console.line()
-    console.print(f"{record.id}: {run_state(home, chain.record)}")
+    console.print(f"{record.id}: {run_state(home, pipeline_run.record)}")
     return 0

@@ -25,7 +25,7 @@ from resources.config.load import load_profile
 from resources.config.profile import Automation
 from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 from resources.registry.ledger import Entry
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from resources.run_record import Record, next_id, records
 
 EVERY_S = load_profile().automation.poll_s
@@ -33,20 +33,20 @@ RUNNING = dg.DefaultSensorStatus.RUNNING
 
 
 @dg.sensor(job=evaluate_checkpoint, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
-def new_checkpoint(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """A folder in `inbox/` is copied, hashed and scored once it has not changed between two ticks;
     once for each content.
     """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
     now: dict[str, str] = {}  # folder -> fingerprint, and whether it was taken in like this
     requests, refused = [], []
-    for folder in waiting(workshop.home):
+    for folder in waiting(run_context.home):
         state, before = fingerprint(folder), seen.get(str(folder))
         now[str(folder)] = state if before not in (state, f"{state} taken") else f"{state} taken"
         if before != state:
             continue  # new or still being copied, to be looked at again; or taken in already
         try:
-            made = take_in(workshop.store, folder)
+            made = take_in(run_context.store, folder)
         except NoCheckpoint as error:
             refused.append(str(error))
             context.log.error(str(error))
@@ -70,11 +70,13 @@ def new_checkpoint(context: dg.SensorEvaluationContext, workshop: Workshop) -> d
 
 
 @dg.sensor(job=full_chain, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
-def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def changed_problems(
+    context: dg.SensorEvaluationContext, run_context: RunContext
+) -> dg.SensorResult:
     """If the sources differ from those of the last data refresh: refresh and retrain, once for each
     content.
     """
-    made = workshop.store.current("datasets", "raw_problems")
+    made = run_context.store.current("datasets", "raw_problems")
     if made is None:
         return dg.SensorResult(
             skip_reason="no problems have been read yet: the first run reads them, "
@@ -82,7 +84,7 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
         )
     if gone := [
         f"{name} ({at.path})"
-        for name, at in listed(workshop.home.path).items()
+        for name, at in listed(run_context.home.path).items()
         if at.path and not at.path.exists()
     ]:
         return dg.SensorResult(
@@ -91,7 +93,7 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
                 "add` it from another place"
             )
         )
-    wanted = {name: place.content for name, place in listed(workshop.home.path).items()}
+    wanted = {name: place.content for name, place in listed(run_context.home.path).items()}
     changed = sorted(
         name
         for name in wanted.keys() | made.manifest.inputs.keys()
@@ -99,44 +101,48 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     )
     if not changed:
         return dg.SensorResult(skip_reason="the sources are those that were read last")
-    if holder := lease.holder(workshop.home.lease):
+    if holder := lease.holder(run_context.home.lease):
         return dg.SensorResult(
             skip_reason=f"{', '.join(changed)} changed; waiting, for {holder} trains"
         )
     return _retrain(
-        workshop, f"problems changed: {', '.join(changed)}", run_key=f"problems-{hash_data(wanted)}"
+        run_context,
+        f"problems changed: {', '.join(changed)}",
+        run_key=f"problems-{hash_data(wanted)}",
     )
 
 
 @dg.sensor(
     jobs=[full_chain, evaluate_checkpoint], minimum_interval_seconds=EVERY_S, default_status=RUNNING
 )
-def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def champion_regression(
+    context: dg.SensorEvaluationContext, run_context: RunContext
+) -> dg.SensorResult:
     """Scores the champion on a fresh held-out draw each day; a significant fall starts a
     retraining, once for each champion and benchmark.
     """
-    champion = workshop.ledger.champion()
+    champion = run_context.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
     config, asked = (
-        workshop.profile.automation,
+        run_context.profile.automation,
         [float(at) for at in json.loads(context.cursor or "[]")],
     )
     rescored = [
         r
-        for r in records(workshop.home.runs)
+        for r in records(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash
     ]
     done = [record for record in rescored if record.state == "done"]
-    if done and (fall := _fall(workshop, champion, done[-1], config.regression_alpha)):
+    if done and (fall := _fall(run_context, champion, done[-1], config.regression_alpha)):
         benchmark, found = fall
         run_key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
-        if reason := held_back(workshop, asked, time.time(), config):
+        if reason := held_back(run_context, asked, time.time(), config):
             return dg.SensorResult(skip_reason=f"{found.reason} A retraining waits: {reason}.")
         if not context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-            request = _retrain(workshop, found.reason, run_key=run_key, cause="regression")
+            request = _retrain(run_context, found.reason, run_key=run_key, cause="regression")
             return request._replace(cursor=json.dumps([*asked, time.time()]))
     if rescored and rescored[-1].state == "open":
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
@@ -161,11 +167,13 @@ def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop)
     )
 
 
-def held_back(workshop: Workshop, asked: list[float], now: float, config: Automation) -> str | None:
+def held_back(
+    run_context: RunContext, asked: list[float], now: float, config: Automation
+) -> str | None:
     """Return why no retraining starts now (a training runs, the cooldown, the day's budget), or
     None.
     """
-    if holder := lease.holder(workshop.home.lease):
+    if holder := lease.holder(run_context.home.lease):
         return f"{holder} trains"
     today = [at for at in asked if now - at < 86400]
     if len(today) >= config.retrainings_a_day:
@@ -179,11 +187,11 @@ def held_back(workshop: Workshop, asked: list[float], now: float, config: Automa
 
 
 def _fall(
-    workshop: Workshop, champion: Entry, record: Record, alpha: float
+    run_context: RunContext, champion: Entry, record: Record, alpha: float
 ) -> tuple[str, Regression] | None:
     """The first benchmark on which the champion fell between its gate and this rescore."""
-    gated = _gated_cards(workshop, champion)
-    for name, after in read_scores(workshop.store.require("scores", record.id)).champion.items():
+    gated = _gated_cards(run_context, champion)
+    for name, after in read_scores(run_context.store.require("scores", record.id)).champion.items():
         if (
             name in gated
             and name not in ("validation", "regression")
@@ -195,20 +203,20 @@ def _fall(
     return None
 
 
-def _gated_cards(workshop: Workshop, champion: Entry) -> dict[str, Scorecard]:
+def _gated_cards(run_context: RunContext, champion: Entry) -> dict[str, Scorecard]:
     """The scorecards with which it became champion."""
     origin = next(
         e
-        for e in workshop.ledger.history()
+        for e in run_context.ledger.history()
         if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash
     )
-    scores = read_scores(workshop.store.require("scores", origin.chain.removesuffix("/first")))
+    scores = read_scores(run_context.store.require("scores", origin.chain.removesuffix("/first")))
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
-def _retrain(workshop: Workshop, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
+def _retrain(run_context: RunContext, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
     chain, tags = (
-        next_id(workshop.home.runs),
+        next_id(run_context.home.runs),
         {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),
     )
     return dg.SensorResult(

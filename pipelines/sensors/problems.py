@@ -19,7 +19,7 @@ from problems.columns import ProblemError
 from problems.sources.place import Place
 from resources.config.load import load_profile
 from resources.problem_intake import fingerprint, take_in, waiting
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 
 EVERY_S = load_profile().automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
@@ -27,7 +27,7 @@ PATIENCE_S = 30.0  # of one look, for all answers of the hub together
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
-def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """A file in `inbox_problems/` becomes a source once it has not changed between two ticks, once
     for each content; a bad one is refused once.
     """
@@ -35,13 +35,13 @@ def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
     now: dict[str, str] = {}  # file -> fingerprint, and whether it was dealt with like this
     said: list[str] = []
     events: list[dg.AssetObservation] = []
-    for file in waiting(workshop.home):
+    for file in waiting(run_context.home):
         state, before = fingerprint(file), seen.get(str(file))
         now[str(file)] = f"{state} done" if before in (state, f"{state} done") else state
         if before != state:
             continue  # new or still being copied, to be looked at again; or dealt with already
         try:
-            taken = take_in(workshop.home, file)
+            taken = take_in(run_context.home, file)
         except ProblemError as error:
             said.append(f"refused: {error}")
             context.log.error(str(error))
@@ -61,14 +61,16 @@ def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
-def changed_hub(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Asks the hub, every `automation.hub_hours`, for the commit of its sources; the next run reads
     a new one.
     """
-    followed = {name: place for name, place in listed(workshop.home.path).items() if _moves(place)}
+    followed = {
+        name: place for name, place in listed(run_context.home.path).items() if _moves(place)
+    }
     if not followed:
         return dg.SensorResult(skip_reason="no source is a dataset of the hub that could move")
-    hours, last = workshop.profile.automation.hub_hours, float(context.cursor or 0)
+    hours, last = run_context.profile.automation.hub_hours, float(context.cursor or 0)
     if (age := (time.time() - last) / 3600) < hours:
         return dg.SensorResult(
             skip_reason=f"the hub was asked {age:.1f} hours ago, the next time is after {hours:g}",
@@ -87,7 +89,7 @@ def changed_hub(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.S
             said.append(str(error))
             continue
         if commit != place.commit:
-            pin(workshop.home.path, name, commit)
+            pin(run_context.home.path, name, commit)
             said.append(f"{name} is at {commit[:12]} now")
             events.append(
                 _observed(name, {"commit": commit, "before": place.commit or "not noted"})

@@ -23,7 +23,7 @@ from problems.schema import read_parquet
 from problems.sources.place import Place
 from resources.config.load import load_profile
 from resources.registry.ledger import Entry
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from resources.run_record import records
 
 EVERY_S = load_profile().automation.poll_s
@@ -34,18 +34,18 @@ EVERY_S = load_profile().automation.poll_s
     minimum_interval_seconds=EVERY_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
-def stale_scores(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Scores the champion again if its last score was made with something else than what there is
     now, once for each such state.
     """
-    champion = workshop.ledger.champion()
+    champion = run_context.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
-    last = last_scores(workshop, champion)
+    last = last_scores(run_context, champion)
     if last is None:
         return dg.SensorResult(skip_reason=f"{champion.checkpoint} has no scores of its own here")
     made, cards = last
-    if not (changed := stale(workshop, made, cards)):
+    if not (changed := stale(run_context, made, cards)):
         return dg.SensorResult(
             skip_reason=f"{champion.checkpoint} was scored with what there is now"
         )
@@ -64,11 +64,11 @@ def stale_scores(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
     )
 
 
-def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> dict[str, str]:
+def stale(run_context: RunContext, made: Artifact, cards: dict[str, Scorecard]) -> dict[str, str]:
     """Return what changed -> its current value. Held-out draws always differ, and a benchmark that
     cannot be read now has no other version.
     """
-    now = versions(workshop)
+    now = versions(run_context)
     changed = {
         name: now[name]
         for name, card in cards.items()
@@ -79,20 +79,20 @@ def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> di
     then = made.manifest.inputs
     return changed | {
         name: report
-        for name, report in reports_of(workshop.store).items()
+        for name, report in reports_of(run_context.store).items()
         if then.get(name, report) != report
     }
 
 
-def versions(workshop: Workshop) -> dict[str, str]:
+def versions(run_context: RunContext) -> dict[str, str]:
     """Return the benchmarks on this machine: validation, and public ones with a path."""
-    clean = workshop.store.current("datasets", "clean_problems")
+    clean = run_context.store.current("datasets", "clean_problems")
     found = (
         {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
         if clean
         else {}
     )
-    for name, place in listed(workshop.home.path).items():
+    for name, place in listed(run_context.home.path).items():
         if (
             name in in_pipeline()
             and place.path
@@ -104,14 +104,14 @@ def versions(workshop: Workshop) -> dict[str, str]:
 
 
 def last_scores(
-    workshop: Workshop, champion: Entry
+    run_context: RunContext, champion: Entry
 ) -> tuple[Artifact, dict[str, Scorecard]] | None:
     """Return the champion's newest scores over all benchmarks: since it became champion, else those
     that made it champion.
     """
     again = [
         r
-        for r in records(workshop.home.runs)
+        for r in records(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash
@@ -119,7 +119,7 @@ def last_scores(
     origin = next(
         (
             e
-            for e in workshop.ledger.history()
+            for e in run_context.ledger.history()
             if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash
         ),
         None,
@@ -128,7 +128,7 @@ def last_scores(
         [origin.chain.removesuffix("/first")] if origin else []
     )
     for name in names:
-        if made := workshop.store.current("scores", name):
+        if made := run_context.store.current("scores", name):
             sides = read_scores(made)
             for cards in (sides.champion, sides.challenger):
                 if cards and next(iter(cards.values())).checkpoint_hash == champion.checkpoint_hash:

@@ -164,7 +164,7 @@ class DockerChannel:
             if "isolation" not in hello:
                 raise IsolationError(
                     f"isolation {isolation!r} is not to be had in a container "
-                    f"({hello.get('refused')} {self._said}): name a lower rung, or auto"
+                    f"({hello.get('refused')} {self._said}): name a lower level, or auto"
                 )
         except BaseException:
             self.close()

@@ -77,20 +77,20 @@ class LocalChannel:
         isolation: str,
         packages: dict[str, str],
         core: int | None = None,
-        turn: tuple[int, int] | None = None,
+        core_lock: tuple[int, int] | None = None,
     ) -> None:
         config = {
             "isolation": isolation,
             "packages": packages,
             "owner": os.getpid(),
             "core": core,
-            "turn": turn,
+            "core_lock": core_lock,
         }
         self._process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER),
              json.dumps(config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
-            start_new_session=True, pass_fds=turn[:1] if turn else (),
+            start_new_session=True, pass_fds=core_lock[:1] if core_lock else (),
         )  # fmt: skip
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -109,7 +109,7 @@ class LocalChannel:
             self.close()
             raise IsolationError(
                 f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): "
-                "allow it, or name a lower rung"
+                "allow it, or name a lower level"
             )
         self.isolation = str(hello["isolation"])
 

@@ -81,16 +81,16 @@ class Zygote:
         run: entry point of a child process after it has dropped privileges; its argument is the
             style of the job. config["seen"]: see `levels.drop`.
         """
-        self.rung = config["rung"]
+        self.level = config["level"]
         self.seen = config["seen"]
         self.run = run
-        self.uid = config["uid"] if levels.has_own_uid(self.rung) else None
+        self.uid = config["uid"] if levels.has_own_uid(self.level) else None
         self.control = control
         self.readable = [config["package_path"], *config["packages"].values()]
         self.rules = (
-            levels.file_rules(self.readable, os.environ["TMPDIR"]) if self.rung == "bare" else None
+            levels.file_rules(self.readable, os.environ["TMPDIR"]) if self.level == "bare" else None
         )
-        self.own_pids = self.rung != "bare"
+        self.own_pids = self.level != "bare"
         # otherwise the limit would count all processes of the user
         self.counts_processes = self.own_pids or self.uid is not None
         self.in_force = in_force
@@ -342,17 +342,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # with a handler, signals could end even pid 1
     # The owner first puts this process into its cgroup, where there is one.
     counted = control.recv(1) == levels.COUNTED
-    config["seen"] = not counted or config["rung"] != "root"
+    config["seen"] = not counted or config["level"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
     run = _role(judge=config["judge"])  # import now: our files are out of sight later
-    if config["rung"] == "bare":
+    if config["level"] == "bare":
         from sandbox.child import semaphores
 
         semaphores.install()
     try:
         in_force, listener = levels.enter(
-            config["rung"], config["packages"], counted=counted, watched=config["watched"]
+            config["level"], config["packages"], counted=counted, watched=config["watched"]
         )
         if listener is not None:
             try:
@@ -363,7 +363,7 @@ def main() -> None:
             if not (probing := _fork()):
                 seccomp.probe()
             os.waitpid(probing, 0)
-        if config["rung"] == "bare":
+        if config["level"] == "bare":
             seccomp.refuse_messages()
     except OSError as error:
         control.send(

@@ -32,7 +32,7 @@ from typing import NoReturn
 from sandbox.isolation import landlock, seccomp
 from sandbox.isolation.process_tree import descendants_ended
 
-RUNGS = ("root", "userns", "bare")
+LEVELS = ("root", "userns", "bare")
 # First message to a zygote: whether a cgroup counts what it and its programs use.
 COUNTED, UNCOUNTED = b"c", b"u"
 # plus the signal number: exit status of the outer process when the inner one was killed
@@ -116,7 +116,7 @@ def become_subreaper() -> None:
 
 
 def enter(
-    rung: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()
+    level: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()
 ) -> tuple[str, int | None]:
     """Confine this process. With namespaces this returns in a child, which is pid 1; the parent
     stays, and ends when the child does.
@@ -127,15 +127,15 @@ def enter(
     Returns the measures in force, in words, and the listener's descriptor for refused calls, if the
     kernel provides one.
     """
-    if rung == "root" and os.geteuid() != 0:
-        raise PermissionError("the rung root needs uid 0")
-    if has_own_uid(rung):
+    if level == "root" and os.geteuid() != 0:
+        raise PermissionError("the level root needs uid 0")
+    if has_own_uid(level):
         os.setgroups([])
-    if rung == "bare":
+    if level == "bare":
         return _enter_bare(tuple(watched), counted=counted)
     _keep_pid_counter()
     uid = os.geteuid()
-    _unshare(rung)
+    _unshare(level)
     if pid := os.fork():
         _outlive(pid)
     die_with_parent(0)  # the parent is outside the new pid namespace, so its pid shows as 0 here
@@ -143,11 +143,11 @@ def enter(
     _set_constant_rlimits()
     _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     _keep_capabilities({_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE})
-    measures = ["namespaces", "uid" if rung == "root" else "no capabilities"]
+    measures = ["namespaces", "uid" if level == "root" else "no capabilities"]
     listener = None
     if seccomp.available():
         # RLIMIT_NPROC does not apply to root
-        mapped_root = rung == "userns" and not counted and uid == 0
+        mapped_root = level == "userns" and not counted and uid == 0
         listener = seccomp.install(
             seccomp.Guards(
                 unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)
@@ -197,10 +197,10 @@ def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | 
     ), listener
 
 
-def has_own_uid(rung: str) -> bool:
+def has_own_uid(level: str) -> bool:
     """Whether programs run under a uid of their own."""
-    if rung != "bare":
-        return rung == "root"
+    if level != "bare":
+        return level == "root"
     parts = sys.base_prefix.split("/")
     folders = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
     return os.geteuid() == 0 and all(os.stat(folder).st_mode & 0o001 for folder in folders)
@@ -234,9 +234,9 @@ def unmount(path: str) -> None:
     _call("umount2", path.encode(), _DETACH)
 
 
-def _unshare(rung: str) -> None:
+def _unshare(level: str) -> None:
     spaces = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP
-    if rung == "root":
+    if level == "root":
         _call("unshare", spaces)
         return
     uid, gid = os.geteuid(), os.getegid()

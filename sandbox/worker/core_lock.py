@@ -10,7 +10,7 @@ import fcntl
 import time
 
 
-class Turn:
+class CoreLock:
     """One worker's part of the lock. shared: a descriptor of a file in memory, and the byte of it
     that both workers lock; None for a worker without a partner.
     """

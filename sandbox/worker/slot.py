@@ -27,7 +27,7 @@ from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
 from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.protocol import Limits
-from sandbox.worker.core_lock import Turn
+from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.syscall_monitor import Denied
 from sandbox.worker.tried import Tried
 
@@ -65,12 +65,12 @@ class Slot:
 
     def __init__(
         self,
-        rung: str,
+        level: str,
         packages: dict[str, str],
         preload: list[str],
         number: int,
         scratch: str,
-        turn: Turn,
+        core_lock: CoreLock,
         *,
         judge: bool = False,
     ) -> None:
@@ -78,16 +78,16 @@ class Slot:
         scratch: where a level without mounts keeps what programs write.
         judge: the slot's processes run tests, not programs.
         """
-        self.rung, self.turn = rung, turn
-        self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
+        self.level, self.core_lock = level, core_lock
+        self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if level == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"
-        self._tried = Tried(home, packages.values(), namespaces=rung != "bare")
+        self._tried = Tried(home, packages.values(), namespaces=level != "bare")
         config = {
-            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload,
+            "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
             "judge": judge, "parent": os.getpid(),
             "uid": 200_000 + 8 * os.getpid() + number,
-            "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
+            "package_path": linked(packages, Path(scratch)) if level == "bare" else "/packages",
             "watched": [] if judge else sorted(self._tried.watched),
         }  # fmt: skip
         if self.scratch:
@@ -128,7 +128,7 @@ class Slot:
             0.0,
             self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0,
         )
-        self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
+        self.isolation = f"{level}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
         """Return the zygote's ready message. Before that it may send its seccomp listener, whose
@@ -146,9 +146,9 @@ class Slot:
                 raise ConnectionResetError("it ended without a word")
             told: dict[str, Any] = json.loads(data)
             if "refused" in told:
-                raise Refused(f"{self.rung}: {told['refused']}")
+                raise Refused(f"{self.level}: {told['refused']}")
             if "broken" in told:
-                raise Broken(f"{self.rung}: the zygote could not start: {told['broken']}")
+                raise Broken(f"{self.level}: the zygote could not start: {told['broken']}")
             sent = {kind: value for _, kind, value in ancillary}
             pid = struct.unpack("iII", sent[SCM_CREDENTIALS])[0]
             if "listener" not in told:
@@ -158,9 +158,9 @@ class Slot:
                 struct.unpack("i", sent[socket.SCM_RIGHTS])[0],
                 pid,
                 self._tried,
-                emptying=self.rung == "bare" and not has_own_uid("bare"),
+                emptying=self.level == "bare" and not has_own_uid("bare"),
             )
-        raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
+        raise Broken(f"{self.level}: no answer from the zygote within {START_S:.0f} s")
 
     def _fate(self, said: str) -> Refused | Broken:
         """Return the error for a zygote that ended. SIGSYS means that a filter of the machine
@@ -169,9 +169,9 @@ class Slot:
         code = self.process.returncode
         number = -code if code < 0 else code - SIGNALLED
         if number == signal.SIGSYS:
-            return Refused(f"{self.rung}: killed by a system call filter of this machine")
+            return Refused(f"{self.level}: killed by a system call filter of this machine")
         return Broken(
-            f"{self.rung}: the zygote ended while it started "
+            f"{self.level}: the zygote ended while it started "
             f"({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
         )
 

@@ -101,7 +101,8 @@ class Watch:
         gate: the descriptor that the program waits on after it has been set up.
         """
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
-        self.results, self.outputs, self.gate, self.turn = results, outputs, gate, self.slot.turn
+        self.results, self.outputs, self.gate = results, outputs, gate
+        self.core_lock = slots[0].core_lock
         self._due = messages
         # Whether the program is finished after its messages; otherwise only its exit shows that.
         self.done_after_them = False
@@ -158,19 +159,19 @@ class Watch:
         self.whole.begin()
 
     def _let_go(self, gate: int) -> None:
-        self.turn.take()
+        self.core_lock.take()
         try:
             os.write(gate, b"g")
         except BrokenPipeError:
             self.let_leave()
             raise Broken("a process ended before it could run its program") from None
-        if not self.turn.shared:  # nothing waits for the end of the gate
+        if not self.core_lock.shared:  # nothing waits for the end of the gate
             os.close(gate)
             self.gate = None
 
     def let_leave(self) -> None:
         """Stop waiting for the program: release the core lock and close the gate."""
-        self.turn.give()
+        self.core_lock.give()
         if self.gate is not None:
             os.close(self.gate)
             self.gate = None
@@ -376,7 +377,7 @@ class Watch:
         if self._due == 0:
             self._leave(self.results)
             if self.done_after_them:
-                self.turn.give()
+                self.core_lock.give()
 
     def _leave(self, handle: int) -> None:
         self._poll.unregister(handle)

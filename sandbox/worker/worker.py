@@ -29,7 +29,7 @@ from sandbox.protocol import Limits, Verdict
 from sandbox.wire import Frames, frame
 from sandbox.worker.attempt import Attempt
 from sandbox.worker.attempt_processes import Altered
-from sandbox.worker.core_lock import Turn
+from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.messages import whole
 from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
 
@@ -53,14 +53,16 @@ class Worker:
     with it.
     """
 
-    def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
-        self.packages, self.owner, self.turn = packages, owner, turn
+    def __init__(
+        self, level: str, packages: dict[str, str], owner: int, core_lock: CoreLock
+    ) -> None:
+        self.packages, self.owner, self.core_lock = packages, owner, core_lock
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
         # On level bare a program may have its own uid and must be able to reach the folder it may
         # write.
         Path(self.scratch).chmod(0o711)
         self.slots: dict[tuple[str, bool], Slot] = {}
-        self.rung = rung
+        self.level = level
         # Decoys by the text of the test: made once, used for all completions of a problem.
         self.altered: Altered = {}
         self._slot("program")
@@ -73,7 +75,7 @@ class Worker:
         """Return the report as plain data. Raises Broken when the slot fails and no program can
         have caused it.
         """
-        started = time.monotonic() - self.turn.waited_s
+        started = time.monotonic() - self.core_lock.waited_s
         limits = Limits(**job["limits"])
         if absent := [name for name in job["packages"] if name not in self.packages]:
             return self._lacking(job, absent)
@@ -112,7 +114,8 @@ class Worker:
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results,
             "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
-            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation,
+            "wall_s": time.monotonic() - self.core_lock.waited_s - started,
+            "isolation": self.isolation,
             "denied": refused, "tried": tried,
             "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
             "names": attempt.names, "absent": [],
@@ -156,12 +159,12 @@ class Worker:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
             number = 2 * list(PRELOADS).index(role) + kind[1]
             self.slots[kind] = Slot(
-                self.rung,
+                self.level,
                 self.packages,
                 preload,
                 number,
                 self.scratch,
-                self.turn,
+                self.core_lock,
                 judge=role in ("judge", "checks"),
             )
         return self.slots[kind]
@@ -172,7 +175,7 @@ class Worker:
             slot.close()
 
 
-def climb(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
+def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
     """Start a worker on this isolation level, or with "auto" on the highest that the machine
     allows.
 
@@ -180,19 +183,19 @@ def climb(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker
     is no reason to try a lower level.
     """
     reasons = []
-    for tried in levels.RUNGS if rung == "auto" else (rung,):
+    for tried in levels.LEVELS if level == "auto" else (level,):
         try:
-            return _started(tried, packages, owner, turn)
+            return _started(tried, packages, owner, core_lock)
         except Refused as refusal:
             reasons.append(str(refusal))
     raise Refused("; ".join(reasons))
 
 
-def _started(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
+def _started(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
     for _ in range(STARTS - 1):
         with contextlib.suppress(Broken):
-            return Worker(rung, packages, owner, turn)
-    return Worker(rung, packages, owner, turn)
+            return Worker(level, packages, owner, core_lock)
+    return Worker(level, packages, owner, core_lock)
 
 
 def main() -> None:
@@ -222,7 +225,9 @@ def main() -> None:
     os.dup2(2, 1)  # no stray print may end up between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
-        worker = climb(config["isolation"], config["packages"], owner, Turn(config.get("turn")))
+        worker = climb(
+            config["isolation"], config["packages"], owner, CoreLock(config.get("core_lock"))
+        )
     except Refused as refusal:
         _write(target, {"refused": str(refusal)})
         return
@@ -239,7 +244,7 @@ def main() -> None:
         _write(target, {"broken": str(failure)})
     finally:
         worker.close()
-        if worker.rung == "bare":
+        if worker.level == "bare":
             process_tree.kill_descendants()  # descendants whose outer process was killed
 
 

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from problems.sources import simple
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from tests.assets.data_stages import at, refresh
 
 
@@ -29,7 +29,7 @@ def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 @pytest.fixture
-def workshop(few_simple_problems: None, tmp_path: Path) -> Workshop:
+def run_context(few_simple_problems: None, tmp_path: Path) -> RunContext:
     return at(tmp_path / "a home")
 
 
@@ -42,7 +42,7 @@ def template(few_simple_problems: None, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def refreshed(template: Path, tmp_path: Path) -> Workshop:
+def refreshed(template: Path, tmp_path: Path) -> RunContext:
     """Return a home whose stages are up to date."""
     shutil.copytree(template, tmp_path / "refreshed")
     return at(tmp_path / "refreshed")

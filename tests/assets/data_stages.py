@@ -8,7 +8,7 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from pipelines.definitions import defs
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 
 STAGES = (
     "raw_problems",
@@ -19,21 +19,21 @@ STAGES = (
 )
 
 
-def at(home: Path) -> Workshop:
+def at(home: Path) -> RunContext:
     profile = home.with_suffix(".yaml")
     profile.write_text(
         "family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}",
         encoding="utf-8",
     )
-    return Workshop(path=str(home), profile_name=str(profile))
+    return RunContext(path=str(home), profile_name=str(profile))
 
 
-def refresh(workshop: Workshop, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+def refresh(run_context: RunContext, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
     job = defs.resolve_job_def("refresh_data")
     return job.execute_in_process(
-        instance=instance, resources={"workshop": workshop}, raise_on_error=False
+        instance=instance, resources={"run_context": run_context}, raise_on_error=False
     )
 
 
-def made(workshop: Workshop) -> dict[str, Artifact]:
-    return {name: workshop.store.require("datasets", name) for name in STAGES}
+def made(run_context: RunContext) -> dict[str, Artifact]:
+    return {name: run_context.store.require("datasets", name) for name in STAGES}

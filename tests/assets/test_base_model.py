@@ -7,7 +7,7 @@ import pytest
 
 from assets.base_model import base_model, snapshot
 from resources.home import NotReady
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from tests.resources.test_room import listing
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -43,10 +43,12 @@ def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
     (tmp_path / "profile.yaml").write_text(
         "{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8"
     )
-    workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml"))
+    run_context = RunContext(
+        path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml")
+    )
     made = dg.materialize(
         [base_model],
-        resources={"workshop": workshop},
+        resources={"run_context": run_context},
         tags={"ratchet/kind": "study"},
         raise_on_error=False,
     )

@@ -20,8 +20,8 @@ from problems.difficulty.pass_rate_prior import FILE, read_expected
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.progress import Progress
-from resources.run_context import Bench, Workshop
-from resources.run_record import Stage, open_chain
+from resources.run_context import RunContext, StageContext
+from resources.run_record import StageReport, open_run
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
 TRAIN = sorted(  # the order on disk
@@ -30,7 +30,7 @@ TRAIN = sorted(  # the order on disk
 )
 
 
-def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
+def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageContext:
     """Make a home whose training problems 0 and 1 are ranked: solved always, and half of the time.
 
     measured: weights are stored with both datasets; else with the clean one alone.
@@ -38,9 +38,9 @@ def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
     tmp_path.mkdir(exist_ok=True)
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"training: {{curriculum: {{schedule: {schedule}}}}}", encoding="utf-8")
-    workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
-    chain = open_chain(
-        workshop.home.runs,
+    run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
+    pipeline_run = open_run(
+        run_context.home.runs,
         "chain-0001",
         kind="chain",
         base_seed=1,
@@ -48,7 +48,9 @@ def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
         why="test",
         champion=None,
     )
-    made = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
+    made = StageContext(
+        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
+    )
     with made.store.draft("datasets", "clean_problems") as folder:
         write_parquet(PROBLEMS, folder / "problems.parquet")
         write_weights([_weight(problem, 0.5) for problem in TRAIN], folder / WEIGHTS)
@@ -82,7 +84,7 @@ def _weight(problem: Problem, weight: float) -> Weight:
 
 
 def test_every_row_that_is_trained_on_has_its_expectation_and_weight(tmp_path: Path) -> None:
-    rows = training_rows(bench(tmp_path, "window"))
+    rows = training_rows(stage(tmp_path, "window"))
     expected = read_expected(rows.path / FILE)
     trained = [
         about["problem_id"]
@@ -103,7 +105,7 @@ def test_without_measured_weights_those_of_the_clean_dataset_count(tmp_path: Pat
     assert {
         row.weight
         for row in read_expected(
-            training_rows(bench(tmp_path, "mixed", measured=False)).path / FILE
+            training_rows(stage(tmp_path, "mixed", measured=False)).path / FILE
         )
     } == {0.5}
 
@@ -111,8 +113,8 @@ def test_without_measured_weights_those_of_the_clean_dataset_count(tmp_path: Pat
 @pytest.mark.parametrize("schedule", ["uniform", "weighted"])
 def test_the_rows_are_the_same_whatever_the_schedule(tmp_path: Path, schedule: str) -> None:
     rows, drawn = (
-        training_rows(bench(tmp_path / "a", schedule)),
-        training_rows(bench(tmp_path / "b", "window")),
+        training_rows(stage(tmp_path / "a", schedule)),
+        training_rows(stage(tmp_path / "b", "window")),
     )
     assert (rows.path / "train.parquet").read_bytes() == (drawn.path / "train.parquet").read_bytes()
     assert (rows.path / FILE).exists() == (schedule != "uniform")

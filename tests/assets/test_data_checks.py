@@ -21,19 +21,19 @@ from cli.data.show import diff, show
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import heldout_draw
 from problems.verification import strength
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from tests.assets.data_stages import made
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
 
 
-def verdict(check: dg.AssetChecksDefinition, workshop: Workshop) -> dg.AssetCheckResult:
-    found = check(workshop)
+def verdict(check: dg.AssetChecksDefinition, run_context: RunContext) -> dg.AssetCheckResult:
+    found = check(run_context)
     assert isinstance(found, dg.AssetCheckResult)
     return found
 
 
-def planted(refreshed: Workshop, problem: Problem) -> Artifact:
+def planted(refreshed: RunContext, problem: Problem) -> Artifact:
     """Add a problem to the clean ones, as only a bug or a manual change could."""
     clean = made(refreshed)["clean_problems"]
     with refreshed.store.draft("datasets", "clean_problems") as folder:
@@ -46,7 +46,7 @@ def planted(refreshed: Workshop, problem: Problem) -> Artifact:
         )
 
 
-def test_a_gated_problem_among_clean_ones_is_caught_on_disk(refreshed: Workshop) -> None:
+def test_a_gated_problem_among_clean_ones_is_caught_on_disk(refreshed: RunContext) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     planted(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
     found = verdict(no_gated_problem, refreshed)
@@ -62,7 +62,7 @@ def test_a_gated_problem_among_clean_ones_is_caught_on_disk(refreshed: Workshop)
     ],
 )
 def test_a_gated_task_that_claims_to_be_open_is_caught_on_disk(
-    refreshed: Workshop, name: str, extra: dict[str, Any]
+    refreshed: RunContext, name: str, extra: dict[str, Any]
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     planted(
@@ -73,7 +73,9 @@ def test_a_gated_task_that_claims_to_be_open_is_caught_on_disk(
     assert not found.passed and found.metadata["problem_ids"].value == [name]
 
 
-def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed: Workshop) -> None:
+def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(
+    refreshed: RunContext,
+) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     planted(refreshed, replace(problem, split="train"))
     found = verdict(no_heldout_composition, refreshed)
@@ -81,7 +83,7 @@ def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed
 
 
 def test_a_secret_among_clean_problems_is_caught_on_disk_and_not_repeated(
-    refreshed: Workshop,
+    refreshed: RunContext,
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     planted(
@@ -94,7 +96,7 @@ def test_a_secret_among_clean_problems_is_caught_on_disk_and_not_repeated(
     ]
 
 
-def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: Workshop) -> None:
+def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: RunContext) -> None:
     verified = made(refreshed)["verified_problems"]
     # Simple problems: compositions need no strength.
     one, other, *rows = strength.read(verified.path)[-3:]
@@ -115,7 +117,7 @@ def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: Worksh
     ].value == [other.problem_id]
 
 
-def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
+def test_the_checks_pass_on_what_the_stages_make(refreshed: RunContext) -> None:
     checks = (
         schema_holds,
         verified_tests_are_strong,
@@ -127,7 +129,7 @@ def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
 
 
 def test_the_datasets_and_what_each_stage_kept_are_shown_whole_in_80_columns(
-    refreshed: Workshop, monkeypatch: pytest.MonkeyPatch
+    refreshed: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     said = StringIO()
@@ -145,7 +147,7 @@ def test_the_datasets_and_what_each_stage_kept_are_shown_whole_in_80_columns(
 
 
 def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(
-    refreshed: Workshop, monkeypatch: pytest.MonkeyPatch
+    refreshed: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
@@ -161,7 +163,7 @@ def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(
 
 
 def test_datasets_that_a_profile_keeps_elsewhere_are_shown_from_there(
-    refreshed: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refreshed: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "empty"))
     (tmp_path / "elsewhere.yaml").write_text(

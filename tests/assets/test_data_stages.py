@@ -18,15 +18,15 @@ from problems.catalogue import add_source
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
 from problems.schema import read_parquet
 from problems.verification.limits import SECONDS
-from resources.run_context import Workshop
-from resources.run_record import Chain
+from resources.run_context import RunContext
+from resources.run_record import PipelineRun
 from tests.assets.data_stages import STAGES, made, refresh
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
 
 
 def test_a_second_refresh_finds_everything_and_changes_nothing(
-    refreshed: Workshop, instance: dg.DagsterInstance
+    refreshed: RunContext, instance: dg.DagsterInstance
 ) -> None:
     first = made(refreshed)
     assert refresh(refreshed, instance).success
@@ -40,7 +40,7 @@ def test_a_second_refresh_finds_everything_and_changes_nothing(
 
 
 def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_taken_back(
-    refreshed: Workshop, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    refreshed: RunContext, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, told = made(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
@@ -65,16 +65,16 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
 
 
 def test_two_homes_get_the_same_datasets(
-    refreshed: Workshop, workshop: Workshop, instance: dg.DagsterInstance
+    refreshed: RunContext, run_context: RunContext, instance: dg.DagsterInstance
 ) -> None:
-    assert refresh(workshop, instance).success
-    assert {n: a.content_hash for n, a in made(workshop).items()} == {
+    assert refresh(run_context, instance).success
+    assert {n: a.content_hash for n, a in made(run_context).items()} == {
         n: a.content_hash for n, a in made(refreshed).items()
     }
 
 
 def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(
-    refreshed: Workshop, instance: dg.DagsterInstance
+    refreshed: RunContext, instance: dg.DagsterInstance
 ) -> None:
     clean = made(refreshed)["clean_problems"]
     (clean.path / "manifest.json").unlink()
@@ -86,7 +86,7 @@ def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(
 
 
 def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_on(
-    workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path
+    run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
     good: dict[str, Any] = {
@@ -102,14 +102,14 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
         "solutions": ["def f(x):\n    return x"],
     }
     own.write_text(f"{json.dumps(good)}\n{json.dumps(wrong)}\n{{broken\n", encoding="utf-8")
-    add_source(workshop.home.path, "own", own)
-    assert refresh(workshop, instance).success
+    add_source(run_context.home.path, "own", own)
+    assert refresh(run_context, instance).success
     assert set(instance.get_materialized_partitions(dg.AssetKey("problem_sources"))) == {
         "embedded",
         "simple",
         "own",
     }
-    found = made(workshop)
+    found = made(run_context)
     [rejected] = json.loads(
         (found["raw_problems"].path / "rejected.json").read_text(encoding="utf-8")
     )
@@ -128,7 +128,7 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
 
 
 def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
-    workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path
+    run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
     said = (
@@ -153,9 +153,9 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
         }
     )
     own.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    add_source(workshop.home.path, "own", own)
-    assert refresh(workshop, instance).success
-    clean = made(workshop)["clean_problems"]
+    add_source(run_context.home.path, "own", own)
+    assert refresh(run_context, instance).success
+    clean = made(run_context)["clean_problems"]
     removed = {
         row["problem_id"]: row["reason"]
         for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))
@@ -170,7 +170,7 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
     assert removed == gone | dict.fromkeys(of_copy, "overlaps a gated problem")
     # Nothing is augmented from the problem with personal data.
     assert (
-        made(workshop)["augmented_problems"].manifest.facts["not_parents"][
+        made(run_context)["augmented_problems"].manifest.facts["not_parents"][
             "secret or personal data"
         ]
         == 1
@@ -184,16 +184,16 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
     assert clean.manifest.facts["reports"] == {
         name: hash_file(clean.path / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)
     }
-    workshop.store.verify(clean)
+    run_context.store.verify(clean)
 
 
 def test_a_source_that_is_gone_fails_with_its_name_and_is_remembered(
-    workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path
+    run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
     own.write_text("{}\n", encoding="utf-8")
-    add_source(workshop.home.path, "own", own)
+    add_source(run_context.home.path, "own", own)
     own.unlink()
-    assert not refresh(workshop, instance).success
-    record = Chain(workshop.home.runs / "data").record
+    assert not refresh(run_context, instance).success
+    record = PipelineRun(run_context.home.runs / "data").record
     assert record.failures == 1 and str(own) in record.error

@@ -12,15 +12,15 @@ from assets.difficulty_rankings import agreement, on_one_scale, scale_shown
 from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.item_response import read_scale
 from resources.progress import Progress
-from resources.run_context import Bench, Workshop
-from resources.run_record import Stage, open_chain
+from resources.run_context import RunContext, StageContext
+from resources.run_record import StageReport, open_run
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    workshop = Workshop(path=str(tmp_path), profile_name="small")
-    chain = open_chain(
-        workshop.home.runs,
+def stage(tmp_path: Path) -> StageContext:
+    run_context = RunContext(path=str(tmp_path), profile_name="small")
+    pipeline_run = open_run(
+        run_context.home.runs,
         "chain-0001",
         kind="chain",
         base_seed=1,
@@ -28,10 +28,14 @@ def bench(tmp_path: Path) -> Bench:
         why="test",
         champion=None,
     )
-    return Bench(workshop, chain, Stage(Progress(chain.progress_file, "difficulty_rankings")))
+    return StageContext(
+        run_context,
+        pipeline_run,
+        StageReport(Progress(pipeline_run.progress_file, "difficulty_rankings")),
+    )
 
 
-def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
+def ranked(stage: StageContext, policy: str, passed: dict[str, int]) -> None:
     """Store a ranking like the asset's. passed: how many of a problem's four completions pass."""
     content = hash_data(policy)
     ranks = rank(
@@ -39,7 +43,7 @@ def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
         {key: hash_data(key) for key in passed},
         content,
     )
-    with bench.store.draft("datasets", "difficulty_rankings") as folder:
+    with stage.store.draft("datasets", "difficulty_rankings") as folder:
         write_ranks(ranks, folder / "ranks.parquet")
         facts, inputs = {"policy": policy}, {"policy": content}
         manifest = Manifest(
@@ -50,15 +54,15 @@ def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
             facts=facts,
             inputs=inputs,
         )
-        bench.store.publish(folder, manifest)
+        stage.store.publish(folder, manifest)
 
 
-def test_every_checkpoint_that_ever_ranked_has_its_place(bench: Bench) -> None:
-    ranked(bench, "first", {"a": 1, "b": 0, "c": 3})
-    alone = on_one_scale(bench)
-    assert "one checkpoint" in scale_shown(alone) and on_one_scale(bench) == alone
-    ranked(bench, "better", {"a": 3, "b": 2, "d": 4})
-    both = on_one_scale(bench)
+def test_every_checkpoint_that_ever_ranked_has_its_place(stage: StageContext) -> None:
+    ranked(stage, "first", {"a": 1, "b": 0, "c": 3})
+    alone = on_one_scale(stage)
+    assert "one checkpoint" in scale_shown(alone) and on_one_scale(stage) == alone
+    ranked(stage, "better", {"a": 3, "b": 2, "d": 4})
+    both = on_one_scale(stage)
     names = [
         both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities
     ]

@@ -17,16 +17,16 @@ from evaluation.promotion.gate import Policy, decide
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.config.load import ProfileError
-from resources.run_context import Bench
-from resources.run_record import Chain
-from tests.pipelines.house import House, card
+from resources.run_context import StageContext
+from resources.run_record import PipelineRun
+from tests.pipelines.home_builder import HomeBuilder, card
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def home_builder(tmp_path: Path) -> HomeBuilder:
     """Make a home with the problems of its benchmarks: a small family."""
-    opened = House(tmp_path / "home")
-    with opened.workshop.store.draft("datasets", "clean_problems") as folder:
+    opened = HomeBuilder(tmp_path / "home")
+    with opened.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(
             [
                 replace(problem, split="validation")
@@ -35,7 +35,7 @@ def house(tmp_path: Path) -> House:
             folder / "problems.parquet",
         )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.workshop.store.publish(
+        opened.run_context.store.publish(
             folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
         )
     return opened
@@ -56,22 +56,24 @@ def made(
         ).manifest
 
 
-def bench(house: House, chain: str) -> Bench:
-    opened = Chain(house.workshop.home.runs / chain)
+def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
+    opened = PipelineRun(home_builder.run_context.home.runs / chain)
     with opened.stage("promoted_model") as stage:
-        return Bench(house.workshop, opened, stage)
+        return StageContext(home_builder.run_context, opened, stage)
 
 
-def challenged(house: House, chain: str, solved: int, version: str = "") -> Bench:
+def challenged(
+    home_builder: HomeBuilder, chain: str, solved: int, version: str = ""
+) -> StageContext:
     """Make a run whose challenger solves `solved` of 400 tasks, where the champion solves 100.
 
     On all other benchmarks both are equal.
     """
-    before = house.workshop.ledger.champion()
+    before = home_builder.run_context.ledger.champion()
     assert before is not None
-    champion = house.workshop.store.require("checkpoints", before.checkpoint)
-    new, version = house.checkpoint(chain), version or f"draw of {chain}"
-    house.scored(
+    champion = home_builder.run_context.store.require("checkpoints", before.checkpoint)
+    new, version = home_builder.checkpoint(chain), version or f"draw of {chain}"
+    home_builder.scored(
         chain,
         "chain",
         {
@@ -80,7 +82,7 @@ def challenged(house: House, chain: str, solved: int, version: str = "") -> Benc
         },
         champion,
     )
-    return bench(house, chain)
+    return stage(home_builder, chain)
 
 
 def test_a_passport_is_whole_until_a_link_is_gone(tmp_path: Path) -> None:
@@ -100,41 +102,46 @@ def test_a_passport_is_whole_until_a_link_is_gone(tmp_path: Path) -> None:
 
 
 def test_the_gate_promotes_records_its_level_and_says_the_same_when_asked_again(
-    house: House,
+    home_builder: HomeBuilder,
 ) -> None:
-    house.promoted("first")
-    work = challenged(house, "chain-0002", 160)
+    home_builder.promoted("first")
+    work = challenged(home_builder, "chain-0002", 160)
     entry = gate(work)
     assert entry.kind == "promote" and entry.decision["level"] == 0.01
     assert gate(work).entry == entry.entry
-    challenged(house, "chain-0003", 100)
-    again = decision_of_chain(house, "chain-0002")
+    challenged(home_builder, "chain-0003", 100)
+    again = decision_of_chain(home_builder, "chain-0002")
     assert again == entry.decision
 
 
-def decision_of_chain(house: House, chain: str) -> dict[str, object]:
+def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object]:
     from assets.evaluation import read_scores
 
     return decision_of(
-        read_scores(house.workshop.store.require("scores", chain)), bench(house, chain)
+        read_scores(home_builder.run_context.store.require("scores", chain)),
+        stage(home_builder, chain),
     ).model_dump(mode="json")
 
 
-def test_tasks_that_have_decided_once_are_refused_as_no_longer_fresh(house: House) -> None:
-    house.promoted("first")
-    assert gate(challenged(house, "chain-0002", 101, version="the same tasks")).kind == "refuse"
-    refused = gate(challenged(house, "chain-0003", 160, version="the same tasks"))
+def test_tasks_that_have_decided_once_are_refused_as_no_longer_fresh(
+    home_builder: HomeBuilder,
+) -> None:
+    home_builder.promoted("first")
+    assert (
+        gate(challenged(home_builder, "chain-0002", 101, version="the same tasks")).kind == "refuse"
+    )
+    refused = gate(challenged(home_builder, "chain-0003", 160, version="the same tasks"))
     assert refused.kind == "refuse" and any(
         "These tasks have decided before (chain-0002)" in str(reason)
         for reason in refused.decision["reasons"]
     )
 
 
-def test_every_gate_is_in_the_ledger_of_alpha(house: House) -> None:
-    house.promoted("first")
+def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None:
+    home_builder.promoted("first")
     for number, solved in ((2, 101), (3, 160)):
-        gate(challenged(house, f"chain-000{number}", solved))
-    gates = gates_of(house.workshop.ledger.history())
+        gate(challenged(home_builder, f"chain-000{number}", solved))
+    gates = gates_of(home_builder.run_context.ledger.history())
     assert [(g.chain, g.level, g.shown) for g in gates] == [
         ("chain-0002", 0.01, False),
         ("chain-0003", 0.01, True),
@@ -144,21 +151,21 @@ def test_every_gate_is_in_the_ledger_of_alpha(house: House) -> None:
     )[0][-1] == "0.02"
 
 
-def test_suspect_tasks_and_measures_reach_the_gate(house: House) -> None:
+def test_suspect_tasks_and_measures_reach_the_gate(home_builder: HomeBuilder) -> None:
     suspects = {"heldout": [{"task": "t/1", "problem_id": "x", "how": "solution"}], "mbpp": []}
     made(
-        house.workshop.store,
+        home_builder.run_context.store,
         "datasets",
         "clean_problems",
         files={"suspects.json": json.dumps(suspects)},
     )
-    house.promoted("first")
-    work = challenged(house, "chain-0002", 160)
+    home_builder.promoted("first")
+    work = challenged(home_builder, "chain-0002", 160)
     facts = facts_of(
         work,
-        card(house.workshop.store.require("checkpoints", "chain-0002"), 160, 400, "v").model_copy(
-            update={"measured": {"tokens": 800.0}}
-        ),
+        card(
+            home_builder.run_context.store.require("checkpoints", "chain-0002"), 160, 400, "v"
+        ).model_copy(update={"measured": {"tokens": 800.0}}),
     )
     assert facts.suspects == {"heldout": ("t/1",)} and facts.measures == {
         "contamination": 1 / 400,
@@ -167,27 +174,29 @@ def test_suspect_tasks_and_measures_reach_the_gate(house: House) -> None:
 
 
 def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(
-    house: House, tmp_path: Path
+    home_builder: HomeBuilder, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {benchmark: mbpp}", encoding="utf-8")
-    house.promoted("first")
-    challenged(house, "chain-0002", 160)
-    house.workshop = type(house.workshop)(
-        path=house.workshop.path, profile_name=str(tmp_path / "mine.yaml")
+    home_builder.promoted("first")
+    challenged(home_builder, "chain-0002", 160)
+    home_builder.run_context = type(home_builder.run_context)(
+        path=home_builder.run_context.path, profile_name=str(tmp_path / "mine.yaml")
     )
     with pytest.raises(ProfileError, match=r"policy.benchmark: mbpp must be won and has no scores"):
-        decision_of_chain(house, "chain-0002")
+        decision_of_chain(home_builder, "chain-0002")
 
 
-def test_an_older_decision_in_the_ledger_counts_at_its_policys_alpha(house: House) -> None:
-    first = house.promoted("first")
-    new = house.checkpoint("second")
+def test_an_older_decision_in_the_ledger_counts_at_its_policys_alpha(
+    home_builder: HomeBuilder,
+) -> None:
+    first = home_builder.promoted("first")
+    new = home_builder.checkpoint("second")
     decision = decide(
         card(first, 100, 400, "v"), card(new, 160, 400, "v"), Policy(alpha=0.02)
     ).model_dump(mode="json")
     for key in ("level", "checks", "clean", "facts"):
         del decision[key]
-    house.workshop.ledger.append(
+    home_builder.run_context.ledger.append(
         "promote",
         checkpoint="second",
         checkpoint_hash=new.content_hash,
@@ -196,4 +205,4 @@ def test_an_older_decision_in_the_ledger_counts_at_its_policys_alpha(house: Hous
         chain="second",
         against=first.content_hash,
     )
-    assert [g.level for g in gates_of(house.workshop.ledger.history())] == [0.02]
+    assert [g.level for g in gates_of(home_builder.run_context.ledger.history())] == [0.02]

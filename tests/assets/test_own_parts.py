@@ -9,8 +9,8 @@ from artifacts.hashing import hash_data, hash_file
 from artifacts.manifest import Manifest
 from assets.checkpoint import training_job
 from resources.progress import Progress
-from resources.run_context import Bench, Workshop
-from resources.run_record import Champion, Stage, open_chain
+from resources.run_context import RunContext, StageContext
+from resources.run_record import Champion, StageReport, open_run
 from verl_jobs.job import TrainingJob
 
 
@@ -20,10 +20,10 @@ def job(folder: Path, training: str) -> TrainingJob:
     profile.write_text(
         f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8"
     )
-    workshop = Workshop(path=str(folder / "home"), profile_name=str(profile))
+    run_context = RunContext(path=str(folder / "home"), profile_name=str(profile))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
-    chain = open_chain(
-        workshop.home.runs,
+    pipeline_run = open_run(
+        run_context.home.runs,
         "chain-0001",
         kind="chain",
         base_seed=1,
@@ -31,14 +31,16 @@ def job(folder: Path, training: str) -> TrainingJob:
         why="test",
         champion=champion,
     )
-    bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
-    with bench.store.draft("datasets", "training_rows") as rows:
+    stage = StageContext(
+        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
+    )
+    with stage.store.draft("datasets", "training_rows") as rows:
         (rows / "train.parquet").write_bytes(b"rows")
-        made = bench.store.publish(
+        made = stage.store.publish(
             rows,
             Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
         )
-    return training_job(bench, made)
+    return training_job(stage, made)
 
 
 def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_another_training(

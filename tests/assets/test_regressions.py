@@ -22,10 +22,10 @@ from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.registry.regressions import BadLine, RegressionSet, boosted
-from resources.run_context import Bench
-from resources.run_record import Chain, open_chain
+from resources.run_context import StageContext
+from resources.run_record import PipelineRun, open_run
 from tests.evaluation.test_policy import drawn
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 TOLD = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "chain": "chain-0002"}
 DRAW = heldout_draw(FamilyConfig(), 2, 60)
@@ -57,9 +57,9 @@ def answered(
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    opened = House(tmp_path / "home")
-    with opened.workshop.store.draft("datasets", "clean_problems") as folder:
+def home_builder(tmp_path: Path) -> HomeBuilder:
+    opened = HomeBuilder(tmp_path / "home")
+    with opened.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(
             [
                 replace(problem, split="validation")
@@ -68,24 +68,28 @@ def house(tmp_path: Path) -> House:
             folder / "problems.parquet",
         )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.workshop.store.publish(
+        opened.run_context.store.publish(
             folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
         )
     return opened
 
 
-def bench(house: House, chain: str) -> Bench:
-    opened = Chain(house.workshop.home.runs / chain)
+def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
+    opened = PipelineRun(home_builder.run_context.home.runs / chain)
     with opened.stage("promoted_model") as stage:
-        return Bench(house.workshop, opened, stage)
+        return StageContext(home_builder.run_context, opened, stage)
 
 
 def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
-    house: House,
+    home_builder: HomeBuilder,
 ) -> None:
-    old, new = house.promoted("first"), house.checkpoint("chain-0002")
+    old, new = home_builder.promoted("first"), home_builder.checkpoint("chain-0002")
     problems = sorted(
-        heldout_draw(house.workshop.profile.family, 2, house.workshop.profile.evaluation.heldout),
+        heldout_draw(
+            home_builder.run_context.profile.family,
+            2,
+            home_builder.run_context.profile.evaluation.heldout,
+        ),
         key=lambda p: p.problem_id,
     )
     cards = {
@@ -94,18 +98,18 @@ def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
             "chain-0002", new.content_hash, problems, range(1), range(1, len(problems))
         ),
     }
-    house.scored("chain-0002", "chain", cards, old)
-    entry = gate(bench(house, "chain-0002"))
+    home_builder.scored("chain-0002", "chain", cards, old)
+    entry = gate(stage(home_builder, "chain-0002"))
     assert entry.kind == "promote", entry.decision["reasons"]
     lost = {problems[0].problem_id}
-    kept = RegressionSet(house.workshop.home.regressions)
+    kept = RegressionSet(home_builder.run_context.home.regressions)
     assert {row.task_id for row in kept.read()} == lost and {
         (row.solved_by, row.lost_by) for row in kept.read()
     } == {("first", "chain-0002")}
-    gate(bench(house, "chain-0002"))
+    gate(stage(home_builder, "chain-0002"))
     assert len(kept.read()) == 1
-    open_chain(
-        house.workshop.home.runs,
+    open_run(
+        home_builder.run_context.home.runs,
         "chain-0003",
         kind="chain",
         base_seed=1,
@@ -114,13 +118,14 @@ def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
         champion=None,
     )
     asked = {
-        benchmark.name: benchmark for benchmark in benchmarks_of(bench(house, "chain-0003"))[0]
+        benchmark.name: benchmark
+        for benchmark in benchmarks_of(stage(home_builder, "chain-0003"))[0]
     }
     assert {problem.problem_id for problem in asked["regression"].problems} == lost and asked[
         "regression"
     ].gated
     assert "regression" not in {
-        benchmark.name for benchmark in benchmarks_of(bench(house, "chain-0002"))[0]
+        benchmark.name for benchmark in benchmarks_of(stage(home_builder, "chain-0002"))[0]
     }
 
 
@@ -183,11 +188,13 @@ def test_what_resembles_a_lost_task_is_drawn_more_often() -> None:
     )
 
 
-def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(house: House) -> None:
-    remember(house.workshop.home.regressions, DRAW[:2], number=0)
+def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(
+    home_builder: HomeBuilder,
+) -> None:
+    remember(home_builder.run_context.home.regressions, DRAW[:2], number=0)
     for name, fell in (("chain-0001", False), ("chain-0002", True)):
-        open_chain(
-            house.workshop.home.runs,
+        open_run(
+            home_builder.run_context.home.runs,
             name,
             kind="chain",
             base_seed=1,
@@ -196,6 +203,8 @@ def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(house: H
             champion=None,
             regression=fell,
         )
-    plain, fallen = bench(house, "chain-0001"), bench(house, "chain-0002")
-    assert lost_before(plain) == [] and training_of(plain) == house.workshop.profile.training
+    plain, fallen = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
+    assert (
+        lost_before(plain) == [] and training_of(plain) == home_builder.run_context.profile.training
+    )
     assert lost_before(fallen) == DRAW[:2] and training_of(fallen).curriculum.schedule == "weighted"

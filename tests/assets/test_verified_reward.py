@@ -10,7 +10,7 @@ from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
 from resources.config.load import UNVERIFIED
 from resources.home import Home
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from rewards.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 
@@ -44,9 +44,9 @@ def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
 def test_the_flag_reaches_every_process_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not Workshop(path=str(tmp_path)).profile.reward.unverified
+    assert not RunContext(path=str(tmp_path)).profile.reward.unverified
     monkeypatch.setenv(UNVERIFIED, "1")
-    assert Workshop(path=str(tmp_path)).profile.reward == RewardConfig(unverified=True)
+    assert RunContext(path=str(tmp_path)).profile.reward == RewardConfig(unverified=True)
 
 
 def test_a_passport_without_the_stamp_is_clean() -> None:

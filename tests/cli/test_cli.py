@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
 HOLDER = """
@@ -45,9 +45,11 @@ def ratchet(
         ("data", "show", "--help"),
     ],
 )
-def test_what_must_answer_at_once_imports_no_dagster(house: House, args: tuple[str, ...]) -> None:
+def test_what_must_answer_at_once_imports_no_dagster(
+    home_builder: HomeBuilder, args: tuple[str, ...]
+) -> None:
     code = LOADED.format(args=", ".join(map(repr, args)))
-    environment = os.environ | {"RATCHET_HOME": str(house.workshop.home.path)}
+    environment = os.environ | {"RATCHET_HOME": str(home_builder.run_context.home.path)}
     found = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -60,9 +62,11 @@ def test_what_must_answer_at_once_imports_no_dagster(house: House, args: tuple[s
     assert found.stdout.splitlines()[-1] == "False", found.stderr
 
 
-def test_status_names_the_champion_what_runs_and_what_was_interrupted(house: House) -> None:
-    house.promoted("chain-0001-sft")
-    told = ratchet(house.workshop.home.path, "status").stdout
+def test_status_names_the_champion_what_runs_and_what_was_interrupted(
+    home_builder: HomeBuilder,
+) -> None:
+    home_builder.promoted("chain-0001-sft")
+    told = ratchet(home_builder.run_context.home.path, "status").stdout
     assert "version 1, chain-0001-sft, installed as the first" in told and "nothing" in told
 
 
@@ -205,11 +209,11 @@ def test_a_bad_row_of_a_source_is_named_and_the_others_are_taken(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_rollback_is_told_with_what_it_undid(house: House) -> None:
-    house.promoted("chain-0001-sft")
-    house.promoted("chain-0002")
+def test_a_rollback_is_told_with_what_it_undid(home_builder: HomeBuilder) -> None:
+    home_builder.promoted("chain-0001-sft")
+    home_builder.promoted("chain-0002")
     began = time.monotonic()
-    found = ratchet(house.workshop.home.path, "rollback", "--reason", "it wrote poems")
+    found = ratchet(home_builder.run_context.home.path, "rollback", "--reason", "it wrote poems")
     assert (
         found.returncode == 0
         and "version 2 (chain-0002) was taken back, version 1 (chain-0001-sft) is champion again."

@@ -13,7 +13,7 @@ from cli.failures import show_failures
 from cli.quality import show_quality
 from evaluation.scorecard import Sample, Scorecard
 from resources.home import NotReady
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 SAMPLES = (
     Sample(
@@ -51,18 +51,18 @@ SAMPLES = (
 
 
 @pytest.fixture
-def shown(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
-    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+def shown(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuilder:
+    monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))
     card = Scorecard(
         benchmark="heldout", benchmark_version="v", harness_version="1", checkpoint="me", checkpoint_hash="h", sampling={}, samples=SAMPLES,
         isolation="none", prompts={"t/1": "Write f."}, measured={"tokens": 50.0, "generation_s": 2.0, "quality_style": 0.75, "quality_answers": 1.0},
     )  # fmt: skip
-    with house.workshop.store.draft("scores", "me--heldout") as folder:
+    with home_builder.run_context.store.draft("scores", "me--heldout") as folder:
         card.write(folder / "scorecard.json")
-        house.workshop.store.publish(
+        home_builder.run_context.store.publish(
             folder, Manifest(kind="scores", name="me--heldout", key="k", content_hash="")
         )
-    return house
+    return home_builder
 
 
 def said(score: str, kind: str = "", task: str = "", count: int = 5) -> tuple[int, str]:
@@ -72,7 +72,7 @@ def said(score: str, kind: str = "", task: str = "", count: int = 5) -> tuple[in
     ), out.getvalue()
 
 
-def test_failures_are_counted_by_kind(shown: House) -> None:
+def test_failures_are_counted_by_kind(shown: HomeBuilder) -> None:
     code, text = said("me--heldout")
     assert (
         code == 0
@@ -82,7 +82,7 @@ def test_failures_are_counted_by_kind(shown: House) -> None:
     )
 
 
-def test_a_failure_is_shown_with_prompt_answer_and_first_visible_test(shown: House) -> None:
+def test_a_failure_is_shown_with_prompt_answer_and_first_visible_test(shown: HomeBuilder) -> None:
     code, text = said("me--heldout", task="1")
     assert (
         code == 0
@@ -99,9 +99,9 @@ def test_a_failure_is_shown_with_prompt_answer_and_first_visible_test(shown: Hou
 
 
 def test_a_score_may_be_a_file_and_one_that_is_not_there_is_named(
-    shown: House, tmp_path: Path
+    shown: HomeBuilder, tmp_path: Path
 ) -> None:
-    made = shown.workshop.store.require("scores", "me--heldout")
+    made = shown.run_context.store.require("scores", "me--heldout")
     assert (
         said(str(made.path / "scorecard.json"), kind="WA", count=1)[1].count("First failing test")
         == 1
@@ -110,7 +110,7 @@ def test_a_score_may_be_a_file_and_one_that_is_not_there_is_named(
         said("other")
 
 
-def test_quality_has_a_line_a_score(shown: House) -> None:
+def test_quality_has_a_line_a_score(shown: HomeBuilder) -> None:
     out = io.StringIO()
     assert show_quality([], "", "small", Console(file=out, width=200)) == 0
     assert "0.750" in out.getvalue() and "50 tokens, 2 s" in out.getvalue()

@@ -29,7 +29,7 @@ from resources.config.load import CHANGES
 from resources.home import Home, NotReady
 from resources.progress import Progress
 from resources.ray.head import HOLDERS, free_ports
-from resources.run_record import Chain, open_chain
+from resources.run_record import PipelineRun, open_run
 from rewards.composite import RewardConfig
 from tests.journeys.chain import wait_until
 from verl_jobs import faults, samples
@@ -66,7 +66,7 @@ except KeyboardInterrupt:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
     made = Home(tmp_path)
-    chain = open_chain(
+    pipeline_run = open_run(
         made.runs,
         "chain-0001",
         kind="chain",
@@ -76,7 +76,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
         champion=None,
         changes=["training.algorithm=rloo"],
     )
-    folder = chain.folder / "training" / "abc"
+    folder = pipeline_run.folder / "training" / "abc"
     folder.mkdir(parents=True)
     job = TrainingJob(
         folder=str(folder), chain="chain-0001", start="start", train="t", validation="v", inputs={"start": "0" * 64},
@@ -146,9 +146,9 @@ def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
 
 
 @pytest.fixture
-def chain(home: Home) -> Chain:
+def pipeline_run(home: Home) -> PipelineRun:
     """That run with two stages done and one at work."""
-    found = Chain(home.runs / "chain-0001")
+    found = PipelineRun(home.runs / "chain-0001")
     for name in ("raw_problems", "verified_problems"):
         with found.stage(name) as stage:
             stage.made += 1
@@ -157,8 +157,8 @@ def chain(home: Home) -> Chain:
     return found
 
 
-def test_a_watched_run_that_has_ended_is_drawn_whole(chain: Chain) -> None:
-    chain.change(state="done", decision="promote")
+def test_a_watched_run_that_has_ended_is_drawn_whole(pipeline_run: PipelineRun) -> None:
+    pipeline_run.change(state="done", decision="promote")
     text = said(watch, "chain-0001")
     assert (
         "✓ problems read" in text
@@ -175,12 +175,14 @@ def test_a_watched_run_that_has_ended_is_drawn_whole(chain: Chain) -> None:
     )
 
 
-def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(home: Home, chain: Chain) -> None:
+def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(
+    home: Home, pipeline_run: PipelineRun
+) -> None:
     console = Console(file=StringIO(), width=140, force_terminal=True, highlight=False)
 
     def ends() -> None:
         wait_until(lambda: "step 4" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
-        with (chain.folder / "training" / "abc" / "metrics-001.jsonl").open("a") as file:
+        with (pipeline_run.folder / "training" / "abc" / "metrics-001.jsonl").open("a") as file:
             file.write(json.dumps({"step": 5, "data": {"critic/score/mean": 0.5}}) + "\n")
         wait_until(lambda: "step 5" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
         lease.give_back(home.lease)
@@ -194,8 +196,8 @@ def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(home: Home, cha
     assert text.index("step 4") < text.index("step 5") < text.index("chain-0001: interrupted")
 
 
-def test_a_run_is_watched_before_it_trains(home: Home, chain: Chain) -> None:
-    shutil.rmtree(chain.folder / "training")
+def test_a_run_is_watched_before_it_trains(home: Home, pipeline_run: PipelineRun) -> None:
+    shutil.rmtree(pipeline_run.folder / "training")
     console = Console(file=StringIO(), width=140, force_terminal=True, highlight=False)
 
     def ends() -> None:
@@ -333,7 +335,7 @@ def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(
     home.make()
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     changes = ("training.steps=4",)
-    open_chain(
+    open_run(
         home.runs,
         "study-a",
         kind="study",

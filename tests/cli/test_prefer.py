@@ -22,7 +22,7 @@ from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Sample, Scorecard
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from serving.preference.round import read_round
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,18 +41,18 @@ def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
 
 
 @pytest.fixture
-def scored(house: House) -> House:
+def scored(home_builder: HomeBuilder) -> HomeBuilder:
     """A chain's scorecards on the fourth held-out draw of the profile."""
     benchmark = heldout(heldout_draw(FamilyConfig(), 4, 5))
-    with house.workshop.store.draft("scores", "chain-0004") as folder:
+    with home_builder.run_context.store.draft("scores", "chain-0004") as folder:
         for who, name in (("champion", "chain-0003"), ("challenger", "chain-0004")):
             card(name, benchmark).write(folder / f"{who}--heldout.json")
         (folder / "not_measured.json").write_text("{}")
-        house.workshop.store.publish(
+        home_builder.run_context.store.publish(
             folder,
             Manifest(kind="scores", name="chain-0004", key="k", content_hash="", facts={"draw": 4}),
         )
-    return house
+    return home_builder
 
 
 def wanted(*contestants: str, **other: Any) -> Wanted:
@@ -79,9 +79,9 @@ def said(asked: Wanted) -> str:
 
 
 @pytest.fixture
-def inside(scored: House, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("RATCHET_HOME", str(scored.workshop.home.path))
-    return scored.workshop.home.path
+def inside(scored: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RATCHET_HOME", str(scored.run_context.home.path))
+    return scored.run_context.home.path
 
 
 def test_checkpoints_are_put_side_by_side_by_their_scorecards_with_what_was_asked(

@@ -30,33 +30,33 @@ from problems.dataset.evidence import SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.registry.ledger import NothingToRollBack
-from tests.pipelines.house import House, card
+from tests.pipelines.home_builder import HomeBuilder, card
 
 pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
 
 
 @pytest.fixture
-def home(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+def home(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuilder:
     """old installed, better promoted, alike refused: each decision by the gate on scorecards of this home."""
-    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))
     monkeypatch.setenv("RATCHET_PROFILE", "small")
     before: Scorecard | None = None
     for name, solved in (("old", 100), ("better", 150), ("alike", 152)):
-        made = house.checkpoint(name)
+        made = home_builder.checkpoint(name)
         scored = card(made, solved, 400, "v1")
-        house.scored(
+        home_builder.scored(
             name,
             "evaluation",
             {"challenger": scored} | ({"champion": before} if before else {}),
             None,
         )
         decision = decide(before, scored)
-        house.workshop.ledger.append(
+        home_builder.run_context.ledger.append(
             decision.kind, checkpoint=name, checkpoint_hash=made.content_hash, path=str(made.path), decision=decision.model_dump(mode="json"),
             chain=name, against=before.checkpoint_hash if before else None,
         )  # fmt: skip
         before = scored if decision.promoted else before
-    return house
+    return home_builder
 
 
 def said(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
@@ -66,7 +66,7 @@ def said(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["champion", "2", "v2", "better"])
 def test_a_promotion_is_explained_with_reasons_numbers_and_a_picture(
-    home: House, name: str
+    home: HomeBuilder, name: str
 ) -> None:
     code, text = said(explain, name)
     assert code == 0 and "version 2 (better): promoted on" in text and "champion now" in text
@@ -79,7 +79,7 @@ def test_a_promotion_is_explained_with_reasons_numbers_and_a_picture(
     )
 
 
-def test_a_refusal_says_what_would_have_sufficed(home: House) -> None:
+def test_a_refusal_says_what_would_have_sufficed(home: HomeBuilder) -> None:
     code, text = said(why_not, "challenger")
     assert code == 0 and "version 3 (alike): not promoted on" in text
     assert (
@@ -89,7 +89,7 @@ def test_a_refusal_says_what_would_have_sufficed(home: House) -> None:
     )
 
 
-def test_asked_the_wrong_way_round_both_answer_all_the_same(home: House) -> None:
+def test_asked_the_wrong_way_round_both_answer_all_the_same(home: HomeBuilder) -> None:
     code, text = said(explain, "3")
     assert (
         code == 1 and "was never promoted. Why not:" in text and "What would have sufficed" in text
@@ -98,7 +98,7 @@ def test_asked_the_wrong_way_round_both_answer_all_the_same(home: House) -> None
     assert code == 1 and "version 2 (better) was not refused: it was promoted" in text
 
 
-def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: House) -> None:
+def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: HomeBuilder) -> None:
     with pytest.raises(
         UnknownVersion,
         match=r"'9' never came to the gate: .*; known are 3 \(alike\), 2 \(better\), 1 \(old\)",
@@ -107,7 +107,7 @@ def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: House) -
 
 
 @pytest.mark.slow
-def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: House) -> None:
+def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: HomeBuilder) -> None:
     code, text = said(rollback, None, "it wrote poems")
     assert (
         code == 0
@@ -118,11 +118,11 @@ def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: Hou
     assert code == 0 and "promoted, taken back by entry 4" in text and "not champion now" in text
     with pytest.raises(NothingToRollBack, match="first champion"):
         said(rollback, None, "")
-    assert not (home.workshop.home.path / "rollback.json").exists()
+    assert not (home.run_context.home.path / "rollback.json").exists()
 
 
 def test_provenance_names_the_checkpoint_and_the_scores_of_a_version(
-    home: House, tmp_path: Path
+    home: HomeBuilder, tmp_path: Path
 ) -> None:
     code, text = said(provenance, "champion", False, None)
     assert (
@@ -139,15 +139,15 @@ def test_provenance_names_the_checkpoint_and_the_scores_of_a_version(
     )
 
 
-def test_the_card_is_one_that_the_hub_reads(home: House, tmp_path: Path) -> None:
+def test_the_card_is_one_that_the_hub_reads(home: HomeBuilder, tmp_path: Path) -> None:
     from huggingface_hub import ModelCard
 
-    with home.workshop.store.draft("scores", "better--heldout") as folder:
-        made = home.workshop.store.require("checkpoints", "better")
+    with home.run_context.store.draft("scores", "better--heldout") as folder:
+        made = home.run_context.store.require("checkpoints", "better")
         card(made, 150, 400, "v1").write(folder / "scorecard.json")
-        manifest = home.workshop.store.require("scores", "better").manifest
+        manifest = home.run_context.store.require("scores", "better").manifest
         inputs = {"checkpoint": made.content_hash, "benchmark": "v1"}
-        home.workshop.store.publish(
+        home.run_context.store.publish(
             folder,
             manifest.model_copy(
                 update={"name": "better--heldout", "inputs": inputs, "content_hash": ""}
@@ -163,21 +163,21 @@ def test_the_card_is_one_that_the_hub_reads(home: House, tmp_path: Path) -> None
     )
     assert (
         yaml.safe_load(read.content.split("---")[1])["checkpoint_hash"]
-        == home.workshop.store.require("checkpoints", "better").content_hash
+        == home.run_context.store.require("checkpoints", "better").content_hash
     )
     assert "the gain counts as real" in read.text
 
 
-def scored_anew(home: House) -> None:
+def scored_anew(home: HomeBuilder) -> None:
     """A better checkpoint `new`, scored beside the champion, and the data that the gate asks about."""
     new = home.checkpoint("new")
-    old = home.workshop.store.require("checkpoints", "better")
+    old = home.run_context.store.require("checkpoints", "better")
     cards = {
         "challenger": card(new, 240, 400, "v2"),
         "champion": card(old, 150, 400, "v2"),
     }  # fresh tasks, as a gate wants them
     home.scored("new", "evaluation", cards, old)
-    with home.workshop.store.draft(
+    with home.run_context.store.draft(
         "datasets", "clean_problems"
     ) as folder:  # where the gate looks for suspects and for what was lost
         write_parquet(
@@ -185,26 +185,26 @@ def scored_anew(home: House) -> None:
             folder / "problems.parquet",
         )
         (folder / SUSPECTS).write_text("{}", encoding="utf-8")
-        home.workshop.store.publish(
+        home.run_context.store.publish(
             folder,
             Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""),
         )
 
 
 @pytest.mark.slow
-def test_promote_and_rollback_run_from_dagsters_command_line(home: House) -> None:
+def test_promote_and_rollback_run_from_dagsters_command_line(home: HomeBuilder) -> None:
     scored_anew(home)
     ended = executed(home, "promote")
-    champion = home.workshop.ledger.champion()
+    champion = home.run_context.ledger.champion()
     assert ended.returncode == 0 and champion and champion.checkpoint == "new", ended.stderr[-3000:]
     ended = executed(home, "rollback", "--tags", json.dumps({"ratchet/why": "it wrote poems"}))
     assert ended.returncode == 0, ended.stderr[-3000:]
-    config = home.workshop.home.path / "to.yaml"
+    config = home.run_context.home.path / "to.yaml"
     config.write_text('ops: {roll_back: {config: {reason: "further", to: 1}}}')
     assert executed(home, "rollback", "--config", str(config)).returncode == 0
     refused = executed(home, "rollback")
     assert refused.returncode != 0 and "NothingToRollBack" in refused.stderr + refused.stdout
-    history = home.workshop.ledger.history()
+    history = home.run_context.ledger.history()
     assert [(entry.kind, entry.version) for entry in history[3:]] == [
         ("promote", 4),
         ("rollback", 2),
@@ -213,9 +213,9 @@ def test_promote_and_rollback_run_from_dagsters_command_line(home: House) -> Non
     assert [entry.decision["reasons"][-1] for entry in history[4:]] == ["it wrote poems", "further"]
 
 
-def executed(home: House, job: str, *options: str) -> subprocess.CompletedProcess[str]:
+def executed(home: HomeBuilder, job: str, *options: str) -> subprocess.CompletedProcess[str]:
     """`dagster job execute`, as a script or a cron line calls it."""
-    dagster_home = home.workshop.home.path / "dagster"
+    dagster_home = home.run_context.home.path / "dagster"
     dagster_home.mkdir(exist_ok=True)
     command = [
         str(Path(sys.executable).with_name("dagster")),
@@ -240,29 +240,29 @@ def executed(home: House, job: str, *options: str) -> subprocess.CompletedProces
 
 @pytest.mark.slow
 def test_promote_and_rollback_run_as_dagster_jobs(
-    home: House, instance: dg.DagsterInstance
+    home: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     scored_anew(home)
-    resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
+    resources = {"run_context": home.run_context, "io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(
         instance=instance, partition_key="new", resources=resources
     )
-    champion = home.workshop.ledger.champion()
+    champion = home.run_context.ledger.champion()
     assert promoted.success and champion and champion.checkpoint == "new"
     job = defs.resolve_job_def("rollback")
     config = {"ops": {"roll_back": {"config": {"reason": "it wrote poems", "to": 1}}}}
     undone = job.execute_in_process(
-        instance=instance, resources={"workshop": home.workshop}, run_config=config
+        instance=instance, resources={"run_context": home.run_context}, run_config=config
     )
     again = job.execute_in_process(
         instance=instance,
-        resources={"workshop": home.workshop},
+        resources={"run_context": home.run_context},
         run_config=config,
         tags={"dagster/root_run_id": undone.run_id},
     )
     assert undone.success and again.success
-    history = home.workshop.ledger.history()
+    history = home.run_context.ledger.history()
     assert [entry.kind for entry in history] == [
         "install",
         "promote",
@@ -271,28 +271,32 @@ def test_promote_and_rollback_run_as_dagster_jobs(
         "rollback",
     ]
     assert history[-1].version == 1 and history[-1].decision["reasons"][-1] == "it wrote poems"
-    assert home.workshop.registry.aliases() == {"champion": 1, "challenger": 4}
+    assert home.run_context.registry.aliases() == {"champion": 1, "challenger": 4}
 
 
-def test_mlflow_is_told_by_itself_where_it_is_behind_and_once_at_each_start(house: House) -> None:
+def test_mlflow_is_told_by_itself_where_it_is_behind_and_once_at_each_start(
+    home_builder: HomeBuilder,
+) -> None:
     def look(cursor: str | None) -> dg.SensorResult:
-        context = dg.build_sensor_context(cursor=cursor, resources={"workshop": house.workshop})
+        context = dg.build_sensor_context(
+            cursor=cursor, resources={"run_context": home_builder.run_context}
+        )
         found = mlflow_follows(context)
         assert isinstance(found, dg.SensorResult)
         return found
 
     assert not look(None).run_requests
-    house.promoted("old")
+    home_builder.promoted("old")
     first = look(None)
     assert [request.run_key for request in first.run_requests or []] == [
         request.run_key for request in look(first.cursor).run_requests or []
     ]
-    told = {"uri": house.workshop.registry.uri, "entry": 1}
-    (house.workshop.home.path / "mlflow_follows.json").write_text(
+    told = {"uri": home_builder.run_context.registry.uri, "entry": 1}
+    (home_builder.run_context.home.path / "mlflow_follows.json").write_text(
         json.dumps(told), encoding="utf-8"
     )
     assert (
         not look(first.cursor).run_requests and len(look("another start").run_requests or []) == 1
     )
-    house.promoted("new")
+    home_builder.promoted("new")
     assert len(look(first.cursor).run_requests or []) == 1

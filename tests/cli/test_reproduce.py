@@ -18,26 +18,26 @@ from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.sources.compositional import heldout_draw
-from resources.run_record import open_chain
+from resources.run_record import open_run
 from sandbox.sandbox import Sandbox
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 TASKS = 6
 SAMPLING = Sampling(max_new_tokens=8, temperature=1.0, seed=5)
 
 
 @pytest.fixture
-def score(house: House, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """tiny--heldout, on the held-out draw of the home's second record, with a sampling of its own."""
     from verl_jobs.sft.tiny_model import TinyModel, make
 
-    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))
     monkeypatch.setenv("RATCHET_PROFILE", "small")
-    family = house.workshop.profile.family
+    family = home_builder.run_context.profile.family
     problems = heldout_draw(family, 2, TASKS)
     for name in ("one", "two"):
-        open_chain(
-            house.workshop.home.runs,
+        open_run(
+            home_builder.run_context.home.runs,
             name,
             kind="evaluation",
             base_seed=1,
@@ -45,7 +45,7 @@ def score(house: House, monkeypatch: pytest.MonkeyPatch) -> Artifact:
             why="test",
             champion=None,
         )
-    store = house.workshop.store
+    store = home_builder.run_context.store
     with store.draft("checkpoints", "tiny") as folder:
         make(
             TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder
@@ -80,7 +80,7 @@ def again(name: str, out: Path | None = None) -> tuple[int, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # transformers is loaded, which takes long on a busy machine
 def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(
-    score: Artifact, house: House, tmp_path: Path
+    score: Artifact, home_builder: HomeBuilder, tmp_path: Path
 ) -> None:
     code, text = again("tiny--heldout", tmp_path / "again.json")
     assert (
@@ -102,7 +102,9 @@ def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(
     code, text = again(score.content_hash[:12])
     task, verdict = recorded.samples[0].task_id, recorded.samples[0].verdict
     assert code == 1 and f"- {task}#0: AC was recorded, {verdict} now; the same answer" in text
-    (house.workshop.store.require("checkpoints", "tiny").path / "model.safetensors").unlink()
+    (
+        home_builder.run_context.store.require("checkpoints", "tiny").path / "model.safetensors"
+    ).unlink()
     with pytest.raises(Exception, match="its files hash to"):
         again("tiny--heldout")
 

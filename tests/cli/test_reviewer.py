@@ -22,7 +22,7 @@ from resources import lease
 from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.agents.supervised import Lessons, command
 from verl_jobs.config.agents import Agents
@@ -31,7 +31,7 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 
 
 def home_with(problems: list[Problem], path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = House(path).workshop.store
+    store = HomeBuilder(path).run_context.store
     with store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
         store.publish(

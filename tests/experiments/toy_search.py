@@ -39,13 +39,13 @@ def main(folder: Path, trials: int) -> None:
         folder=str(folder / "training" / "x"), chain="toy", start="s", train="t", validation="v", inputs={}, training=PROFILE.training,
         reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
     )  # fmt: skip
-    bench = SimpleNamespace(
+    stage = SimpleNamespace(
         stage=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
     )
     rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
     made = cast(
         Study,
-        SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", bench=bench, rows=rows),
+        SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", stage=stage, rows=rows),
     )
     told, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
     search(

@@ -22,7 +22,7 @@ from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import Synthesis, synthesize
 from problems.verification.verification import verify
 from resources.home import Home
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.door import FAULTS, door_to, served
 
@@ -135,13 +135,17 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
             ),
             encoding="utf-8",
         )
-        workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
+        run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
         job = defs.resolve_job_def("refresh_data")
-        assert job.execute_in_process(instance=instance, resources={"workshop": workshop}).success
+        assert job.execute_in_process(
+            instance=instance, resources={"run_context": run_context}
+        ).success
         asked = sum(door.heard.values())
-        assert job.execute_in_process(instance=instance, resources={"workshop": workshop}).success
+        assert job.execute_in_process(
+            instance=instance, resources={"run_context": run_context}
+        ).success
         assert sum(door.heard.values()) == asked == 8  # in groups of four
-    made = workshop.store.require("datasets", "synthetic_problems")
+    made = run_context.store.require("datasets", "synthetic_problems")
     refused = json.loads((made.path / "removed.json").read_text(encoding="utf-8"))
     assert (
         made.manifest.facts["proposals"] == 8 == len(refused)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.manifest import code_version
-from resources.run_record import Chain
+from resources.run_record import PipelineRun
 from tests.journeys.chain import demo, left
 
 # results of other code are no reference for this version
@@ -31,7 +31,7 @@ def undisturbed() -> dict[str, Any]:
         shutil.rmtree(HOME, ignore_errors=True)
         run = demo(HOME)
         assert run.code == 0, run.output[-2000:]
-        stages = Chain(HOME / "runs" / "chain-0001").record.stages
+        stages = PipelineRun(HOME / "runs" / "chain-0001").record.stages
         told.write_text(
             json.dumps(
                 {"seconds": run.seconds, "training_s": stages["checkpoint"].seconds}

@@ -8,12 +8,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path / "a home")
+def home_builder(tmp_path: Path) -> HomeBuilder:
+    return HomeBuilder(tmp_path / "a home")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from artifacts.manifest import Manifest
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.preflight import check_policy
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.config.training import Training
 
 LONG = Training(answer_tokens=5000)
@@ -38,11 +38,11 @@ def test_a_base_that_was_read_already_may_be_gone(tmp_path: Path) -> None:
         check_policy(home, Profile(base=str(tmp_path / "another")))
 
 
-def test_a_champion_has_a_shape_of_its_own(house: House) -> None:
-    home = house.workshop.home
+def test_a_champion_has_a_shape_of_its_own(home_builder: HomeBuilder) -> None:
+    home = home_builder.run_context.home
     with pytest.raises(NotReady, match=r"tiny_model.positions is 512"):
         check_policy(home, Profile(training=LONG))
-    house.promoted("chain-0001-sft")
+    home_builder.promoted("chain-0001-sft")
     check_policy(home, Profile(training=LONG))
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from pipelines.definitions import defs
 from pipelines.jobs import CHAIN, remember_failure
-from resources.run_record import open_chain
-from tests.pipelines.house import House
+from resources.run_record import open_run
+from tests.pipelines.home_builder import HomeBuilder
 
 GRAPH = """
 data        problem_sources       <-
@@ -139,10 +139,10 @@ def test_loading_imports_nothing_heavy() -> None:
 
 
 def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(
-    house: House,
+    home_builder: HomeBuilder,
 ) -> None:
-    chain = open_chain(
-        house.workshop.home.runs,
+    pipeline_run = open_run(
+        home_builder.run_context.home.runs,
         "chain-0001",
         kind="chain",
         base_seed=1,
@@ -156,15 +156,15 @@ def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(
         ended = job.execute_in_process(
             instance=instance,
             partition_key="chain-0001",
-            resources=_of(house),
+            resources=_of(home_builder),
             raise_on_error=False,
         )
-    assert not ended.success and chain.record.failures == 0
+    assert not ended.success and pipeline_run.record.failures == 0
 
 
-def test_a_stage_that_fails_is_a_failure_of_its_chain(house: House) -> None:
-    chain = open_chain(
-        house.workshop.home.runs,
+def test_a_stage_that_fails_is_a_failure_of_its_chain(home_builder: HomeBuilder) -> None:
+    pipeline_run = open_run(
+        home_builder.run_context.home.runs,
         "chain-0001",
         kind="chain",
         base_seed=1,
@@ -172,21 +172,25 @@ def test_a_stage_that_fails_is_a_failure_of_its_chain(house: House) -> None:
         why="test",
         champion=None,
     )
-    house.workshop.home.sources.write_text("{broken", encoding="utf-8")
+    home_builder.run_context.home.sources.write_text("{broken", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
         job = defs.resolve_job_def("full_chain")
         ended = job.execute_in_process(
             instance=instance,
             partition_key="chain-0001",
-            resources=_of(house),
+            resources=_of(home_builder),
             raise_on_error=False,
         )
-    assert not ended.success and chain.record.failures == 1 and "raw_problems" in chain.record.error
+    assert (
+        not ended.success
+        and pipeline_run.record.failures == 1
+        and "raw_problems" in pipeline_run.record.error
+    )
 
 
 def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_opens_no_chain(
-    house: House,
+    home_builder: HomeBuilder,
 ) -> None:
     """As `dagster job launch` starts it, which leaves a job's own tags out."""
     bare = dg.define_asset_job(
@@ -195,21 +199,25 @@ def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_ope
         hooks={remember_failure},
         executor_def=dg.in_process_executor,
     )
-    job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(house)).resolve_job_def("bare")
+    job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(home_builder)).resolve_job_def(
+        "bare"
+    )
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
     assert failed.step_key == "raw_problems" and "Start it with `dagster job execute" in str(
         failed.step_failure_data.user_failure_data
     )
-    assert not list(house.workshop.home.runs.glob("*"))
+    assert not list(home_builder.run_context.home.runs.glob("*"))
 
 
 def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(
-    house: House,
+    home_builder: HomeBuilder,
 ) -> None:
     """As from its page in the UI, which asks for none."""
-    job = dg.Definitions(assets=CHAIN, resources=_of(house)).resolve_implicit_global_asset_job_def()
+    job = dg.Definitions(
+        assets=CHAIN, resources=_of(home_builder)
+    ).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(
             instance=instance, asset_selection=[dg.AssetKey("raw_problems")]
@@ -217,5 +225,5 @@ def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(
     assert ended.success
 
 
-def _of(house: House) -> dict[str, object]:
-    return {"workshop": house.workshop, "io_manager": dg.mem_io_manager}
+def _of(home_builder: HomeBuilder) -> dict[str, object]:
+    return {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}

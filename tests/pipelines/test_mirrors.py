@@ -12,8 +12,8 @@ from artifacts.manifest import Manifest
 from assets.checkpoint import training_job
 from experiments.study import Study
 from resources.progress import Progress
-from resources.run_context import Bench, Workshop
-from resources.run_record import Champion, Kind, Stage, open_chain
+from resources.run_context import RunContext, StageContext
+from resources.run_record import Champion, Kind, StageReport, open_run
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
 from verl_jobs import faults
@@ -42,19 +42,27 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
-    workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
+    run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
-    chain = open_chain(
-        workshop.home.runs, id, kind=kind, base_seed=1, profile="p", why="test", champion=champion
+    pipeline_run = open_run(
+        run_context.home.runs,
+        id,
+        kind=kind,
+        base_seed=1,
+        profile="p",
+        why="test",
+        champion=champion,
     )
-    bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
-    with bench.store.draft("datasets", "training_rows") as rows:
+    stage = StageContext(
+        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
+    )
+    with stage.store.draft("datasets", "training_rows") as rows:
         (rows / "train.parquet").write_bytes(b"rows")
-        made = bench.store.publish(
+        made = stage.store.publish(
             rows,
             Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
         )
-    return Study(workshop.home, workshop.profile, str(profile), bench, made)
+    return Study(run_context.home, run_context.profile, str(profile), stage, made)
 
 
 def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(
@@ -91,7 +99,7 @@ def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(
 
 def test_a_chain_s_own_mirror_lies_where_it_always_lay(tmp_path: Path) -> None:
     made = study(tmp_path, str(tmp_path / "store") + "/", "chain-0001", "chain")
-    job = training_job(made.bench, made.rows)
+    job = training_job(made.stage, made.rows)
     assert job.mirror == f"{tmp_path}/store/trainings/chain-0001/{job.key[:12]}"
     assert TrainingJob.read(job.write()) == job
 

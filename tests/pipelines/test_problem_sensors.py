@@ -16,7 +16,7 @@ from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
 from resources.problem_intake import take_in
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_sensors import look
 from tests.problems.hub_server import commit, hub
 
@@ -29,8 +29,8 @@ ROW: dict[str, Any] = {
 }
 
 
-def put(house: House, name: str, *rows: dict[str, Any] | str) -> Path:
-    file = house.workshop.home.problem_inbox / name
+def put(home_builder: HomeBuilder, name: str, *rows: dict[str, Any] | str) -> Path:
+    file = home_builder.run_context.home.problem_inbox / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
         "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n",
@@ -40,20 +40,20 @@ def put(house: House, name: str, *rows: dict[str, Any] | str) -> Path:
 
 
 def looks(
-    house: House, instance: dg.DagsterInstance, count: int, cursor: str | None = None
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, count: int, cursor: str | None = None
 ) -> list[dg.SensorResult]:
     results = []
     for _ in range(count):
-        results.append(look(new_problems, house, instance, cursor))
+        results.append(look(new_problems, home_builder, instance, cursor))
         cursor = results[-1].cursor
     return results
 
 
 def test_a_file_in_the_inbox_becomes_a_source_when_it_has_been_still_for_one_look_and_only_once(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    put(house, "My Problems.jsonl", ROW, "{broken")
-    first, second, third = looks(house, instance, 3)
+    put(home_builder, "My Problems.jsonl", ROW, "{broken")
+    first, second, third = looks(home_builder, instance, 3)
     assert "none of them new and still" in str(
         first.skip_reason
     ) and "none of them new and still" in str(third.skip_reason)
@@ -63,34 +63,34 @@ def test_a_file_in_the_inbox_becomes_a_source_when_it_has_been_still_for_one_loo
         and event.partition == "my_problems"
         and "broken JSON" in str(event.metadata["rejected"].value)
     )
-    [(name, place)] = listed(house.workshop.home.path).items()
+    [(name, place)] = listed(home_builder.run_context.home.path).items()
     assert (
         name == "my_problems"
         and place.path
-        and place.path.is_relative_to(house.workshop.home.problem_files.resolve())
+        and place.path.is_relative_to(home_builder.run_context.home.problem_files.resolve())
     )
     assert [problem.problem_id for problem in load(name, place).problems] == ["my_problems/a"]
 
 
 def test_a_file_that_is_still_growing_is_left_alone(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     cursor = None
     for count in range(1, 4):
-        put(house, "mine.jsonl", *(ROW | {"id": str(number)} for number in range(count)))
-        cursor = look(new_problems, house, instance, cursor).cursor
-    assert listed(house.workshop.home.path) == {}
+        put(home_builder, "mine.jsonl", *(ROW | {"id": str(number)} for number in range(count)))
+        cursor = look(new_problems, home_builder, instance, cursor).cursor
+    assert listed(home_builder.run_context.home.path) == {}
 
 
 def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_as_it_was(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    put(house, "mine.jsonl", ROW)
-    second = looks(house, instance, 2)[1]
-    before = listed(house.workshop.home.path)["mine"]
-    put(house, "mine.jsonl", ROW, ROW | {"id": "b"})
-    looks(house, instance, 2, second.cursor)
-    after = listed(house.workshop.home.path)["mine"]
+    put(home_builder, "mine.jsonl", ROW)
+    second = looks(home_builder, instance, 2)[1]
+    before = listed(home_builder.run_context.home.path)["mine"]
+    put(home_builder, "mine.jsonl", ROW, ROW | {"id": "b"})
+    looks(home_builder, instance, 2, second.cursor)
+    after = listed(home_builder.run_context.home.path)["mine"]
     assert (
         before.content != after.content
         and len(load("mine", before).problems) == 1
@@ -99,37 +99,37 @@ def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_a
 
 
 def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_is_taken_away(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     first, second = (
-        put(house, "mine.json", json.dumps([ROW])),
-        put(house, "Mine.jsonl", ROW | {"id": "b"}),
+        put(home_builder, "mine.json", json.dumps([ROW])),
+        put(home_builder, "Mine.jsonl", ROW | {"id": "b"}),
     )
-    take_in(house.workshop.home, first)
+    take_in(home_builder.run_context.home, first)
     with pytest.raises(
         ProblemError,
         match=r"its source would be mine, which mine\.json is: give one of the two another name",
     ):
-        take_in(house.workshop.home, second)
+        take_in(home_builder.run_context.home, second)
     assert [
         problem.problem_id
-        for problem in load("mine", listed(house.workshop.home.path)["mine"]).problems
+        for problem in load("mine", listed(home_builder.run_context.home.path)["mine"]).problems
     ] == ["mine/a"]
     first.unlink()
-    assert take_in(house.workshop.home, second).source == "mine"
+    assert take_in(home_builder.run_context.home, second).source == "mine"
 
 
 def test_the_same_content_put_again_is_no_new_source(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    put(house, "mine.jsonl", ROW)
-    second = looks(house, instance, 2)[1]
-    content = listed(house.workshop.home.path)["mine"].content
-    put(house, "mine.jsonl", ROW).touch()
-    again = looks(house, instance, 2, second.cursor)[1]
+    put(home_builder, "mine.jsonl", ROW)
+    second = looks(home_builder, instance, 2)[1]
+    content = listed(home_builder.run_context.home.path)["mine"].content
+    put(home_builder, "mine.jsonl", ROW).touch()
+    again = looks(home_builder, instance, 2, second.cursor)[1]
     assert (
         "as it was" in str(again.skip_reason)
-        and listed(house.workshop.home.path)["mine"].content == content
+        and listed(home_builder.run_context.home.path)["mine"].content == content
     )
 
 
@@ -145,21 +145,21 @@ def test_the_same_content_put_again_is_no_new_source(
     ],
 )
 def test_a_bad_file_is_refused_with_its_reason_once(
-    house: House, instance: dg.DagsterInstance, name: str, row: Any, reason: str
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, name: str, row: Any, reason: str
 ) -> None:
-    put(house, name, row)
-    first, second, third = looks(house, instance, 3)
+    put(home_builder, name, row)
+    first, second, third = looks(home_builder, instance, 3)
     assert reason in str(second.skip_reason) and reason not in str(first.skip_reason) + str(
         third.skip_reason
     )
-    assert listed(house.workshop.home.path) == {}
+    assert listed(home_builder.run_context.home.path) == {}
 
 
 def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(
-        house,
+        home_builder,
         "mbpp.jsonl",
         {
             "task_id": 11,
@@ -168,17 +168,19 @@ def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
             "test_list": ["assert f(1) == 2"],
         },
     )
-    looks(house, instance, 2)
-    [problem] = load("mbpp", listed(house.workshop.home.path)["mbpp"]).problems
+    looks(home_builder, instance, 2)
+    [problem] = load("mbpp", listed(home_builder.run_context.home.path)["mbpp"]).problems
     assert problem.problem_id == "mbpp/11" and problem.gated
 
 
-def test_dagster_records_what_was_taken_in(house: House, instance: dg.DagsterInstance) -> None:
-    put(house, "mine.jsonl", ROW)
+def test_dagster_records_what_was_taken_in(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    put(home_builder, "mine.jsonl", ROW)
     cursor = None
     for _ in range(2):
         context = dg.build_sensor_context(
-            instance=instance, cursor=cursor, resources={"workshop": house.workshop}
+            instance=instance, cursor=cursor, resources={"run_context": home_builder.run_context}
         )
         data = new_problems.evaluate_tick(context)
         cursor = data.cursor
@@ -200,51 +202,57 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_commit_of_the_hub_is_noted_once_and_not_asked_for_again_too_soon(
-    house: House, instance: dg.DagsterInstance, tmp_path: Path, endpoint: Any
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, tmp_path: Path, endpoint: Any
 ) -> None:
     first = commit(tmp_path / "hub", "me/mine", {"rows.jsonl": b"1"})
-    add_source(house.workshop.home.path, "mine", Place(hub="me/mine", commit=first))
+    add_source(home_builder.run_context.home.path, "mine", Place(hub="me/mine", commit=first))
     add_source(
-        house.workshop.home.path, "fixed", Place(hub="me/mine", revision=first, commit=first)
+        home_builder.run_context.home.path,
+        "fixed",
+        Place(hub="me/mine", revision=first, commit=first),
     )
     with hub(tmp_path / "hub") as address:
         endpoint(address)
-        same = look(changed_hub, house, instance)
+        same = look(changed_hub, home_builder, instance)
         second = commit(tmp_path / "hub", "me/mine", {"rows.jsonl": b"2"})
-        soon = look(changed_hub, house, instance, same.cursor)
-        later = look(changed_hub, house, instance, "0")
+        soon = look(changed_hub, home_builder, instance, same.cursor)
+        later = look(changed_hub, home_builder, instance, "0")
     assert (
         "nothing new" in str(same.skip_reason)
         and "the next time is after 6" in str(soon.skip_reason)
         and soon.cursor == same.cursor
     )
     assert [event.partition for event in later.asset_events or []] == ["mine"]
-    assert {name: place.commit for name, place in listed(house.workshop.home.path).items()} == {
+    assert {
+        name: place.commit for name, place in listed(home_builder.run_context.home.path).items()
+    } == {
         "mine": second,
         "fixed": first,
     }
 
 
 def test_a_hub_that_cannot_be_reached_is_a_reason_to_wait(
-    house: House, instance: dg.DagsterInstance, endpoint: Any
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, endpoint: Any
 ) -> None:
-    add_source(house.workshop.home.path, "mine", place := Place(hub="me/mine", commit="a" * 40))
+    add_source(
+        home_builder.run_context.home.path, "mine", place := Place(hub="me/mine", commit="a" * 40)
+    )
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     endpoint(f"http://127.0.0.1:{port}")
-    said = look(changed_hub, house, instance)
+    said = look(changed_hub, home_builder, instance)
     assert (
         "the hub cannot be reached" in str(said.skip_reason)
         and not said.asset_events
         and float(str(said.cursor)) > 0
     )
-    assert listed(house.workshop.home.path) == {"mine": place}
+    assert listed(home_builder.run_context.home.path) == {"mine": place}
 
 
 def test_without_a_dataset_of_the_hub_nobody_is_asked(
-    house: House, instance: dg.DagsterInstance, tmp_path: Path
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    add_source(house.workshop.home.path, "mine", tmp_path)
+    add_source(home_builder.run_context.home.path, "mine", tmp_path)
     assert "no source is a dataset of the hub" in str(
-        look(changed_hub, house, instance).skip_reason
+        look(changed_hub, home_builder, instance).skip_reason
     )

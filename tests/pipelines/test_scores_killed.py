@@ -20,7 +20,7 @@ from evaluation.evaluate import evaluate
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
-from tests.pipelines.house import House
+from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_scoring_again import cleaned
 
 ROOT = Path(__file__).parents[2]
@@ -30,42 +30,42 @@ import sys
 import dagster as dg
 from evaluation.generation import decoder
 from pipelines.definitions import defs
-from resources.run_context import Workshop
+from resources.run_context import RunContext
 decoder.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
     instance.add_dynamic_partitions("checkpoints", [name])
-    resources = {"workshop": Workshop(path=home, profile_name="small"), "io_manager": dg.mem_io_manager}
+    resources = {"run_context": RunContext(path=home, profile_name="small"), "io_manager": dg.mem_io_manager}
     job, tags = defs.resolve_job_def("evaluate_checkpoint"), {"ratchet/kind": "validation", "ratchet/why": "test"}
     assert job.execute_in_process(instance=instance, partition_key=name, tags=tags, resources=resources).success
 """
 
 
-def run(house: House) -> subprocess.Popen[bytes]:
+def run(home_builder: HomeBuilder) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", RUN, str(house.workshop.home.path), NAME],
+        [sys.executable, "-c", RUN, str(home_builder.run_context.home.path), NAME],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
     )
 
 
 @pytest.fixture
-def champion(house: House) -> Artifact:
+def champion(home_builder: HomeBuilder) -> Artifact:
     """A tiny model of real weights, champion of a home with validation problems."""
     from artifacts.manifest import Manifest
     from verl_jobs.sft.tiny_model import TinyModel, make
 
-    cleaned(house, TASKS, "one")
-    with house.workshop.store.draft("checkpoints", "tiny") as folder:
+    cleaned(home_builder, TASKS, "one")
+    with home_builder.run_context.store.draft("checkpoints", "tiny") as folder:
         make(
             TinyModel(hidden=32, layers=2),
             [problem.statement for problem in problems()] * 2,
             folder,
         )
-        made = house.workshop.store.publish(
+        made = home_builder.run_context.store.publish(
             folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
         )
-    house.workshop.ledger.append(
+    home_builder.run_context.ledger.append(
         "install",
         checkpoint="tiny",
         checkpoint_hash=made.content_hash,
@@ -84,10 +84,10 @@ def problems() -> list[Problem]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_killed_run_goes_on_from_the_answers_that_are_there(
-    champion: Artifact, house: House
+    champion: Artifact, home_builder: HomeBuilder
 ) -> None:
-    kept = house.workshop.home.path / "answers"
-    killed = run(house)
+    kept = home_builder.run_context.home.path / "answers"
+    killed = run(home_builder)
     while sum(file.read_bytes().count(b"\n") for file in kept.glob("*.jsonl")) < 5:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.01)
@@ -100,11 +100,15 @@ def test_a_killed_run_goes_on_from_the_answers_that_are_there(
         json.loads(first) | {"text": "kept", "seconds": 1000.0}
     ).encode()  # no model says so
     journal.write_bytes(b"\n".join([head, told_apart, *others, b""]))
-    assert run(house).wait() == 0
+    assert run(home_builder).wait() == 0
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({row["prompt"] for row in rows})
-    made = read_scores(house.workshop.store.require("scores", NAME)).champion["validation"]
-    asked = validation(problems(), answering(house.workshop.profile.training.answer_tokens))
+    made = read_scores(home_builder.run_context.store.require("scores", NAME)).champion[
+        "validation"
+    ]
+    asked = validation(
+        problems(), answering(home_builder.run_context.profile.training.answer_tokens)
+    )
     with Sandbox() as sandbox:
         undisturbed = evaluate(champion.path, "tiny", champion.content_hash, asked, sandbox)
     differ = [

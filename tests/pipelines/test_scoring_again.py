@@ -17,23 +17,23 @@ from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
-from resources.run_record import Champion, open_chain
-from tests.pipelines.house import House, card
+from resources.run_record import Champion, open_run
+from tests.pipelines.home_builder import HomeBuilder, card
 
 SUNDAY = datetime(2026, 11, 22, 7, 0)
 
 
-def cleaned(house: House, validation: int, report: str) -> None:
+def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
     """Clean problems, as the stage leaves them, with a contamination report of this hash."""
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=validation))
-    with house.workshop.store.draft("datasets", "clean_problems") as folder:
+    with home_builder.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
         suspect = next(problem.problem_id for problem in problems if problem.split == "validation")
         (folder / SUSPECTS).write_text(
             json.dumps({"validation": [{"task": suspect, "problem_id": "x", "how": "tests"}]})
         )
         facts = {"reports": {CONTAMINATION: report}}
-        house.workshop.store.publish(
+        home_builder.run_context.store.publish(
             folder,
             Manifest(
                 kind="datasets",
@@ -45,22 +45,26 @@ def cleaned(house: House, validation: int, report: str) -> None:
         )
 
 
-def asked(house: House, instance: dg.DagsterInstance) -> dg.SensorResult:
+def asked(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorResult:
     result = stale_scores(
-        dg.build_sensor_context(instance=instance, resources={"workshop": house.workshop})
+        dg.build_sensor_context(
+            instance=instance, resources={"run_context": home_builder.run_context}
+        )
     )
     assert isinstance(result, dg.SensorResult)
     return result
 
 
-def rescored(house: House, champion: object, name: str, version: str, report: str) -> None:
+def rescored(
+    home_builder: HomeBuilder, champion: object, name: str, version: str, report: str
+) -> None:
     """A finished rescoring of the champion on validation."""
-    made = house.workshop.store.require("checkpoints", str(champion))
+    made = home_builder.run_context.store.require("checkpoints", str(champion))
     known = Champion(
         checkpoint=made.manifest.name, content_hash=made.content_hash, path=str(made.path)
     )
-    chain = open_chain(
-        house.workshop.home.runs,
+    pipeline_run = open_run(
+        home_builder.run_context.home.runs,
         name,
         kind="rescore",
         base_seed=1,
@@ -68,10 +72,10 @@ def rescored(house: House, champion: object, name: str, version: str, report: st
         why="test",
         champion=known,
     )
-    with house.workshop.store.draft("scores", name) as folder:
+    with home_builder.run_context.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
         card(made, 5, 8, version, "validation").write(folder / "champion--validation.json")
-        house.workshop.store.publish(
+        home_builder.run_context.store.publish(
             folder,
             Manifest(
                 kind="scores",
@@ -81,48 +85,48 @@ def rescored(house: House, champion: object, name: str, version: str, report: st
                 inputs={"contamination report": report},
             ),
         )
-    chain.change(state="done")
+    pipeline_run.change(state="done")
 
 
 def test_another_benchmark_or_contamination_report_scores_the_champion_again_once(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     from evaluation.benchmarks import validation
 
-    assert "no champion" in str(asked(house, instance).skip_reason)
-    house.promoted("chain-0001-sft")
-    cleaned(house, 8, "one")
+    assert "no champion" in str(asked(home_builder, instance).skip_reason)
+    home_builder.promoted("chain-0001-sft")
+    cleaned(home_builder, 8, "one")
     now = validation(generate(FamilyConfig(demonstrations=4, train=2, validation=8))).version
-    rescored(house, "chain-0001-sft", "rescore-1", now, "one")
-    assert "with what there is now" in str(asked(house, instance).skip_reason)
-    cleaned(house, 8, "two")
+    rescored(home_builder, "chain-0001-sft", "rescore-1", now, "one")
+    assert "with what there is now" in str(asked(home_builder, instance).skip_reason)
+    cleaned(home_builder, 8, "two")
     [report], [again] = (
-        asked(house, instance).run_requests or [],
-        asked(house, instance).run_requests or [],
+        asked(home_builder, instance).run_requests or [],
+        asked(home_builder, instance).run_requests or [],
     )
     assert (
         report.run_key == again.run_key
         and "contamination report" in report.tags["ratchet/why"]
         and report.tags["ratchet/kind"] == "rescore"
     )
-    cleaned(house, 9, "one")
-    [other] = asked(house, instance).run_requests or []
+    cleaned(home_builder, 9, "one")
+    [other] = asked(home_builder, instance).run_requests or []
     assert (
         other.run_key != report.run_key
         and other.tags["ratchet/why"] == "scored with what is no more: validation"
     )
-    rescored(house, "chain-0001-sft", str(other.partition_key), "v9", "one")
-    assert (asked(house, instance).run_requests or [])[
+    rescored(home_builder, "chain-0001-sft", str(other.partition_key), "v9", "one")
+    assert (asked(home_builder, instance).run_requests or [])[
         0
     ].run_key != report.run_key  # v9 is not what there is either
 
 
 def test_another_harness_scores_the_champion_again(
-    house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.promoted("chain-0001-sft")
+    home_builder.promoted("chain-0001-sft")
     monkeypatch.setattr("pipelines.sensors.stale_scores.HARNESS_VERSION", "next")
-    [request] = asked(house, instance).run_requests or []
+    [request] = asked(home_builder, instance).run_requests or []
     assert request.tags["ratchet/why"] == "scored with what is no more: harness"
 
 
@@ -130,13 +134,18 @@ def test_another_harness_scores_the_champion_again(
     ("schedule", "kind"), [(daily_validation, "validation"), (weekly_benchmarks, "rescore")]
 )
 def test_the_champion_is_asked_by_the_day_and_by_the_week(
-    house: House, instance: dg.DagsterInstance, schedule: dg.ScheduleDefinition, kind: str
+    home_builder: HomeBuilder,
+    instance: dg.DagsterInstance,
+    schedule: dg.ScheduleDefinition,
+    kind: str,
 ) -> None:
     context = dg.build_schedule_context(
-        instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop}
+        instance=instance,
+        scheduled_execution_time=SUNDAY,
+        resources={"run_context": home_builder.run_context},
     )
     assert isinstance(schedule(context), dg.SkipReason)
-    champion = house.promoted("chain-0001-sft")
+    champion = home_builder.promoted("chain-0001-sft")
     request = schedule(context)
     assert isinstance(request, dg.RunRequest) and request.tags["ratchet/kind"] == kind
     assert (
@@ -152,22 +161,22 @@ def test_the_champion_is_asked_by_the_day_and_by_the_week(
 
 @pytest.mark.slow
 def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
 
-    cleaned(house, 6, "one")
+    cleaned(home_builder, 6, "one")
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=6))
-    with house.workshop.store.draft("checkpoints", "tiny") as folder:
+    with home_builder.run_context.store.draft("checkpoints", "tiny") as folder:
         make(
             TinyModel(hidden=32, layers=1, heads=2),
             [problem.statement for problem in problems] * 8,
             folder,
         )
-        made = house.workshop.store.publish(
+        made = home_builder.run_context.store.publish(
             folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
         )
-    house.workshop.ledger.append(
+    home_builder.run_context.ledger.append(
         "install",
         checkpoint="tiny",
         checkpoint_hash=made.content_hash,
@@ -177,12 +186,14 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
         against=None,
     )
     context = dg.build_schedule_context(
-        instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop}
+        instance=instance,
+        scheduled_execution_time=SUNDAY,
+        resources={"run_context": home_builder.run_context},
     )
     request = daily_validation(context)
     assert isinstance(request, dg.RunRequest)
     job = defs.resolve_job_def("evaluate_checkpoint")
-    resources = {"workshop": house.workshop, "io_manager": dg.mem_io_manager}
+    resources = {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
     ended = job.execute_in_process(
         instance=instance,
         partition_key=request.partition_key,
@@ -190,7 +201,9 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
         resources=resources,
     )
     assert ended.success
-    scores = read_scores(house.workshop.store.require("scores", str(request.partition_key)))
+    scores = read_scores(
+        home_builder.run_context.store.require("scores", str(request.partition_key))
+    )
     assert (
         list(scores.champion) == ["validation"]
         and not scores.challenger
@@ -207,8 +220,8 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
         and "cut by length" in str(shown["scores"].value)
         and "style" in str(shown["quality"].value)
     )
-    board = house.workshop.store.require("reports", "leaderboard")
+    board = home_builder.run_context.store.require("reports", "leaderboard")
     assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
-    kept = house.workshop.store.require("scores", "tiny--validation")
+    kept = home_builder.run_context.store.require("scores", "tiny--validation")
     card = Scorecard.read(kept.path / "scorecard.json")
     assert card.prompts.keys() == card.first.keys()

@@ -19,25 +19,25 @@ from pipelines.sensors.champion import (
 from problems.catalogue import add_source
 from resources import lease
 from resources.config.profile import Automation
-from tests.pipelines.house import House, card
+from tests.pipelines.home_builder import HomeBuilder, card
 
 
 def look(
     sensor: dg.SensorDefinition,
-    house: House,
+    home_builder: HomeBuilder,
     instance: dg.DagsterInstance,
     cursor: str | None = None,
 ) -> dg.SensorResult:
     context = dg.build_sensor_context(
-        instance=instance, cursor=cursor, resources={"workshop": house.workshop}
+        instance=instance, cursor=cursor, resources={"run_context": home_builder.run_context}
     )
     result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     return result
 
 
-def put(house: House, name: str = "my model", weights: bytes = b"weights") -> Path:
-    folder = house.workshop.home.inbox / name
+def put(home_builder: HomeBuilder, name: str = "my model", weights: bytes = b"weights") -> Path:
+    folder = home_builder.run_context.home.inbox / name
     folder.mkdir(parents=True, exist_ok=True)
     for file, content in (
         ("config.json", b"{}"),
@@ -49,53 +49,53 @@ def put(house: House, name: str = "my model", weights: bytes = b"weights") -> Pa
 
 
 def test_a_folder_in_the_inbox_is_scored_when_it_has_been_still_for_one_look_and_only_once(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    put(house)
-    first = look(new_checkpoint, house, instance)
-    second = look(new_checkpoint, house, instance, first.cursor)
-    third = look(new_checkpoint, house, instance, second.cursor)
+    put(home_builder)
+    first = look(new_checkpoint, home_builder, instance)
+    second = look(new_checkpoint, home_builder, instance, first.cursor)
+    third = look(new_checkpoint, home_builder, instance, second.cursor)
     assert not first.run_requests and not third.run_requests
     [request] = second.run_requests or []
-    made = house.workshop.store.require("checkpoints", str(request.partition_key))
+    made = home_builder.run_context.store.require("checkpoints", str(request.partition_key))
     assert (
         request.run_key == made.content_hash
         and request.partition_key is not None
         and request.partition_key.startswith("my-model-")
     )
-    house.workshop.store.verify(made)
+    home_builder.run_context.store.verify(made)
 
 
 def test_other_weights_under_the_same_name_are_another_checkpoint(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     keys = []
     cursor = None
     for weights in (b"weights", b"other weights"):
-        put(house, weights=weights)
+        put(home_builder, weights=weights)
         for _ in range(2):
-            seen = look(new_checkpoint, house, instance, cursor)
+            seen = look(new_checkpoint, home_builder, instance, cursor)
             cursor = seen.cursor
             keys += [request.run_key for request in seen.run_requests or []]
     assert len(keys) == len(set(keys)) == 2
 
 
 def test_a_folder_that_is_no_checkpoint_is_named_once_and_scored_never(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    (put(house) / "model.safetensors").unlink()
-    first = look(new_checkpoint, house, instance)
-    second = look(new_checkpoint, house, instance, first.cursor)
-    third = look(new_checkpoint, house, instance, second.cursor)
+    (put(home_builder) / "model.safetensors").unlink()
+    first = look(new_checkpoint, home_builder, instance)
+    second = look(new_checkpoint, home_builder, instance, first.cursor)
+    third = look(new_checkpoint, home_builder, instance, second.cursor)
     assert not second.run_requests and "no *.safetensors" in str(second.skip_reason)
     assert "none of them new" in str(third.skip_reason)
 
 
-def raw(house: House, inputs: dict[str, str]) -> None:
+def raw(home_builder: HomeBuilder, inputs: dict[str, str]) -> None:
     from artifacts.manifest import Manifest
 
-    with house.workshop.store.draft("datasets", "raw_problems") as folder:
-        house.workshop.store.publish(
+    with home_builder.run_context.store.draft("datasets", "raw_problems") as folder:
+        home_builder.run_context.store.publish(
             folder,
             Manifest(
                 kind="datasets",
@@ -108,18 +108,18 @@ def raw(house: House, inputs: dict[str, str]) -> None:
 
 
 def test_a_source_that_was_added_or_changed_starts_one_retraining(
-    house: House, instance: dg.DagsterInstance, tmp_path: Path
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    assert not look(changed_problems, house, instance).run_requests
-    raw(house, {})
-    assert not look(changed_problems, house, instance).run_requests
+    assert not look(changed_problems, home_builder, instance).run_requests
+    raw(home_builder, {})
+    assert not look(changed_problems, home_builder, instance).run_requests
     own = tmp_path / "own.jsonl"
     own.write_text("{}\n", encoding="utf-8")
-    add_source(house.workshop.home.path, "own", own)
-    [added] = look(changed_problems, house, instance).run_requests or []
-    [again] = look(changed_problems, house, instance).run_requests or []
+    add_source(home_builder.run_context.home.path, "own", own)
+    [added] = look(changed_problems, home_builder, instance).run_requests or []
+    [again] = look(changed_problems, home_builder, instance).run_requests or []
     own.write_text("{}\n{}\n", encoding="utf-8")
-    [changed] = look(changed_problems, house, instance).run_requests or []
+    [changed] = look(changed_problems, home_builder, instance).run_requests or []
     assert added.run_key == again.run_key != changed.run_key
     assert (
         added.job_name == "full_chain"
@@ -129,53 +129,59 @@ def test_a_source_that_was_added_or_changed_starts_one_retraining(
 
 
 def test_sensors_and_schedule_wait_while_somebody_trains(
-    house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw(house, {"gone": "x"})
-    lease.take(house.workshop.home.lease, "chain-0009")
+    raw(home_builder, {"gone": "x"})
+    lease.take(home_builder.run_context.home.lease, "chain-0009")
     try:
-        assert "chain-0009" in str(look(changed_problems, house, instance).skip_reason)
+        assert "chain-0009" in str(look(changed_problems, home_builder, instance).skip_reason)
         context = dg.build_schedule_context(
-            instance=instance, resources={"workshop": house.workshop}
+            instance=instance, resources={"run_context": home_builder.run_context}
         )
         assert isinstance(nightly_retraining(context), dg.SkipReason)
-        assert "chain-0009" in str(held_back(house.workshop, [], time.time(), Automation()))
+        assert "chain-0009" in str(
+            held_back(home_builder.run_context, [], time.time(), Automation())
+        )
     finally:
-        lease.give_back(house.workshop.home.lease)
+        lease.give_back(home_builder.run_context.home.lease)
 
 
-def test_the_night_asks_for_the_next_chain(house: House, instance: dg.DagsterInstance) -> None:
+def test_the_night_asks_for_the_next_chain(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
     request = nightly_retraining(
-        dg.build_schedule_context(instance=instance, resources={"workshop": house.workshop})
+        dg.build_schedule_context(
+            instance=instance, resources={"run_context": home_builder.run_context}
+        )
     )
     assert isinstance(request, dg.RunRequest) and request.partition_key == "chain-0001"
     assert instance.has_dynamic_partition("checkpoints", "chain-0001")
 
 
 def test_a_champion_is_scored_again_when_its_score_is_a_day_old(
-    house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+    home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "no champion" in str(look(champion_regression, house, instance).skip_reason)
-    house.promoted("chain-0001-sft")
-    assert "hours ago" in str(look(champion_regression, house, instance).skip_reason)
+    assert "no champion" in str(look(champion_regression, home_builder, instance).skip_reason)
+    home_builder.promoted("chain-0001-sft")
+    assert "hours ago" in str(look(champion_regression, home_builder, instance).skip_reason)
     now = time.time()
     monkeypatch.setattr("pipelines.sensors.champion.time.time", lambda: now + 25 * 3600)
-    [request] = look(champion_regression, house, instance).run_requests or []
+    [request] = look(champion_regression, home_builder, instance).run_requests or []
     assert request.job_name == "evaluate_checkpoint" and request.tags["ratchet/kind"] == "rescore"
 
 
-def fallen(house: House, solved: int) -> None:
-    champion = house.promoted("chain-0001-sft", solved=60)
-    house.scored(
+def fallen(home_builder: HomeBuilder, solved: int) -> None:
+    champion = home_builder.promoted("chain-0001-sft", solved=60)
+    home_builder.scored(
         "rescore-1", "rescore", {"champion": card(champion, solved, 100, "a fresh draw")}, champion
     )
 
 
 def test_a_significant_fall_starts_a_retraining_and_chance_does_not(
-    house: House, instance: dg.DagsterInstance
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    fallen(house, solved=30)
-    result = look(champion_regression, house, instance)
+    fallen(home_builder, solved=30)
+    result = look(champion_regression, home_builder, instance)
     [request] = result.run_requests or []
     assert (
         request.job_name == "full_chain"
@@ -187,18 +193,20 @@ def test_a_significant_fall_starts_a_retraining_and_chance_does_not(
     assert len(json.loads(str(result.cursor))) == 1
 
 
-def test_a_small_fall_is_chance(house: House, instance: dg.DagsterInstance) -> None:
-    fallen(house, solved=55)
-    assert not look(champion_regression, house, instance).run_requests
+def test_a_small_fall_is_chance(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> None:
+    fallen(home_builder, solved=55)
+    assert not look(champion_regression, home_builder, instance).run_requests
 
 
-def test_one_cause_starts_one_retraining(house: House, instance: dg.DagsterInstance) -> None:
-    fallen(house, solved=30)
-    [request] = look(champion_regression, house, instance).run_requests or []
+def test_one_cause_starts_one_retraining(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    fallen(home_builder, solved=30)
+    [request] = look(champion_regression, home_builder, instance).run_requests or []
     instance.create_run_for_job(
         dg.job(name="full_chain")(lambda: None), tags={"dagster/run_key": str(request.run_key)}
     )
-    assert not look(champion_regression, house, instance).run_requests
+    assert not look(champion_regression, home_builder, instance).run_requests
 
 
 @pytest.mark.parametrize(
@@ -212,10 +220,13 @@ def test_one_cause_starts_one_retraining(house: House, instance: dg.DagsterInsta
     ],
 )
 def test_retrainings_keep_a_cooldown_and_a_daily_budget(
-    house: House, asked_hours_ago: list[float], said: str | None
+    home_builder: HomeBuilder, asked_hours_ago: list[float], said: str | None
 ) -> None:
     now = time.time()
     reason = held_back(
-        house.workshop, [now - hours * 3600 for hours in asked_hours_ago], now, Automation()
+        home_builder.run_context,
+        [now - hours * 3600 for hours in asked_hours_ago],
+        now,
+        Automation(),
     )
     assert reason is None if said is None else said in str(reason)

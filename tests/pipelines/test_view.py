@@ -11,12 +11,12 @@ from rich.console import Console
 
 from pipelines.watch.curve import BLANK, curve
 from pipelines.watch.view import View
-from resources.run_record import open_chain
+from resources.run_record import open_run
 
 
 def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> None:
     view = View(tmp_path / "chain-0001", "chain-0001 · profile small")
-    chain = open_chain(
+    pipeline_run = open_run(
         tmp_path,
         "chain-0001",
         kind="chain",
@@ -25,10 +25,10 @@ def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> 
         why="test",
         champion=None,
     )
-    with chain.stage("raw_problems") as stage:
+    with pipeline_run.stage("raw_problems") as stage:
         stage.made += 1
         stage.say("480 problems")
-    training = chain.folder / "training" / "abc"
+    training = pipeline_run.folder / "training" / "abc"
     training.mkdir(parents=True)
     lines = [{"step": step, "data": {"critic/score/mean": step / 10}} for step in range(1, 9)]
     (training / "metrics-1.jsonl").write_text(
@@ -50,7 +50,7 @@ def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> 
 
 
 def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) -> None:
-    chain = open_chain(
+    pipeline_run = open_run(
         tmp_path,
         "chain-0001",
         kind="chain",
@@ -59,9 +59,9 @@ def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) 
         why="test",
         champion=None,
     )
-    with chain.stage("verified_problems") as stage:
+    with pipeline_run.stage("verified_problems") as stage:
         stage.say("a" * 200)
-    view = View(chain.folder, "again", from_start=True)
+    view = View(pipeline_run.folder, "again", from_start=True)
     view.follow()
     console = Console(width=100, record=True)
     console.print(view)
@@ -69,7 +69,7 @@ def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) 
 
 
 def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> None:
-    chain = open_chain(
+    pipeline_run = open_run(
         tmp_path,
         "chain-0001",
         kind="chain",
@@ -78,9 +78,9 @@ def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> 
         why="test",
         champion=None,
     )
-    with chain.stage("raw_problems"):
+    with pipeline_run.stage("raw_problems"):
         pass
-    assert View(chain.folder, "again").follow() == []
+    assert View(pipeline_run.folder, "again").follow() == []
 
 
 @given(st.lists(st.floats(-1, 1), max_size=300), st.integers(1, 80), st.integers(1, 8))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resources.progress import Progress, read
-from resources.run_record import Chain, Kind, newest_id, next_id, open_chain, records
+from resources.run_record import Kind, PipelineRun, newest_id, next_id, open_run, records
 
 WRITER = """
 import sys
@@ -28,17 +28,15 @@ while True:
 """
 
 
-def opened(runs: Path, name: str, kind: Kind = "chain") -> Chain:
-    return open_chain(
-        runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None
-    )
+def opened(runs: Path, name: str, kind: Kind = "chain") -> PipelineRun:
+    return open_run(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
 
 
 def test_the_first_chain_is_number_one_and_the_next_follows_when_it_is_done(tmp_path: Path) -> None:
     assert next_id(tmp_path) == "chain-0001"
-    chain = opened(tmp_path, "chain-0001")
+    pipeline_run = opened(tmp_path, "chain-0001")
     assert next_id(tmp_path) == "chain-0001"
-    chain.change(state="done")
+    pipeline_run.change(state="done")
     assert next_id(tmp_path) == "chain-0002"
 
 
@@ -64,9 +62,9 @@ def test_a_data_refresh_uses_no_draw_up(tmp_path: Path) -> None:
 
 
 def test_a_chain_that_failed_twice_is_given_up(tmp_path: Path) -> None:
-    chain = opened(tmp_path, "chain-0001")
-    assert chain.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
-    assert chain.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
+    pipeline_run = opened(tmp_path, "chain-0001")
+    assert pipeline_run.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
+    assert pipeline_run.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
 
 
 def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_trains(
@@ -89,15 +87,15 @@ def test_smoke_chains_are_counted_by_themselves(tmp_path: Path) -> None:
 def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(
     tmp_path: Path,
 ) -> None:
-    chain = opened(tmp_path, "chain-0001")
-    with chain.stage("clean_problems") as stage:
+    pipeline_run = opened(tmp_path, "chain-0001")
+    with pipeline_run.stage("clean_problems") as stage:
         stage.made += 1
         time.sleep(0.02)
-    first = chain.record.stages["clean_problems"]
-    with chain.stage("clean_problems") as stage:
+    first = pipeline_run.record.stages["clean_problems"]
+    with pipeline_run.stage("clean_problems") as stage:
         stage.found += 1
-    assert first.seconds >= 0.02 and chain.record.stages["clean_problems"] == first
-    assert [line.event for line in read(chain.progress_file)[0]] == [
+    assert first.seconds >= 0.02 and pipeline_run.record.stages["clean_problems"] == first
+    assert [line.event for line in read(pipeline_run.progress_file)[0]] == [
         "begin",
         "end",
         "begin",
@@ -106,27 +104,29 @@ def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(
 
 
 def test_a_stage_that_raises_is_told_as_failed_with_its_reason(tmp_path: Path) -> None:
-    chain = opened(tmp_path, "chain-0001")
-    with pytest.raises(ValueError), chain.stage("checkpoint"):
+    pipeline_run = opened(tmp_path, "chain-0001")
+    with pytest.raises(ValueError), pipeline_run.stage("checkpoint"):
         raise ValueError("no room\nand more")
-    assert [(line.event, line.text) for line in read(chain.progress_file)[0]] == [
+    assert [(line.event, line.text) for line in read(pipeline_run.progress_file)[0]] == [
         ("begin", ""),
         ("failed", "no room"),
     ]
 
 
 def test_a_kill_while_the_record_is_written_leaves_it_whole(tmp_path: Path) -> None:
-    chain = opened(tmp_path, "chain-0001")
+    pipeline_run = opened(tmp_path, "chain-0001")
     for wait in (0.05, 0.1, 0.15):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(chain.folder)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(pipeline_run.folder)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert writer.stdout and writer.stdout.readline() == "writes\n"
         time.sleep(wait)
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
-        assert chain.record.minutes >= 1
-        chain.change(state="open")  # the lock is free again
+        assert pipeline_run.record.minutes >= 1
+        pipeline_run.change(state="open")  # the lock is free again
 
 
 def test_a_torn_progress_line_is_passed_over_and_the_rest_is_read(tmp_path: Path) -> None:

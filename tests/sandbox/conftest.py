@@ -18,7 +18,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="module", params=["root", "userns", "bare"])
-def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+def level(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A sandbox for each isolation level; skipped, with the reason, if the machine refuses it."""
     try:
         opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()

@@ -240,21 +240,23 @@ def workers() -> dict[int, int]:
 
 
 def main() -> None:
-    rung, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    assert rung in get_args(Rung)
+    level, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    assert level in get_args(Rung)
     workers_asked = int(os.environ.get("RATCHET_FUZZ_WORKERS", "4"))
-    config = SandboxConfig(workers=workers_asked, isolation=rung)  # type: ignore[arg-type]
+    config = SandboxConfig(workers=workers_asked, isolation=level)  # type: ignore[arg-type]
     with Sandbox(config) as sandbox:
         before, slow = set(workers()), list[int]()
         for report in sandbox.run(jobs(first, last)):
             if late(report):
                 slow.append(int(report.job_id.removeprefix("fuzz ")))
             if fault := wrong(report):
-                print(json.dumps({"job": report.job_id, "rung": rung, "fault": fault}), flush=True)
+                print(
+                    json.dumps({"job": report.job_id, "level": level, "fault": fault}), flush=True
+                )
             if set(workers()) != before:
                 print(
                     json.dumps(
-                        {"job": f"about {report.job_id}", "rung": rung, "fault": "a worker broke"}
+                        {"job": f"about {report.job_id}", "level": level, "fault": "a worker broke"}
                     ),
                     flush=True,
                 )
@@ -266,7 +268,7 @@ def main() -> None:
                         json.dumps(
                             {
                                 "job": report.job_id,
-                                "rung": rung,
+                                "level": level,
                                 "fault": f"answered after {report.wall_s:.1f} s",
                             }
                         ),
@@ -277,7 +279,7 @@ def main() -> None:
                 json.dumps(
                     {
                         "job": f"of {first} to {last}",
-                        "rung": rung,
+                        "level": level,
                         "fault": f"a worker held {most} kB",
                     }
                 ),

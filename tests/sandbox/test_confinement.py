@@ -16,7 +16,7 @@ import pytest
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.worker.core_lock import Turn
+from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import QUICK, call
 from tests.sandbox.left import descendants
@@ -27,10 +27,10 @@ def says(sandbox: Sandbox, source: str) -> Report:
     return run_all(sandbox, [Job("job", source, "stdio", (StdioTest("", "yes"),), limits=QUICK)])[0]
 
 
-def test_the_level_in_force_is_named_and_stamped(rung: Sandbox) -> None:
-    report = run_all(rung, [call("def f(a, b):\n    return a + b")])[0]
+def test_the_level_in_force_is_named_and_stamped(level: Sandbox) -> None:
+    report = run_all(level, [call("def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
-    assert report.isolation == rung.describe() and rung.config.isolation in rung.describe()
+    assert report.isolation == level.describe() and level.config.isolation in level.describe()
 
 
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
@@ -93,7 +93,7 @@ BREACHES = {
 
 @pytest.mark.parametrize("what", BREACHES)
 def test_out_of_reach(
-    rung: Sandbox,
+    level: Sandbox,
     what: str,
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -109,13 +109,13 @@ def test_out_of_reach(
             .replace("FILE", str(secret))
             .replace("ROOT", str(Path.cwd()))
         )
-        report = says(rung, source)
+        report = says(level, source)
         socket.create_connection(server.getsockname()).close()  # lets the thread end
         listens.join()
     assert report.verdict in (Verdict.RE, Verdict.WA), report
 
 
-def test_what_one_program_leaves_the_next_does_not_find(rung: Sandbox) -> None:
+def test_what_one_program_leaves_the_next_does_not_find(level: Sandbox) -> None:
     leave = (
         "import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\nos.chmod('a', 0)\n"
         "open('d', 'w').close()\nos.chmod('.', 0)"
@@ -125,19 +125,19 @@ def test_what_one_program_leaves_the_next_does_not_find(rung: Sandbox) -> None:
         "open('mine', 'w')"
     )
     for _ in range(3):
-        says(rung, leave)
-        assert says(rung, find).verdict is Verdict.WA
+        says(level, leave)
+        assert says(level, find).verdict is Verdict.WA
 
 
-def test_no_process_outlives_its_program(rung: Sandbox) -> None:
+def test_no_process_outlives_its_program(level: Sandbox) -> None:
     daemon = (
         "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n"
         "        os.closerange(0, 99)\n        time.sleep(60)\n"
         "    os._exit(0)\n"
     )
-    run_all(rung, [call("def f(a, b):\n    return a + b")])
+    run_all(level, [call("def f(a, b):\n    return a + b")])
     before = descendants(os.getpid())
-    report = run_all(rung, [call(f"{daemon}def f(a, b):\n    return a + b")])[0]
+    report = run_all(level, [call(f"{daemon}def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
     assert descendants(os.getpid()) <= before
 
@@ -161,7 +161,7 @@ def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
     At isolation level `bare`, whether a program has its own uid depends on the interpreter's
     location. The mode must not.
     """
-    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
     try:
         assert Path(worker.scratch).stat().st_mode & 0o777 == 0o711
     finally:

@@ -22,7 +22,7 @@ from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.serialization import payload
 from sandbox.worker import slot
-from sandbox.worker.core_lock import Turn
+from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import call, stdio
 
@@ -34,7 +34,7 @@ def judged(sandbox: Sandbox, source: str) -> Report:
     return run_all(sandbox, [call(source)])[0]
 
 
-def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
+def test_an_honest_program_is_refused_nothing(level: Sandbox) -> None:
     source = (
         "import subprocess, sys, threading, tempfile, random, json\n"
         "with tempfile.TemporaryFile() as t: t.write(b'x')\n"
@@ -42,11 +42,11 @@ def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
     source += (
         "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
     )
-    report = judged(rung, source)
+    report = judged(level, source)
     assert (report.verdict, report.denied) == (Verdict.AC, {}), report
 
 
-def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
+def test_what_is_refused_is_counted_by_name(level: Sandbox) -> None:
     source = (
         LIBC
         + (
@@ -55,11 +55,11 @@ def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
         )
         + F
     )
-    assert judged(rung, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
-    assert judged(rung, F).denied == {}  # nothing is left over for the next program
+    assert judged(level, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
+    assert judged(level, F).denied == {}  # nothing is left over for the next program
 
 
-def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
+def test_what_children_are_refused_is_counted_too(level: Sandbox) -> None:
     source = (
         LIBC
         + (
@@ -68,10 +68,10 @@ def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
         )
         + F
     )
-    assert judged(rung, source).denied == {"setns": 1}
+    assert judged(level, source).denied == {"setns": 1}
 
 
-def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
+def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(level: Sandbox) -> None:
     flood = LIBC + (
         "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n"
         "        while True: libc.ptrace(0, 0, 0, 0)\n"
@@ -79,21 +79,21 @@ def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> N
     # on a busy machine a child has used much CPU time before it is killed
     limits = Limits(wall_s=60.0, cpu_s=20.0)
     report = run_all(
-        rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)]
+        level, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)]
     )[0]
     assert report.verdict is Verdict.AC
-    assert judged(rung, F).verdict is Verdict.AC
+    assert judged(level, F).verdict is Verdict.AC
 
 
-def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -> None:
+def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(level: Sandbox) -> None:
     begun = time.monotonic()
     report = run_all(
-        rung,
+        level,
         [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))],
     )[0]
     assert report.verdict is Verdict.TLE and report.denied and report.denied["ptrace"] > 10
     assert time.monotonic() - begun < 20, "not when the worker is given up, after a minute"
-    assert judged(rung, F).verdict is Verdict.AC
+    assert judged(level, F).verdict is Verdict.AC
 
 
 OLD_KERNEL = (
@@ -101,7 +101,7 @@ OLD_KERNEL = (
     "landlock.version = lambda: {abi}\n"
 )
 OLD_KERNEL += (
-    "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
+    "isolation.has_own_uid = lambda level: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
 )
 
 
@@ -115,7 +115,7 @@ def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
 @pytest.fixture
 def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     older(tmp_path, monkeypatch, 5)
-    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
     yield worker
     worker.close()
 
@@ -235,4 +235,4 @@ def test_without_landlock_the_rung_is_refused_with_its_reason(
 ) -> None:
     older(tmp_path, monkeypatch, 0)
     with pytest.raises(slot.Refused, match="Landlock"):
-        Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
+        Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))

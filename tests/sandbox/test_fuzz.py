@@ -56,7 +56,7 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     for first in range(0, total, batch):
         if first not in done:
             found = one_batch(
-                first, min(first + batch, total), isolation.RUNGS[first // batch % 3], scratch
+                first, min(first + batch, total), isolation.LEVELS[first // batch % 3], scratch
             )
             reap(others)
             if (left := left_behind(scratch)) != before:
@@ -75,15 +75,15 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     assert not found
 
 
-def one_batch(first: int, last: int, rung: str, scratch: Path) -> list[dict[str, Any]]:
+def one_batch(first: int, last: int, level: str, scratch: Path) -> list[dict[str, Any]]:
     """Return the findings for this range of programs; none if this machine refuses the level."""
     told = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("fuzzing.py")), rung, str(first), str(last)],
+        [sys.executable, str(Path(__file__).with_name("fuzzing.py")), level, str(first), str(last)],
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     if told.returncode and "IsolationError" not in told.stderr:
-        return [{"job": f"of {first} to {last}", "rung": rung, "fault": told.stderr[-2000:]}]
+        return [{"job": f"of {first} to {last}", "level": level, "fault": told.stderr[-2000:]}]
     return [json.loads(line) for line in told.stdout.splitlines()]

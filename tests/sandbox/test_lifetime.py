@@ -62,37 +62,39 @@ def below_workers() -> int:
 
 
 @pytest.mark.parametrize("what", FLOODS)
-def test_a_child_that_writes_on_holds_up_no_verdict(rung: Sandbox, what: str) -> None:
+def test_a_child_that_writes_on_holds_up_no_verdict(level: Sandbox, what: str) -> None:
     source = (
         f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\n"
         "time.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
     )
     assert (
-        run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict
+        run_all(level, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[
+            0
+        ].verdict
         is Verdict.AC
     )
 
 
-def test_what_comes_after_the_last_answer_is_not_read(rung: Sandbox) -> None:
+def test_what_comes_after_the_last_answer_is_not_read(level: Sandbox) -> None:
     """The next job's messages are its own."""
     flood = "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n" + RIGHT
-    verdicts = [report.verdict for report in run_all(rung, [call(flood), call(RIGHT)] * 5)]
+    verdicts = [report.verdict for report in run_all(level, [call(flood), call(RIGHT)] * 5)]
     assert Verdict.INFRA not in verdicts and set(verdicts[1::2]) == {Verdict.AC}
 
 
 @pytest.mark.parametrize("what", STAYS)
-def test_a_process_whose_first_thread_has_left_ends_with_its_job(rung: Sandbox, what: str) -> None:
+def test_a_process_whose_first_thread_has_left_ends_with_its_job(level: Sandbox, what: str) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}\nif os.fork() == 0:\n    {STAYS[what]}\ntime.sleep(0.3)\nprint(5)"
-    assert run_all(rung, [stdio(source, "", "5")])[0].verdict is Verdict.AC
+    assert run_all(level, [stdio(source, "", "5")])[0].verdict is Verdict.AC
     assert below_workers() == before
 
 
-def test_a_program_whose_first_thread_has_left_is_out_of_time(rung: Sandbox) -> None:
+def test_a_program_whose_first_thread_has_left_is_out_of_time(level: Sandbox) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}leave(lambda: time.sleep(60))"
     assert (
-        run_all(rung, [call(source, limits=replace(QUICK, wall_s=1.0))])[0].verdict is Verdict.TLE
+        run_all(level, [call(source, limits=replace(QUICK, wall_s=1.0))])[0].verdict is Verdict.TLE
     )
     assert below_workers() == before
 
@@ -131,7 +133,7 @@ def test_a_worker_holds_no_more_than_the_job_may() -> None:
     assert held_mb < limits.memory_mb + 100
 
 
-def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
+def test_what_a_test_captures_counts_as_output(level: Sandbox) -> None:
     capture = (
         "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n"
         "        candidate(MB)\n"
@@ -142,7 +144,7 @@ def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
         asserting(source, capture.replace("MB", "0.03")),
         asserting(source, *[capture.replace("MB", "0.03")] * 3),
     )
-    assert [report.verdict for report in run_all(rung, [ok, much])] == [Verdict.AC, Verdict.OLE]
+    assert [report.verdict for report in run_all(level, [ok, much])] == [Verdict.AC, Verdict.OLE]
 
 
 OWNER = """

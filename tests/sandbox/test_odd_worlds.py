@@ -36,23 +36,23 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_an_odd_program_is_judged_like_another(rung: Sandbox, what: str) -> None:
+def test_an_odd_program_is_judged_like_another(level: Sandbox, what: str) -> None:
     jobs = [
         call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)),
         call("def f(): return 1", CallTest((), {}, 1)),
     ]
-    reports = run_all(rung, jobs)
+    reports = run_all(level, jobs)
     assert [str(report.verdict) for report in reports] == ["AC", "AC"]
 
 
-def test_a_mapped_file_with_a_librarys_name_hides_no_socket(rung: Sandbox) -> None:
+def test_a_mapped_file_with_a_librarys_name_hides_no_socket(level: Sandbox) -> None:
     name = "x\\x0b0-7fffffffffff /libuuid.so"
     source = (
         f"{SYSTEM}os.makedirs(os.path.dirname('{name}'), exist_ok=True)\n"
         f"held = open('{name}', 'w+b')\nheld.write(bytes(4096))\nheld.flush()\n"
     )
     source += "mapped = mmap.mmap(held.fileno(), 4096)\nlibc.socket(2, 2, 0)\ndef f(): return 1"
-    [report] = run_all(rung, [call(source, CallTest((), {}, 1))])
+    [report] = run_all(level, [call(source, CallTest((), {}, 1))])
     assert report.tried and report.tried["socket"] == 1
 
 
@@ -64,6 +64,6 @@ def test_a_mapped_file_with_a_librarys_name_hides_no_socket(rung: Sandbox) -> No
         ("from fractions import Fraction\ndef f(): return Fraction(10**4000, 3)", 1.5),
     ],
 )
-def test_no_number_ends_the_comparison(rung: Sandbox, source: str, want: float) -> None:
-    [report] = run_all(rung, [call(source, CallTest((), {}, want), tolerance=1e-6)])
+def test_no_number_ends_the_comparison(level: Sandbox, source: str, want: float) -> None:
+    [report] = run_all(level, [call(source, CallTest((), {}, want), tolerance=1e-6)])
     assert str(report.verdict) == "WA"

@@ -15,7 +15,7 @@ import pytest
 from sandbox.isolation import cgroups
 from sandbox.protocol import Limits
 from sandbox.serialization import payload
-from sandbox.worker.core_lock import Turn
+from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.slot import Refused
 from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import stdio
@@ -31,7 +31,7 @@ HOLD = "import os, time, mmap, threading\n"
 
 @pytest.fixture(
     scope="module",
-    params=[(rung, counted) for rung in ("root", "userns", "bare") for counted in (True, False)],
+    params=[(level, counted) for level in ("root", "userns", "bare") for counted in (True, False)],
     ids=str,
 )
 def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
@@ -39,12 +39,12 @@ def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
 
     Skipped, with the reason, if the machine refuses the level.
     """
-    rung, counted = request.param
+    level, counted = request.param
     with pytest.MonkeyPatch.context() as patch:
         if not counted:
             patch.setattr(cgroups, "create", lambda *_: None)
         try:
-            worker = Worker(rung, {}, os.pidfd_open(os.getpid()), Turn(None))
+            worker = Worker(level, {}, os.pidfd_open(os.getpid()), CoreLock(None))
         except Refused as refused:
             pytest.skip(str(refused))
         if counted and "cgroup" not in worker.isolation:
@@ -316,6 +316,6 @@ def test_what_bare_does_not_have_is_refused_by_its_name(judge: Judge, level: Wor
     report = judge("import multiprocessing as mp\nmp.get_context('spawn').Lock()\nprint('yes')")
     assert (
         (report["verdict"] == "AC")
-        if level.rung != "bare"
+        if level.level != "bare"
         else ("level (bare)" in report["detail"])
     )

@@ -44,10 +44,10 @@ BUDGETS = {
 @pytest.mark.parametrize("style", ["call", "stdio"])
 @pytest.mark.parametrize("what", BUDGETS)
 def test_tests_that_keep_their_limits_one_by_one_may_not_use_up_more_together(
-    rung: Sandbox, style: str, what: str
+    level: Sandbox, style: str, what: str
 ) -> None:
     body, limits = BUDGETS[what]
-    report = judged(rung, five(style, body, limits))
+    report = judged(level, five(style, body, limits))
     assert report.verdict == "TLE" and report.passed < 5, report
 
 

@@ -151,24 +151,24 @@ def tried(sandbox: Sandbox, programs: tuple[str, ...]) -> list[Report]:
     )
 
 
-def test_what_honest_programs_do_is_no_attempt(rung: Sandbox) -> None:
+def test_what_honest_programs_do_is_no_attempt(level: Sandbox) -> None:
     assert {
         text: report
-        for text, report in zip(INNOCENT, tried(rung, INNOCENT), strict=True)
+        for text, report in zip(INNOCENT, tried(level, INNOCENT), strict=True)
         if report.tried != NOTHING
     } == {}
 
 
 @pytest.mark.parametrize("kind", GUILTY)
-def test_an_attempt_is_counted_by_its_kind_however_it_is_made(rung: Sandbox, kind: str) -> None:
-    reports = zip(GUILTY[kind], tried(rung, GUILTY[kind]), strict=True)
+def test_an_attempt_is_counted_by_its_kind_however_it_is_made(level: Sandbox, kind: str) -> None:
+    reports = zip(GUILTY[kind], tried(level, GUILTY[kind]), strict=True)
     assert {
         text: report for text, report in reports if not (report.tried and report.tried[kind] > 0)
     } == {}
 
 
-def test_attempts_of_one_program_are_not_the_next_ones(rung: Sandbox) -> None:
-    guilty, honest = tried(rung, ("os.system('true')", "pass"))
+def test_attempts_of_one_program_are_not_the_next_ones(level: Sandbox) -> None:
+    guilty, honest = tried(level, ("os.system('true')", "pass"))
     assert guilty.tried == NOTHING | {"exec": 1} and honest.tried == NOTHING
 
 
@@ -181,6 +181,6 @@ def test_a_connection_to_a_service_of_the_system_is_an_attempt_where_it_can_be_t
     assert report.tried == NOTHING | {"socket": 1}
 
 
-def test_what_happens_before_a_program_and_after_it_is_not_its_own(rung: Sandbox) -> None:
+def test_what_happens_before_a_program_and_after_it_is_not_its_own(level: Sandbox) -> None:
     job = call("def f(a, b): return a + b\nopen('left', 'w')\n")
-    assert [report.tried for report in run_all(rung, [job] * 3)] == [NOTHING] * 3
+    assert [report.tried for report in run_all(level, [job] * 3)] == [NOTHING] * 3

@@ -358,15 +358,17 @@ def test_a_problem_as_training_has_it_hides_the_same_tests() -> None:
 def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_path: Path) -> None:
     """For engines that batch by themselves: verl's config, dataset and token output, with the CPU's engine in this process."""
     from verl_jobs.agents.loop import ConversationLoop
-    from verl_jobs.plugins.bench import Bench
     from verl_jobs.plugins.dry_rollouts import Recorded, _rolled_out
+    from verl_jobs.plugins.tiny_training import TinyTraining
 
-    bench = Bench(
+    tiny_training = TinyTraining(
         Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path
     )
-    bench.__dict__["problems"] = [replace(problem, visible_tests=1) for problem in bench.problems]
-    engine = Recorded(bench)
-    output = asyncio.run(_rolled_out(ConversationLoop, bench, engine))
+    tiny_training.__dict__["problems"] = [
+        replace(problem, visible_tests=1) for problem in tiny_training.problems
+    ]
+    engine = Recorded(tiny_training)
+    output = asyncio.run(_rolled_out(ConversationLoop, tiny_training, engine))
     own = [
         token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one
     ]

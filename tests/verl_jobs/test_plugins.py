@@ -234,11 +234,11 @@ WRONG = [
 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None:
-    """In one process, for verl takes seconds to import; functions share a bench, since verl's config does not depend on them."""
-    from verl_jobs.plugins.bench import Bench
+    """In one process, for verl takes seconds to import; functions share one tiny training, since verl's config does not depend on them."""
     from verl_jobs.plugins.dry_steps import STEPS
+    from verl_jobs.plugins.tiny_training import TinyTraining
 
-    shared = Bench(Training(), tmp_path)
+    shared = TinyTraining(Training(), tmp_path)
     for number, (kind, text, why) in enumerate(WRONG):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -247,12 +247,14 @@ def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None
             STEPS[kind](
                 load(training.plugins.named[kind]),
                 training.plugins.named[kind],
-                shared if kind in ("loss", "advantage", "sampler") else Bench(training, folder),
+                shared
+                if kind in ("loss", "advantage", "sampler")
+                else TinyTraining(training, folder),
             )
         assert str(told.value).startswith(f"{folder / 'mine.py'}:it: ")
 
 
-def dataloader(bench: Any, training: Training) -> Any:
+def dataloader(tiny_training: Any, training: Training) -> Any:
     """As verl's trainer makes it (trainer_base.py, `_init_dataloader`), from the config that the training becomes."""
     from hydra import compose, initialize_config_module
     from torchdata.stateful_dataloader import StatefulDataLoader
@@ -260,16 +262,16 @@ def dataloader(bench: Any, training: Training) -> Any:
     from verl.utils.dataset.rl_dataset import collate_fn
 
     paths = {
-        "model": bench.model,
-        "train": bench.rows,
-        "validation": bench.rows,
-        "folder": bench.folder,
+        "model": tiny_training.model,
+        "train": tiny_training.rows,
+        "validation": tiny_training.rows,
+        "folder": tiny_training.folder,
     }
     with initialize_config_module(config_module="verl.trainer.config", version_base=None):
         config = compose(
             "ppo_trainer", overrides=overrides(training, seed=1, loggers=[], name="t", **paths)
         ).data
-    dataset = create_rl_dataset(config.train_files, config, bench.tokenizer, None)
+    dataset = create_rl_dataset(config.train_files, config, tiny_training.tokenizer, None)
     return StatefulDataLoader(
         dataset,
         batch_size=2,
@@ -284,13 +286,13 @@ def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_d
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from verl_jobs.curriculum import curriculum
-    from verl_jobs.plugins.bench import Bench
+    from verl_jobs.plugins.tiny_training import TinyTraining
 
     monkeypatch.setattr(curriculum, "_present", None)
-    page, bench = shown(tmp_path), Bench(Training(), tmp_path)
-    write_expected(expect(bench.problems, [], {}), tmp_path / FILE)
+    page, tiny_training = shown(tmp_path), TinyTraining(Training(), tmp_path)
+    write_expected(expect(tiny_training.problems, [], {}), tmp_path / FILE)
     training = Training(plugins=Plugins(dataset=page.dataset, sampler=page.sampler))
-    loader = dataloader(bench, training)
+    loader = dataloader(tiny_training, training)
     batches = iter(loader)
     first = next(batches)
     assert all(
@@ -302,7 +304,7 @@ def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_d
     state = loader.state_dict()  # what verl writes to data.pt
     second = ids(next(batches))
     assert not set(second) & set(ids(first))  # the page's sampler draws what was solved least
-    resumed = dataloader(bench, training)
+    resumed = dataloader(tiny_training, training)
     resumed.load_state_dict(state)
     assert ids(next(iter(resumed))) == second
 

@@ -13,7 +13,6 @@ from verl import DataProto
 from verl_jobs.config.references import (
     PluginError,
 )
-from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_run import (
     _array,
     _is_number,
@@ -22,6 +21,7 @@ from verl_jobs.plugins.dry_run import (
     is_subclass,
     takes,
 )
+from verl_jobs.plugins.tiny_training import TinyTraining
 
 MANAGER = (
     "config",
@@ -32,7 +32,7 @@ MANAGER = (
 )
 
 
-def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
+def reward_manager(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Score a correct, a wrong and an empty completion.
 
     The correct one must get the highest reward.
@@ -41,7 +41,7 @@ def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
 
     is_subclass(cls, reference, RewardManagerBase)
     takes(cls, reference, MANAGER)
-    found = asked(reference, lambda: asyncio.run(_paid(bench)))
+    found = asked(reference, lambda: asyncio.run(_paid(tiny_training)))
     for said in found:
         if not (
             isinstance(said, Mapping)
@@ -71,33 +71,36 @@ def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
     return f"pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none"
 
 
-async def _paid(bench: Bench) -> list[Any]:
+async def _paid(tiny_training: TinyTraining) -> list[Any]:
     from verl.trainer.ppo.reward import load_reward_manager
 
     manager = load_reward_manager(
-        bench.config, bench.tokenizer, reward_router_address=None, reward_model_tokenizer=None
+        tiny_training.config,
+        tiny_training.tokenizer,
+        reward_router_address=None,
+        reward_model_tokenizer=None,
     )
-    problem = bench.problems[0]
+    problem = tiny_training.problems[0]
     answers = (
         f"```python\n{problem.solutions[0]}\n```",
         f"```python\ndef {problem.entry_point}(*_):\n    return None\n```",
         "",
     )
-    return [await manager.run_single(_rollout(bench, answer)) for answer in answers]
+    return [await manager.run_single(_rollout(tiny_training, answer)) for answer in answers]
 
 
-def _rollout(bench: Bench, answer: str) -> DataProto:
+def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
     """Return a completion in the form that verl passes to a reward manager.
 
     Follows agent_loop.py, `_compute_score`.
     """
-    row = bench.dataset[0]
-    prompt = bench.tokenizer.apply_chat_template(
+    row = tiny_training.dataset[0]
+    prompt = tiny_training.tokenizer.apply_chat_template(
         list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
     )
     response = [
-        *bench.tokenizer.encode(answer, add_special_tokens=False),
-        bench.tokenizer.eos_token_id,
+        *tiny_training.tokenizer.encode(answer, add_special_tokens=False),
+        tiny_training.tokenizer.eos_token_id,
     ]
     prompts, responses = torch.tensor([prompt]), torch.tensor([response])
     ids = torch.cat([prompts, responses], dim=1)
@@ -123,15 +126,15 @@ def _rollout(bench: Bench, answer: str) -> DataProto:
     )
 
 
-def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
+def agent_loop(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Run one rollout with an untrained model, decoded in this process by the CPU engine."""
     from verl.experimental.agent_loop import AgentLoopBase
 
     is_subclass(cls, reference, AgentLoopBase)
-    engine = Recorded(bench)
-    said = asked(reference, lambda: asyncio.run(_rolled_out(cls, bench, engine)))
+    engine = Recorded(tiny_training)
+    said = asked(reference, lambda: asyncio.run(_rolled_out(cls, tiny_training, engine)))
     for output in said if isinstance(said, list) else [said]:
-        _check_output(output, reference, bench, engine)
+        _check_output(output, reference, tiny_training, engine)
     return f"wrote {len(engine.written)} tokens in {engine.calls} turn{'s' * (engine.calls != 1)}"
 
 
@@ -141,12 +144,14 @@ class Recorded:
     Records the tokens that the policy generated.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, tiny_training: TinyTraining) -> None:
         from verl_jobs.cpu.rollout import HFServer
 
-        rollout = bench.config.actor_rollout_ref.rollout
+        rollout = tiny_training.config.actor_rollout_ref.rollout
         keys = ("prompt_length", "response_length", "max_num_seqs", "seed")
-        self.server = HFServer(str(bench.model), {key: rollout[key] for key in keys}, threads=1)
+        self.server = HFServer(
+            str(tiny_training.model), {key: rollout[key] for key in keys}, threads=1
+        )
         self.written: list[int] = []
         self.calls = 0
 
@@ -159,22 +164,22 @@ class Recorded:
         return output
 
 
-async def _rolled_out(cls: Any, bench: Bench, engine: Recorded) -> Any:
+async def _rolled_out(cls: Any, tiny_training: TinyTraining, engine: Recorded) -> Any:
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
     from verl.utils.dataset.rl_dataset import get_dataset_class
 
     loop = cls(
         name="own",
-        trainer_config=DictConfigWrap(bench.config),
+        trainer_config=DictConfigWrap(tiny_training.config),
         server_manager=engine,
-        tokenizer=bench.tokenizer,
+        tokenizer=tiny_training.tokenizer,
         processor=None,
         hf_model_type="qwen2",
-        dataset_cls=get_dataset_class(bench.config.data),
-        data_config=DictConfigWrap(bench.config.data),
+        dataset_cls=get_dataset_class(tiny_training.config.data),
+        data_config=DictConfigWrap(tiny_training.config.data),
         tools=ToolListWrap([]),
     )
-    row = {key: value for key, value in bench.dataset[0].items() if key != "dummy_tensor"}
+    row = {key: value for key, value in tiny_training.dataset[0].items() if key != "dummy_tensor"}
     sampling = {
         "temperature": 1.0,
         "top_p": 1.0,
@@ -185,7 +190,9 @@ async def _rolled_out(cls: Any, bench: Bench, engine: Recorded) -> Any:
     return await loop.run(sampling, **row, uid="trial", global_steps=1, session_id=0)
 
 
-def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -> None:
+def _check_output(
+    output: Any, reference: str, tiny_training: TinyTraining, engine: Recorded
+) -> None:
     from verl.experimental.agent_loop import AgentLoopOutput
 
     if not isinstance(output, AgentLoopOutput):
@@ -193,16 +200,20 @@ def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -
             f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list "
             "of them"
         )
-    tokens, mask, limit = output.response_ids, output.response_mask, bench.training.answer_tokens
+    tokens, mask, limit = (
+        output.response_ids,
+        output.response_mask,
+        tiny_training.training.answer_tokens,
+    )
     if len(tokens) != len(mask) or not 0 < len(tokens) <= limit:
         raise PluginError(
             f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as "
             f"many, 1 to rollout.response_length ({limit})"
         )
-    if len(output.prompt_ids) > bench.training.prompt_tokens:
+    if len(output.prompt_ids) > tiny_training.training.prompt_tokens:
         raise PluginError(
             f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is "
-            f"{bench.training.prompt_tokens}"
+            f"{tiny_training.training.prompt_tokens}"
         )
     own = [token for token, inside in zip(tokens, mask, strict=True) if inside]
     written = iter(engine.written)

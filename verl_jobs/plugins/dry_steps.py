@@ -1,8 +1,7 @@
 """Dry run of each kind of plugin: one step on small tensors or a tiny model.
 
-Each uses verl's own functions and config. Input: the plugin, its reference, a `Bench`
-(verl_jobs/plugins/bench.py). Output: a sentence on the result. Each raises PluginError with the
-error and the fix.
+Each uses verl's own functions and config. Input: the plugin, its reference, a `TinyTraining`.
+Output: a sentence on the result. Each raises PluginError with the error and the fix.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from verl_jobs.curriculum.own_sampler import OwnTable
 
 # Imported so that verl finds references in its registries.
 from verl_jobs.plugins import own_algorithms  # noqa: F401
-from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_rollouts import agent_loop, reward_manager
 from verl_jobs.plugins.dry_run import (
     LENGTHS,
@@ -36,6 +34,7 @@ from verl_jobs.plugins.dry_run import (
     is_subclass,
     takes,
 )
+from verl_jobs.plugins.tiny_training import TinyTraining
 
 LOSS = (
     "old_log_prob",
@@ -52,7 +51,7 @@ ROW = ("raw_prompt", "reward_model", "data_source", "extra_info", "index")
 SAMPLER = ("expected", "steps", "seed")
 
 
-def loss(function: Any, reference: str, bench: Bench) -> str:
+def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Compute the loss of four completions, and its gradient to the log-probabilities.
 
     The completions have unequal lengths.
@@ -61,7 +60,7 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
 
     takes(function, reference, LOSS)
     mask = _mask(LENGTHS)
-    config = omega_conf_to_dataclass(bench.config.actor_rollout_ref.actor)
+    config = omega_conf_to_dataclass(tiny_training.config.actor_rollout_ref.actor)
     config.global_batch_info.update(
         dp_size=1,
         batch_num_tokens=int(mask.sum()),
@@ -121,7 +120,7 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
     return f"loss {value.item():.4f} on {len(LENGTHS)} answers, its gradient within the mask"
 
 
-def advantage(function: Any, reference: str, bench: Bench) -> str:
+def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Compute advantages for two problems with three and two completions.
 
     A further row has an empty mask: verl pads batches with such rows.
@@ -136,7 +135,7 @@ def advantage(function: Any, reference: str, bench: Bench) -> str:
         paid[row, max(0, length - 1)] = reward
     data = DataProto.from_single_dict({"response_mask": mask, "token_level_rewards": paid})
     data.non_tensor_batch["uid"] = np.array(["a", "a", "a", "b", "b", "padding"], dtype=object)
-    algorithm = bench.config.algorithm
+    algorithm = tiny_training.config.algorithm
     done = asked(
         reference,
         lambda: compute_advantage(
@@ -166,16 +165,18 @@ def advantage(function: Any, reference: str, bench: Bench) -> str:
     )
 
 
-def dataset(cls: Any, reference: str, bench: Bench) -> str:
+def dataset(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Load a file of six problems, and collate two rows as verl's dataloader does."""
     from torch.utils.data import Dataset
     from verl.utils.dataset.rl_dataset import collate_fn
 
     is_subclass(cls, reference, Dataset)
     takes(cls, reference, DATASET)
-    rows = asked(reference, lambda: bench.dataset)
+    rows = asked(reference, lambda: tiny_training.dataset)
     if not (size := asked(reference, lambda: len(rows))):
-        raise PluginError(f"{reference}: is empty for a file of {len(bench.problems)} problems")
+        raise PluginError(
+            f"{reference}: is empty for a file of {len(tiny_training.problems)} problems"
+        )
     items = [asked(reference, partial(rows.__getitem__, at)) for at in (0, size - 1)]
     for item in items:
         if missing := [key for key in ROW if key not in item]:
@@ -186,7 +187,7 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
         asked(
             reference,
             partial(
-                bench.tokenizer.apply_chat_template,
+                tiny_training.tokenizer.apply_chat_template,
                 list(item["raw_prompt"]),
                 add_generation_prompt=True,
             ),
@@ -194,12 +195,12 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
         asked(reference, partial(task_from_ground_truth, item["reward_model"]["ground_truth"]))
     asked(reference, lambda: collate_fn(items))
     return (
-        f"{size} rows of a file of {len(bench.problems)}, e.g. "
+        f"{size} rows of a file of {len(tiny_training.problems)}, e.g. "
         f"{str(items[0]['raw_prompt'][-1]['content'])[:60]!r}"
     )
 
 
-def sampler(cls: Any, reference: str, bench: Bench) -> str:
+def sampler(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Run three steps of draws and results.
 
     A sampler resumed after the first must draw the same rows.
@@ -216,7 +217,7 @@ def sampler(cls: Any, reference: str, bench: Bench) -> str:
         )
     expected = [
         Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
-        for problem in bench.problems
+        for problem in tiny_training.problems
     ]
     make = partial(OwnTable, reference, expected, steps=3, seed=1)
     first, resumed = asked(reference, make), asked(reference, make)
@@ -243,7 +244,7 @@ def _draw(table: OwnTable) -> list[int]:
     return rows
 
 
-STEPS: dict[str, Callable[[Any, str, Bench], str]] = {
+STEPS: dict[str, Callable[[Any, str, TinyTraining], str]] = {
     "loss": loss,
     "advantage": advantage,
     "dataset": dataset,

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from verl_jobs.config.references import PluginError, load
 from verl_jobs.config.training import Training
-from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_steps import STEPS
+from verl_jobs.plugins.tiny_training import TinyTraining
 
 
 def try_all(training: Training) -> list[str]:
@@ -26,9 +26,9 @@ def try_all(training: Training) -> list[str]:
     Raises PluginError for the first failure.
     """
     with tempfile.TemporaryDirectory(prefix="ratchet-trial-") as folder:
-        bench = Bench(training, Path(folder))
+        tiny_training = TinyTraining(training, Path(folder))
         return [
-            f"{kind} {reference}: {STEPS[kind](load(reference), reference, bench)}"
+            f"{kind} {reference}: {STEPS[kind](load(reference), reference, tiny_training)}"
             for kind, reference in training.plugins.named.items()
         ]
 

@@ -20,7 +20,7 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 PROBLEMS = 6
 
 
-class Bench:
+class TinyTraining:
     """Everything that one training step needs, on a CPU.
 
     A few problems of the embedded family, a tiny untrained model, and verl's whole config of this

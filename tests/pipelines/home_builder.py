@@ -8,8 +8,8 @@ from typing import Literal
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Sample, Scorecard
-from resources.run_context import Workshop
-from resources.run_record import Champion, Kind, open_chain
+from resources.run_context import RunContext
+from resources.run_record import Champion, Kind, open_run
 
 
 def card(
@@ -25,17 +25,17 @@ def card(
     )  # fmt: skip
 
 
-class House:
+class HomeBuilder:
     """What tests do to a home."""
 
     def __init__(self, path: Path) -> None:
-        self.workshop = Workshop(path=str(path), profile_name="small")
-        self.workshop.home.make()
+        self.run_context = RunContext(path=str(path), profile_name="small")
+        self.run_context.home.make()
 
     def checkpoint(self, name: str) -> Artifact:
-        with self.workshop.store.draft("checkpoints", name) as folder:
+        with self.run_context.store.draft("checkpoints", name) as folder:
             (folder / "model.safetensors").write_text(name, encoding="utf-8")
-            return self.workshop.store.publish(
+            return self.run_context.store.publish(
                 folder, Manifest(kind="checkpoints", name=name, key=name, content_hash="")
             )
 
@@ -52,8 +52,8 @@ class House:
             if champion
             else None
         )
-        chain = open_chain(
-            self.workshop.home.runs,
+        pipeline_run = open_run(
+            self.run_context.home.runs,
             record,
             kind=kind,
             base_seed=1,
@@ -61,22 +61,22 @@ class House:
             why="test",
             champion=known,
         )
-        with self.workshop.store.draft("scores", record) as folder:
+        with self.run_context.store.draft("scores", record) as folder:
             (folder / "not_measured.json").write_text("{}", encoding="utf-8")
             for who, scorecard in cards.items():
                 scorecard.write(folder / f"{who}--{scorecard.benchmark}.json")
-            self.workshop.store.publish(
+            self.run_context.store.publish(
                 folder, Manifest(kind="scores", name=record, key=record, content_hash="")
             )
-        chain.change(state="done")
+        pipeline_run.change(state="done")
 
     def promoted(self, name: str, solved: int = 60, tasks: int = 100) -> Artifact:
         """A champion, with the score by which it came to be."""
-        made, before = self.checkpoint(name), self.workshop.ledger.champion()
+        made, before = self.checkpoint(name), self.run_context.ledger.champion()
         scorecard = card(made, solved, tasks, f"draw of {name}")
         self.scored(name, "chain", {"challenger" if before else "champion": scorecard}, None)
         kind: Literal["promote", "install"] = "promote" if before else "install"
-        self.workshop.ledger.append(
+        self.run_context.ledger.append(
             kind,
             checkpoint=name,
             checkpoint_hash=made.content_hash,
