@@ -164,7 +164,7 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
     made = cast(
         Study,
         SimpleNamespace(
-            profile=profile, stage=SimpleNamespace(chain=SimpleNamespace(record=record))
+            profile=profile, stage=SimpleNamespace(pipeline_run=SimpleNamespace(record=record))
         ),
     )
     job = TrainingJob(

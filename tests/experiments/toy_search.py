@@ -40,7 +40,7 @@ def main(folder: Path, trials: int) -> None:
         reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
     )  # fmt: skip
     stage = SimpleNamespace(
-        stage=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
+        report=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
     )
     rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
     made = cast(
