@@ -18,11 +18,11 @@ from resources.run_record import Kind, PipelineRun, newest_id, next_id, open_run
 WRITER = """
 import sys
 from pathlib import Path
-from resources.run_record import Chain
-chain, n = Chain(Path(sys.argv[1])), 0
+from resources.run_record import PipelineRun
+run, n = PipelineRun(Path(sys.argv[1])), 0
 while True:
     n += 1
-    chain.change(minutes=float(n), error="x" * 5000)
+    run.change(minutes=float(n), error="x" * 5000)
     if n == 1:
         print("writes", flush=True)
 """
