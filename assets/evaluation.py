@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.hashing import hash_data
 from artifacts.store import Artifact, Store
 from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
@@ -26,7 +27,8 @@ from assets.verified_reward import unverified_by
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.benchmarks.registry import in_pipeline, load_public
-from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import evaluate
+from evaluation.judging.scoring import harness_version
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
@@ -264,7 +266,7 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
         return [tuned_on], dict.fromkeys(
             ("heldout", *in_pipeline()), "left out: a quick validation"
         )
-    found: list[Benchmark] = [
+    benchmarks: list[Benchmark] = [
         tuned_on,
         heldout(heldout_draw(family, stage.pipeline_run.record.number, config.heldout), sampling),
     ]
@@ -276,19 +278,20 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
         if row.benchmark == "heldout"
     ]:
         # Lost tasks of the other benchmarks are part of those benchmarks.
-        found.append(regression(lost, sampling))
+        benchmarks.append(regression(lost, sampling))
     missing: dict[str, str] = {}
     paths = listed(stage.run_context.home.path)
     for name in in_pipeline():
         if name not in config.benchmarks:
             missing[name] = "left out by the profile (evaluation.benchmarks)"
-        elif isinstance(
-            each := load_public(name, paths.get(name), hub=config.hub or name in paths), NotMeasured
-        ):
-            missing[name] = each.reason
+            continue
+        hub = config.hub or name in paths
+        public = load_public(name, paths.get(name), stage.run_context.home.path, hub)
+        if isinstance(public, NotMeasured):
+            missing[name] = public.reason
         else:
-            found.append(each)
-    return found, missing
+            benchmarks.append(public)
+    return benchmarks, missing
 
 
 def read_scores(bundle: Artifact) -> Scores:
@@ -313,24 +316,26 @@ def read_card(artifact: Artifact) -> Scorecard:
 def _scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
     """Return one scorecard; from the store if these weights have one for this benchmark."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
-    config = {"sampling": benchmark.sampling.model_dump(mode="json"), "harness": HARNESS_VERSION}
+    config = {
+        "sampling": benchmark.sampling.model_dump(mode="json"),
+        "harness": harness_version(benchmark.harness),
+    }
 
     def make(folder: Path) -> Made:
-        def told(step: str, done: int, total: int) -> None:
+        def on_progress(step: str, done: int, total: int) -> None:
             stage.report.progress.at(
                 done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
             )
 
         with stage.run_context.sandbox() as sandbox:
-            kept = stage.run_context.home.path / "answers"
             card = evaluate(
                 Path(contestant.path),
                 contestant.checkpoint,
                 contestant.content_hash,
                 benchmark,
                 sandbox,
-                told,
-                kept,
+                on_progress,
+                stage.run_context.home.path / "answers",
             )
         card.write(folder / "scorecard.json")
         known = stage.store.current("checkpoints", contestant.checkpoint)
@@ -387,8 +392,6 @@ def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
 
 
 def _together(cards: dict[str, list[Artifact]]) -> str:
-    from artifacts.hashing import hash_data
-
     return hash_data(
         {who: [artifact.content_hash for artifact in artifacts] for who, artifacts in cards.items()}
     )

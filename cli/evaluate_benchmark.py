@@ -29,7 +29,7 @@ from evaluation.generation.completion_sources import (
     folder_of,
 )
 from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
-from evaluation.judging.scoring import Answers, scorecard
+from evaluation.judging.scoring import Submission, scorecard
 from evaluation.promotion.comparison import points
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
@@ -55,9 +55,8 @@ class Asked:
     def origin(self, at: Opened, **who: str) -> Origin:
         """Return the scorecard's origin. who: the file of completions, or the model."""
         named = str(Path(self.benchmark).absolute()) if at.published.custom else self.benchmark
-        return Origin(
-            benchmark=named, data=str(at.data.absolute()), sanitized=self.sanitized, **who
-        )
+        data = str(at.place.path.absolute()) if at.place.path else ""
+        return Origin(benchmark=named, data=data, sanitized=self.sanitized, **who)
 
 
 @dataclass(frozen=True)
@@ -79,20 +78,14 @@ def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Con
     """
     home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
-    found = at.harness(home)
+    harness = at.benchmark().harness
     broken: list[str] | None = [] if asked.partial else None
-    said = [found.named(each) for each in read(path, found.prefer, broken)]
+    completions = [harness.named(each) for each in read(path, harness.prefer, broken)]
     for line in broken or ():
         errors.print(f"left out: {line}", style="yellow", highlight=False, soft_wrap=True)
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-    return score(
-        found,
-        Answers(said, asked.origin(at, completions=str(path.absolute())), name),
-        asked,
-        console,
-        errors,
-        home,
-    )
+    submission = Submission(completions, asked.origin(at, completions=str(path.absolute())), name)
+    return score(harness, submission, asked, console, errors, home)
 
 
 def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
@@ -101,7 +94,7 @@ def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) 
     """
     home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
-    found, benchmark = at.harness(home), at.benchmark()
+    benchmark = at.benchmark()
     drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
     folder = Path(asks.model or "").expanduser()
     model = (
@@ -110,8 +103,8 @@ def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) 
         else asks.model or ""
     )
     origin = asked.origin(at, model=model, endpoint=asks.endpoint or "", form=asks.form)
-    given, told = drawn_by(
-        origin, benchmark, found, benchmark.sampling.model_copy(update=drawing), home, errors
+    submission, told = drawn_by(
+        origin, benchmark, benchmark.sampling.model_copy(update=drawing), home, errors
     )
     if len(told.models) > 1:
         errors.print(
@@ -119,17 +112,16 @@ def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) 
             style="yellow",
             highlight=False,
         )
-    return score(found, given, asked, console, errors, home)
+    return score(benchmark.harness, submission, asked, console, errors, home)
 
 
 def drawn_by(
     origin: Origin,
     benchmark: Benchmark,
-    found: Harness,
     sampling: Sampling,
     home: Path,
     errors: Console,
-) -> tuple[Answers, Told]:
+) -> tuple[Submission, Told]:
     """Return the completions of the model or endpoint that the origin names; cached ones are not
     generated again.
     """
@@ -144,18 +136,20 @@ def drawn_by(
             lambda done, of: progress.update(bar, completed=done, total=of),
             told,
         )
-    said, chats = [found.named(each) for each in drawn], source.chats
-    asked = [
+    completions, chats = [benchmark.harness.named(each) for each in drawn], source.chats
+    texts = [
         benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each)
         for each in benchmark.problems
     ]
-    prompts = {each.task_id: text for each, text in zip(said[:: sampling.n], asked, strict=True)}
+    prompts = {
+        each.task_id: text for each, text in zip(completions[:: sampling.n], texts, strict=True)
+    }
     content, name = (
         str(told.who.get("folder", "")),
         Path(origin.model).name if Path(origin.model).is_absolute() else origin.model,
     )
-    return Answers(
-        said, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts
+    return Submission(
+        completions, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts
     ), told
 
 
@@ -169,23 +163,28 @@ def source_of(origin: Origin) -> Source:
 
 
 def score(
-    found: Harness, given: Answers, asked: Asked, console: Console, errors: Console, home: Path
+    harness: Harness,
+    submission: Submission,
+    asked: Asked,
+    console: Console,
+    errors: Console,
+    home: Path,
 ) -> int:
     """Judges, writes the verdicts and the scorecard, prints what it comes to."""
-    missing = check(found, given.said, asked.partial)
-    known = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
+    missing = check(harness, submission.completions, asked.partial)
+    known = Verdicts(home / "benchmarks" / f"{harness.name}.verdicts.jsonl")
     try:
-        judged, seconds = judge_all(found, given, known, errors)
+        judged, seconds = judge_all(harness, submission, known, errors)
     finally:
         known.close()
     if asked.out:
         write_atomic(asked.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
     if not any(each.measured for each in judged):
         errors.print(
-            f"no task of {found.name} could be measured here: {judged[0].detail}", style="red"
+            f"no task of {harness.name} could be measured here: {judged[0].detail}", style="red"
         )
         return 1
-    card = scorecard(found, given, judged, missing, seconds)
+    card = scorecard(harness, submission, judged, missing, seconds)
     made = Figures.of(card, asked.ks, asked.suspects, asked.price)
     if asked.out:
         card.write(
@@ -196,7 +195,7 @@ def score(
 
 
 def judge_all(
-    found: Harness, given: Answers, verdicts: Verdicts, errors: Console
+    harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console
 ) -> tuple[list[Judged], float]:
     """Judge with a progress bar. Returns the verdicts, in the order of the completions, and the
     seconds.
@@ -206,11 +205,16 @@ def judge_all(
     begun = time.monotonic()
     with progress_bar(errors) as progress:
         opens, sanitized = (
-            lambda: Sandbox(SandboxConfig(packages=found.packages)),
-            given.origin.sanitized,
+            lambda: Sandbox(SandboxConfig(packages=harness.packages)),
+            submission.sanitized,
         )
         judged = judge(
-            found, given.judged_as(found), opens, verdicts, sanitized, *_told(found, progress)
+            harness,
+            submission.extracted(harness),
+            opens,
+            verdicts,
+            sanitized,
+            *_told(harness, progress),
         )
     return judged, time.monotonic() - begun
 
@@ -278,12 +282,12 @@ def progress_bar(errors: Console) -> Progress:
     return Progress(*columns, console=errors, transient=True)
 
 
-def _told(found: Harness, progress: Progress) -> tuple[Any, Any]:
+def _told(harness: Harness, progress: Progress) -> tuple[Any, Any]:
     """Return the functions that draw the bars: the share that passes so far, with Wilson's
     interval; and the preparation.
     """
     bar, before = (
-        progress.add_task(f"judging {found.name}", total=None, so_far=""),
+        progress.add_task(f"judging {harness.name}", total=None, so_far=""),
         progress.add_task("references", visible=False, so_far=""),
     )
     drawn = 0.0
@@ -313,7 +317,7 @@ def _told(found: Harness, progress: Progress) -> tuple[Any, Any]:
             visible=True,
             total=total,
             completed=done,
-            description=f"canonical solutions of {found.name}",
+            description=f"canonical solutions of {harness.name}",
         )
 
     return told, preparing

@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 
 from cli.evaluate_benchmark import drawn_by, judge_all
-from evaluation.benchmarks.published import Opened
+from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import read
-from evaluation.judging.harness import Harness, Verdicts, check
-from evaluation.judging.scoring import Answers, completions_of, scorecard, version_of
+from evaluation.judging.harness import Verdicts, check
+from evaluation.judging.scoring import Submission, completions_of, scorecard, version_of
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin, Scorecard
 from resources.home import Home, NotReady
@@ -28,19 +28,20 @@ def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Con
     """
     home = Home.from_environment().path
     at = opened(origin.benchmark, data or Path(origin.data), home)
-    found = at.harness(home)
-    if (here := version_of(found)) != card.benchmark_version:
+    benchmark = at.benchmark()
+    harness = benchmark.harness
+    if (here := version_of(harness)) != card.benchmark_version:
         raise NotReady(
-            f"{at.data} holds another version of {card.benchmark} ({here[:12]}, scored was "
+            f"{at.place} holds another version of {card.benchmark} ({here[:12]}, scored was "
             f"{card.benchmark_version[:12]}, {card.release}): "
             "give the file that was scored with --data"
         )
-    given = _answers(card, origin, at, found, home, errors)
-    check(found, given.said, partial=True)
-    judged, seconds = judge_all(found, given, Verdicts(None), errors)
+    submission = _submission(card, origin, benchmark, home, errors)
+    check(harness, submission.completions, partial=True)
+    judged, seconds = judge_all(harness, submission, Verdicts(None), errors)
     if not any(each.measured for each in judged):
         raise NotReady(f"no task of {card.benchmark} can be measured here: {judged[0].detail}")
-    again = scorecard(found, given, judged, card.partial, seconds)
+    again = scorecard(harness, submission, judged, card.partial, seconds)
     return again.model_copy(
         update={
             "unmeasured": again.unmeasured
@@ -49,25 +50,25 @@ def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Con
     )
 
 
-def _answers(
-    card: Scorecard, origin: Origin, at: Opened, found: Harness, home: Path, errors: Console
-) -> Answers:
-    kept = completions_of(card)
-    if not kept and origin.completions:
-        kept = [
-            found.named(each)
-            for each in read(Path(origin.completions), found.prefer, [] if card.partial else None)
+def _submission(
+    card: Scorecard, origin: Origin, benchmark: Benchmark, home: Path, errors: Console
+) -> Submission:
+    harness, completions = benchmark.harness, completions_of(card)
+    if not completions and origin.completions:
+        broken: list[str] | None = [] if card.partial else None
+        completions = [
+            harness.named(each) for each in read(Path(origin.completions), harness.prefer, broken)
         ]
-    if kept:
-        return Answers(
-            kept, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts
+    if completions:
+        return Submission(
+            completions, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts
         )
-    given, _ = drawn_by(
-        origin, at.benchmark(), found, Sampling.model_validate(card.sampling), home, errors
+    submission, _ = drawn_by(
+        origin, benchmark, Sampling.model_validate(card.sampling), home, errors
     )
-    if card.checkpoint_hash not in ("", given.content):
+    if card.checkpoint_hash not in ("", submission.content_hash):
         raise NotReady(
-            f"{origin.model} has other weights now ({given.content[:12]}, scored was "
+            f"{origin.model} has other weights now ({submission.content_hash[:12]}, scored was "
             f"{card.checkpoint_hash[:12]}): put those back"
         )
-    return given
+    return submission

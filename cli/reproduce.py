@@ -22,7 +22,7 @@ from cli.scorecards import at_path
 from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import in_pipeline, load_public
-from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import evaluate
 from evaluation.promotion.comparison import Rate
 from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
@@ -75,7 +75,7 @@ def reproduce(
     if out:
         again.write(out)
     then = {"code": made.manifest.code_version} | made.manifest.hardware | made.manifest.packages
-    return _tell(made.manifest.name, then, HARNESS_VERSION, card, again, console)
+    return _tell(made.manifest.name, then, again.harness_version, card, again, console)
 
 
 def _judged_again(
@@ -295,7 +295,8 @@ def _candidates(
             )
     elif card.benchmark in in_pipeline():
         place = listed(home.path).get(card.benchmark)
-        yield load_public(card.benchmark, place, hub=profile.evaluation.hub or place is not None)
+        hub = profile.evaluation.hub or place is not None
+        yield load_public(card.benchmark, place, home.path, hub)
 
 
 def command(

@@ -22,7 +22,8 @@ from artifacts.hashing import hash_data, hash_folder
 from artifacts.manifest import Manifest
 from artifacts.store import write_atomic
 from evaluation.benchmarks.few_shot import chat, few_shot, lacking
-from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import evaluate
+from evaluation.judging.by_problem import VERSION as HARNESS_VERSION
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.tests import Interval, bootstrap_mean, wilson

@@ -23,17 +23,16 @@ BENCHMARK = '''
 """A new benchmark."""
 
 from evaluation.benchmarks.benchmark import from_problems
-from evaluation.benchmarks.contests import harness
 from evaluation.benchmarks.published import Published
 from evaluation.sampling import Sampling
 from problems.sources.registry import SOURCES
 
 
-def mine(problems):
-    return from_problems("mine", problems, Sampling())
+def mine(at):
+    return from_problems("mine", at.problems, Sampling())
 
 
-BENCHMARKS = (Published("mine", SOURCES["mine"], harness, mine),)
+BENCHMARKS = (Published("mine", SOURCES["mine"], mine),)
 '''
 COMMAND = '''
 """Say hello."""

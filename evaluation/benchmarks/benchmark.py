@@ -1,27 +1,23 @@
-"""A benchmark: its problems, their prompts, and the generation settings."""
+"""A benchmark: its problems, their prompts, the generation settings, and its harness."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
+from evaluation.judging.by_problem import by_problem
+from evaluation.judging.harness import Harness
 from evaluation.sampling import Chat, Sampling
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 
 
-def nothing(_: Problem) -> str:
-    return ""
-
-
 @dataclass(frozen=True)
 class Benchmark:
-    """Problems in the order of `problem_id`. Prompt, limits, tests and entry point are the
-    problems' own, the same as in training.
-    """
+    """Problems in the order of `problem_id`, and how their completions are judged."""
 
     name: str
     problems: tuple[Problem, ...]
@@ -31,7 +27,12 @@ class Benchmark:
     conventions: str = ""  # for the report: how it follows its publication, and where it departs
     upstream: str = ""  # its own harness's task id, such as "HumanEval/{}"; empty: our id
     stop: tuple[str, ...] = ()  # stop words for a base model
-    ahead: Callable[[Problem], str] = nothing  # the code that upstream puts before each completion
+    published_harness: Harness | None = None  # None: judged by the problems' own tests
+
+    @cached_property
+    def harness(self) -> Harness:
+        """Return the rules that judge this benchmark's completions, wherever they come from."""
+        return self.published_harness or by_problem(self.name, self.problems)
 
     def task_id(self, problem: Problem) -> str:
         return (
@@ -51,33 +52,13 @@ class Benchmark:
     def prompt(self, problem: Problem) -> Chat:
         return [{"role": "user", "content": prompt_text(problem)}]
 
-    def program(self, problem: Problem, code: str) -> str:
-        """Return the program to judge. A whole function after the starter code replaces the
-        unfinished one; imports and helpers stay.
-        """
-        if not code:
-            return code
-        return (
-            f"{problem.starter_code.rstrip()}\n{code}"
-            if self.completes
-            else self.ahead(problem) + code
-        )
-
     @cached_property
     def version(self) -> str:
         """The sha256 over problems and prompts. Another release, draw or wording is another
         version; scores of two versions are never compared.
         """
         return hash_data(
-            [
-                [
-                    each.content_hash,
-                    self.prompt(each),
-                    self.completes,
-                    *filter(None, [self.ahead(each)]),
-                ]
-                for each in self.problems
-            ]
+            [[each.content_hash, self.prompt(each), self.completes] for each in self.problems]
         )
 
 
@@ -97,7 +78,7 @@ def from_problems(
     conventions: str = "",
     upstream: str = "",
     stop: Sequence[str] = ("\n```",),
-    ahead: Callable[[Problem], str] = nothing,
+    harness: Harness | None = None,
 ) -> Benchmark:
     """Return the benchmark. Raises ValueError without problems, or if one occurs twice."""
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
@@ -108,5 +89,5 @@ def from_problems(
     ):
         raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
     return Benchmark(
-        name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), ahead
+        name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), harness
     )

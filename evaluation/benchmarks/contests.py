@@ -7,14 +7,9 @@ from the first day to the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
-
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES
@@ -40,32 +35,30 @@ def ahead(problem: Problem) -> str:
     return {"livecodebench": LIVE, "leetcode": f"{problem.starter_code}\n"}.get(problem.source, "")
 
 
-def contest(name: str, problems: Sequence[Problem]) -> Benchmark:
-    source = name.replace("-", "_")
-    tasks = [problem for problem in problems if problem.source == source]
-    return from_problems(
-        name, tasks, Sampling(max_new_tokens=TOKENS), conventions=CONVENTIONS, ahead=ahead
-    )
-
-
-def harness(at: Opened, home: Path) -> Harness:
-    """Return a harness whose tasks have upstream's ids."""
+def contest(at: Opened) -> Benchmark:
+    """Return the benchmark; its harness's tasks have upstream's ids."""
     tasks = tasks_of(
-        at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead
+        at.problems, lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead
     )
-    return ProblemHarness(
+    return from_problems(
         at.name,
-        "2",
-        "its published tests",
-        tasks,
-        at.digest,
-        at.source.name,
-        packages=("numpy", "sortedcontainers"),
-        extract=extract_code,
+        at.problems,
+        Sampling(max_new_tokens=TOKENS),
+        conventions=CONVENTIONS,
+        harness=ProblemHarness(
+            at.name,
+            "2",
+            "its published tests",
+            tasks,
+            at.digest,
+            at.source.name,
+            packages=("numpy", "sortedcontainers"),
+            extract=extract_code,
+        ),
     )
 
 
 BENCHMARKS = tuple(
-    Published(name, SOURCES[name], harness, partial(contest, name))
+    Published(name, SOURCES[name], contest)
     for name in ("codecontests", "livecodebench", "leetcode")
 )

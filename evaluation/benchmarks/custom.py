@@ -11,7 +11,7 @@ max_new_tokens: 512
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Chat, Sampling
 from problems.columns import ProblemError
 from problems.schema import Problem
@@ -81,29 +80,20 @@ def read(file: Path) -> CustomSettings:
     return found.model_copy(update={"data": file.parent / found.data})
 
 
-def benchmark(settings: CustomSettings, problems: Sequence[Problem]) -> Benchmark:
-    tasks = tuple(sorted(problems, key=lambda each: each.problem_id))
-    sampling = Sampling(max_new_tokens=settings.max_new_tokens)
+def benchmark(settings: CustomSettings, at: Opened) -> Benchmark:
+    tasks = tasks_of(
+        at.problems,
+        lambda each: each.problem_id.partition("/")[2],
+        lambda each: each.starter_code,
+    )
     return CustomBenchmark(
         settings.name,
-        tasks,
-        sampling,
+        tuple(sorted(at.problems, key=lambda each: each.problem_id)),
+        Sampling(max_new_tokens=settings.max_new_tokens),
         conventions=f"a file of your own, {settings.extraction}",
         stop=settings.stop,
         template=settings.prompt,
-    )
-
-
-def published(settings: CustomSettings) -> Published:
-    """Return the benchmark of a YAML file in the shape of the published ones."""
-
-    def harness(at: Opened, home: Path) -> Harness:
-        tasks = tasks_of(
-            at.problems(),
-            lambda each: each.problem_id.partition("/")[2],
-            lambda each: each.starter_code,
-        )
-        return ProblemHarness(
+        published_harness=ProblemHarness(
             at.name,
             "1",
             "its own tests",
@@ -112,12 +102,12 @@ def published(settings: CustomSettings) -> Published:
             at.source.name,
             packages=("numpy", "sortedcontainers"),
             extract=settings.extract,
-        )
+        ),
+    )
 
+
+def published(settings: CustomSettings) -> Published:
+    """Return the benchmark of a YAML file in the shape of the published ones."""
     return Published(
-        settings.name,
-        own(settings.name),
-        harness,
-        lambda problems: benchmark(settings, problems),
-        custom=True,
+        settings.name, own(settings.name), lambda at: benchmark(settings, at), custom=True
     )

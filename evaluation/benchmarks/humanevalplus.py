@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.humaneval import STOP
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.evalplus import humaneval_task, plus_harness
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Sampling
-from problems.schema import Problem
 from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
@@ -19,22 +14,19 @@ CONVENTIONS = (
 )
 
 
-def humanevalplus(problems: Sequence[Problem]) -> Benchmark:
-    tasks = [problem for problem in problems if problem.source == "humanevalplus"]
-    sampling = Sampling(max_new_tokens=768)  # as upstream
+def humanevalplus(at: Opened) -> Benchmark:
     return from_problems(
         "humaneval+",
-        tasks,
-        sampling,
+        at.problems,
+        Sampling(max_new_tokens=768),  # as upstream
         completes=True,
         conventions=CONVENTIONS,
         upstream="HumanEval/{}",
         stop=(*STOP, "\n```", "\nassert "),
+        harness=plus_harness(
+            at.name, at.source.name, at.rows(), humaneval_task, at.digest, at.home
+        ),
     )
 
 
-def harness(at: Opened, home: Path) -> Harness:
-    return plus_harness(at.name, at.source.name, at.rows(), humaneval_task, at.digest, home)
-
-
-BENCHMARKS = (Published("humaneval+", SOURCES["humanevalplus"], harness, humanevalplus),)
+BENCHMARKS = (Published("humaneval+", SOURCES["humanevalplus"], humanevalplus),)

@@ -4,14 +4,11 @@ on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from evaluation.benchmarks.benchmark import Benchmark, from_problems
+from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES
@@ -50,54 +47,35 @@ def _asked(problem: Problem) -> str:
     )
 
 
-def mbpp(problems: Sequence[Problem]) -> Benchmark:
-    """Return the benchmark. Gated tasks outside the test range (MBPP+ has 108 of them) are excluded
-    from training and from this score.
-    """
-    tasks = [
-        problem
-        for problem in problems
-        if problem.source == "mbpp" and problem.extra["task_id"] in TASKS
-    ]
-    shots = [
-        problem
-        for problem in problems
-        if problem.source == "mbpp" and problem.extra["task_id"] in SHOTS
-    ]
-    made = from_problems(
-        "mbpp",
-        tasks,
-        Sampling(max_new_tokens=512),
-        conventions=CONVENTIONS,
-        upstream="Mbpp/{}",
-        stop=("[DONE]",),
-    )
-    return Mbpp(
-        made.name,
-        made.problems,
-        made.sampling,
-        conventions=made.conventions,
-        upstream=made.upstream,
-        stop=made.stop,
-        shots=tuple(sorted(shots, key=lambda problem: problem.problem_id)),
-    )
-
-
-def harness(at: Opened, home: Path) -> Harness:
-    """Return the harness: the code, the set-up and the assertions of the published test tasks; a
+def mbpp(at: Opened) -> Benchmark:
+    """Return the benchmark: the code, the set-up and the assertions of the published test tasks; a
     few-shot completion ends at its [DONE].
+
+    Gated tasks outside the test range (MBPP+ has 108 of them) are excluded from training and from
+    this score.
     """
-    problems = mbpp(at.problems()).problems
-    tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
-    return ProblemHarness(
+    problems = sorted(at.problems, key=lambda problem: problem.problem_id)
+    tests = tuple(problem for problem in problems if problem.extra["task_id"] in TASKS)
+    shots = tuple(problem for problem in problems if problem.extra["task_id"] in SHOTS)
+    harness = ProblemHarness(
         at.name,
         "1",
         "Austin et al. 2021",
-        tasks,
+        tasks_of(tests, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: ""),
         at.digest,
         at.source.name,
         extract=lambda text: extract_code(text.split("[DONE]")[0]),
     )
+    return Mbpp(
+        "mbpp",
+        tests,
+        Sampling(max_new_tokens=512),
+        conventions=CONVENTIONS,
+        upstream="Mbpp/{}",
+        stop=("[DONE]",),
+        published_harness=harness,
+        shots=shots,
+    )
 
 
-BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], harness, mbpp, in_pipeline=True),)
+BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], mbpp, in_pipeline=True),)

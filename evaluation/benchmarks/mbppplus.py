@@ -4,14 +4,11 @@ arXiv:2305.01210). Gated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.evalplus import mbpp_task, plus_harness
-from evaluation.judging.harness import Harness
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES
@@ -30,25 +27,21 @@ class MbppPlus(Benchmark):
         return str(problem.extra["prompt"]).strip() + "\n"
 
 
-def mbppplus(problems: Sequence[Problem]) -> Benchmark:
-    tasks = sorted(
-        (each for each in problems if each.source == "mbppplus"), key=lambda each: each.problem_id
-    )
+RELEASES = {378: "v0.2.0", 399: "v0.1.0"}  # by number of tasks
+
+
+def mbppplus(at: Opened) -> Benchmark:
     return MbppPlus(
         "mbpp+",
-        tuple(tasks),
+        tuple(sorted(at.problems, key=lambda each: each.problem_id)),
         Sampling(max_new_tokens=768),
         conventions=CONVENTIONS,
         upstream="Mbpp/{}",
         stop=STOP,
+        published_harness=plus_harness(
+            at.name, at.source.name, at.rows(), mbpp_task, at.digest, at.home, RELEASES
+        ),
     )
 
 
-RELEASES = {378: "v0.2.0", 399: "v0.1.0"}  # by number of tasks
-
-
-def harness(at: Opened, home: Path) -> Harness:
-    return plus_harness(at.name, at.source.name, at.rows(), mbpp_task, at.digest, home, RELEASES)
-
-
-BENCHMARKS = (Published("mbpp+", SOURCES["mbppplus"], harness, mbppplus),)
+BENCHMARKS = (Published("mbpp+", SOURCES["mbppplus"], mbppplus),)

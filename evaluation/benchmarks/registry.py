@@ -14,7 +14,6 @@ from evaluation.benchmarks.published import Opened, Published
 from problems.catalogue import listed
 from problems.columns import ProblemError
 from problems.sources.place import Place
-from problems.sources.registry import load
 
 
 @cache
@@ -41,7 +40,8 @@ def opened(name: str, data: Path | None, home: Path) -> Opened:
     """
     if name.endswith((".yaml", ".yml")):
         settings = custom.read(Path(name))
-        return Opened(settings.name, custom.published(settings), data or settings.data)
+        place = Place(data or settings.data)
+        return Opened(settings.name, custom.published(settings), place, home)
     bare, _, window = name.partition("@")
     if bare not in published():
         raise ProblemError(
@@ -49,49 +49,35 @@ def opened(name: str, data: Path | None, home: Path) -> Opened:
             f"there are: {', '.join(published())}, or a YAML file of your own",
             "--benchmark",
         )
-    found = published()[bare]
-    if data is None:
-        place = listed(home).get(found.source.name)
-        data = place.path if place else None
-    if data is None:
+    benchmark = published()[bare]
+    place = Place(data) if data else listed(home).get(benchmark.source.name, Place())
+    if place.path is None and place.hub is None:
         raise ProblemError(
             f"no file of {name} is known here",
-            f"give --data FILE, or `ratchet data add {found.source.name} --path FILE`",
+            f"give --data FILE, or `ratchet data add {benchmark.source.name} --path FILE`",
             "--data",
         )
-    if not data.exists():
-        raise FileNotFoundError(f"{name}: {data} does not exist: check --data")
-    return Opened(name, found, data, window)
+    if place.path and not place.path.exists():
+        raise FileNotFoundError(f"{name}: {place.path} does not exist: check --data")
+    return Opened(name, benchmark, place, home, window)
 
 
 def load_public(
-    name: str, path: Place | Path | None = None, hub: bool = False
+    name: str, place: Place | None, home: Path, hub: bool = False
 ) -> Benchmark | NotMeasured:
     """Return a public benchmark from its own file or the hub; where that fails, the reason.
 
     One row that cannot be read leaves the whole benchmark unmeasured: a part of the tasks would be
     another benchmark. Raises KeyError for an unknown name.
     """
-    found = published()[name]
-    if path is None and not hub:
+    benchmark = published()[name]
+    if place is None and not hub:
         return NotMeasured(
             name,
-            (
-                f"no file of it was given, and the hub is off: `ratchet data add {name} --path "
-                "FILE` adds one"
-            ),
+            f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` "
+            "adds one",
         )
     try:
-        loaded = load(name, path)
+        return Opened(name, benchmark, place or Place(), home).benchmark()
     except (OSError, ProblemError) as error:
-        return NotMeasured(name, f"its data is not reachable: {' '.join(str(error).split())[:200]}")
-    if loaded.rejected:
-        first = loaded.rejected[0]
-        return NotMeasured(
-            name,
-            (
-                f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is "
-                f"{first.row}: {first.reason}; {first.mend}"
-            ),
-        )
-    return found.benchmark(loaded.problems)
+        return NotMeasured(name, f"its data cannot be read: {' '.join(str(error).split())[:200]}")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from evaluation.benchmarks.benchmark import Benchmark
@@ -98,12 +99,12 @@ def answers(
     benchmark: Benchmark,
     source: Source,
     sampling: Sampling,
-    cache: Path,
+    cache: Path | None,
     on_progress: Progress | None = None,
     told: Told | None = None,
 ) -> list[Completion]:
     """Return `sampling.n` completions for each task. A chat's is the model's message (`whole`); a
-    base model's continues the benchmark's raw prompt.
+    base model's continues the benchmark's raw prompt. cache: None generates all of them now.
 
     Raises EndpointDown for an endpoint that cannot be used, Unanswered if it left requests without
     an answer. What has come is cached, and the same call resumes from there.
@@ -117,14 +118,24 @@ def answers(
         sampling = sampling.model_copy(
             update={"stop": tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))}
         )
-    drawn = draw(prompts, source, sampling, cache, on_progress, told)
-    n = sampling.n
+    if cache is None:
+        with TemporaryDirectory() as folder:
+            drawn = draw(prompts, source, sampling, Path(folder), on_progress, told)
+    else:
+        drawn = draw(prompts, source, sampling, cache, on_progress, told)
+    return completions(benchmark, drawn, sampling.n, whole=chats)
+
+
+def completions(
+    benchmark: Benchmark, drawn: Sequence[Answer], n: int, *, whole: bool = True
+) -> list[Completion]:
+    """Return the completions of a benchmark's tasks; drawn: `n` in a row for each task."""
     return [
         Completion(
             benchmark.task_id(problem),
             k,
             answer.text,
-            chats,
+            whole,
             answer.tokens,
             answer.cut,
             answer.seconds,

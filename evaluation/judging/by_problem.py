@@ -1,12 +1,12 @@
-"""Benchmarks whose published tests are part of our problems: a completion is judged like any
-completion of that problem.
+"""Benchmarks whose tests are part of our problems: a completion is judged like any completion of
+that problem.
 
-In: problems of one source. Out: a harness whose tasks have upstream's ids.
+In: problems. Out: a harness whose tasks have upstream's ids, or ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,12 +17,14 @@ from problems.dataset.rl_parquet import prompt_text, shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 
+VERSION = "1"  # raised whenever the same program could get another verdict
+
 
 @dataclass(frozen=True)
 class ProblemTask:
     task_id: str
     problem: Problem
-    goes_on: str  # the code that a completion continues
+    starter_code: str  # the code that a completion continues
     ahead: str = (
         ""  # the code that upstream puts before each completion, also before whole programs
     )
@@ -52,23 +54,32 @@ class ProblemHarness(Harness):
     extract: Callable[[str], str] | None = None
 
     def answered(self, task: ProblemTask, completion: Completion) -> Completion:
-        return (
-            replace(completion, text=self.extract(completion.text))
-            if self.extract
-            else super().answered(task, completion)
-        )
+        """Return the program in a model's completion. A chat's follows the starter code: a whole
+        function replaces the unfinished one, and the starter's imports and functions stay.
+        """
+        if self.extract:
+            return replace(completion, text=self.extract(completion.text))
+        completion = super().answered(task, completion)
+        if not (completion.whole and completion.text and task.starter_code):
+            return completion
+        return replace(completion, text=f"{task.starter_code.rstrip()}\n{completion.text}")
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
+        if completion.whole and not completion.text:
+            return ""
         text = (
             completion.text
             if completion.whole
-            else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
+            else f"{task.starter_code}{chr(10) * sanitized}{completion.text}"
         )
         return task.ahead + (sanitize(text, task.entry_point) if sanitized else text)
 
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
         made = task.problem.job(program, job_id)
         return replace(made, limits=self.limits) if self.limits else made
+
+    def tags(self, task: ProblemTask) -> tuple[str, ...]:
+        return task.problem.tags
 
     def shown(self, task: ProblemTask, test: int) -> str:
         problem = task.problem
@@ -83,9 +94,17 @@ Text = Callable[[Problem], str]
 
 
 def tasks_of(
-    problems: Iterable[Problem], named: Text, goes_on: Text, ahead: Text = lambda _: ""
+    problems: Iterable[Problem], named: Text, starter_code: Text, ahead: Text = lambda _: ""
 ) -> dict[str, ProblemTask]:
     return {
-        named(problem): ProblemTask(named(problem), problem, goes_on(problem), ahead(problem))
+        named(problem): ProblemTask(named(problem), problem, starter_code(problem), ahead(problem))
         for problem in problems
     }
+
+
+def by_problem(name: str, problems: Sequence[Problem]) -> ProblemHarness:
+    """Return the harness of problems that no publication judges: their own ids, tests and limits,
+    and one set of tests without a name.
+    """
+    tasks = tasks_of(problems, lambda problem: problem.problem_id, lambda problem: "")
+    return ProblemHarness(name, VERSION, "", tasks, "", "", sets=("",))

@@ -110,6 +110,10 @@ class Harness(ABC):
         """
         return ""
 
+    def tags(self, task: Any) -> tuple[str, ...]:
+        """Return the task's tags, by which scores are split."""
+        return ()
+
     def absent(self, task: Any) -> str:
         """Return why a task cannot be measured on this machine; "" if it can."""
         return ""
@@ -124,6 +128,8 @@ class Ruling(NamedTuple):
     test: int = 0  # number of the first failed test, from 1; 0 if unknown
     raised: str = ""  # type of the exception that ended it
     isolation: str = ""  # its isolation level
+    accepted: int = 0  # number of tests that passed
+    total: int = 0  # number of tests
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,8 @@ class Judged:
     failed_test: int = 0
     raised: str = ""
     isolation: str = ""
+    accepted: int = 0
+    total: int = 0
 
     @property
     def measured(self) -> bool:
@@ -176,8 +184,8 @@ class Verdicts:
             self._file.open(self._read, "remove the file: everything is judged again then")
 
     def _read(self, row: dict[str, Any]) -> None:
-        told = {name: row[name] for name in ("test", "raised", "isolation") if name in row}
-        self.known[row["key"]] = Ruling(row["verdict"], row["detail"], row["seconds"], **told)
+        fields = {name: row[name] for name in Ruling._fields if name in row}
+        self.known[row["key"]] = Ruling(**fields)
 
     def add(self, key: str, ruling: Ruling) -> None:
         self.known[key] = ruling
@@ -278,7 +286,16 @@ def judge(
 def _ruling(harness: Harness, report: Report) -> Ruling:
     verdict, detail = harness.said(report)
     found = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
-    return Ruling(verdict, detail, report.wall_s, found.test, found.raised, report.isolation)
+    return Ruling(
+        verdict,
+        detail,
+        report.wall_s,
+        found.test,
+        found.raised,
+        report.isolation,
+        report.passed,
+        report.total,
+    )
 
 
 def _decided(
@@ -324,4 +341,6 @@ def _decided(
         ruling.test,
         ruling.raised,
         ", ".join(sorted(isolation)),
+        ruling.accepted,
+        ruling.total,
     )

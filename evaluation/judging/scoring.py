@@ -19,42 +19,50 @@ from evaluation.scorecard import Origin, Sample, Scorecard
 
 
 @dataclass(frozen=True)
-class Answers:
+class Submission:
     """Completions of a file or a model, and their origin."""
 
-    said: Sequence[Completion]
-    origin: Origin
+    completions: Sequence[Completion]
+    origin: Origin | None  # None: a checkpoint of the home, whose passport has its origin
     name: str
-    content: str = ""  # hash of the weights, if known
+    content_hash: str = ""  # of the weights, if known
     sampling: Mapping[str, Any] = field(default_factory=dict)  # empty if unknown
     # Prompts by task, if they differ from the published ones.
     prompts: Mapping[str, str] = field(default_factory=dict)
+    benchmark_version: str = ""  # of tasks and prompts; empty if it is not known how it was asked
 
-    def judged_as(self, found: Harness) -> list[Completion]:
+    @property
+    def sanitized(self) -> bool:
+        return self.origin is not None and self.origin.sanitized
+
+    def extracted(self, harness: Harness) -> list[Completion]:
         """Return the completions to judge: a model's after extraction, a file's unchanged."""
         return (
-            list(self.said)
-            if self.origin.completions
-            else [found.answered(found.tasks[each.task_id], each) for each in self.said]
+            list(self.completions)
+            if self.origin and self.origin.completions
+            else [harness.answered(harness.tasks[each.task_id], each) for each in self.completions]
         )
 
 
-def version_of(found: Harness) -> str:
+def version_of(harness: Harness) -> str:
     """Return the sha256 over everything that decides a verdict of any task: another release, window
     or set of tests is another version.
     """
     return hash_data(
-        [found.name, [[name, task.content] for name, task in sorted(found.tasks.items())]]
+        [harness.name, [[name, task.content] for name, task in sorted(harness.tasks.items())]]
     )
 
 
-def harness_of(found: Harness, origin: Origin) -> str:
-    return f"{found.version} (as {found.upstream}{', sanitized' if origin.sanitized else ''})"
+def harness_version(harness: Harness, sanitized: bool = False) -> str:
+    """Return the harness's version and whose verdicts it gives; without upstream, its version."""
+    if not harness.upstream:
+        return harness.version
+    return f"{harness.version} (as {harness.upstream}{', sanitized' if sanitized else ''})"
 
 
 def scorecard(
-    found: Harness,
-    given: Answers,
+    harness: Harness,
+    submission: Submission,
     judged: Sequence[Judged],
     missing: Collection[str],
     judging_s: float,
@@ -62,38 +70,48 @@ def scorecard(
     """Return the scorecard. Tasks that cannot be measured here have no sample, but a reason.
     judged: in the order of the completions.
     """
-    rows = [(each, said) for each, said in zip(judged, given.said, strict=True) if each.measured]
-    samples = tuple(_sample(found, each, said) for each, said in rows)
-    asked = {
+    completions = submission.completions
+    rows = [
+        (each, completion)
+        for each, completion in zip(judged, completions, strict=True)
+        if each.measured
+    ]
+    samples = tuple(_sample(harness, each, completion) for each, completion in rows)
+    prompts = {
         task: text
         for task in {sample.task_id for sample in samples}
-        if (text := given.prompts.get(task, found.tasks[task].prompt))
+        if (text := submission.prompts.get(task, harness.tasks[task].prompt))
     }
-    tokens, seconds = (
-        sum(said.tokens or 0 for said in given.said),
-        sum(said.seconds or 0.0 for said in given.said),
-    )
-    took = {"tokens": float(tokens), "generation_s": seconds, "judging_s": judging_s}
+    times = {
+        "tokens": float(sum(completion.tokens or 0 for completion in completions)),
+        "generation_s": sum(completion.seconds or 0.0 for completion in completions),
+        "judging_s": judging_s,
+    }
     return Scorecard(
-        benchmark=found.name,
-        benchmark_version=version_of(found),
-        harness_version=harness_of(found, given.origin),
-        checkpoint=given.name,
-        checkpoint_hash=given.content,
-        sampling=dict(given.sampling),
+        benchmark=harness.name,
+        benchmark_version=submission.benchmark_version or version_of(harness),
+        harness_version=harness_version(harness, submission.sanitized),
+        checkpoint=submission.name,
+        checkpoint_hash=submission.content_hash,
+        sampling=dict(submission.sampling),
         samples=samples,
         isolation=", ".join(sorted({each.isolation for each, _ in rows} - {""})),
-        source=found.source,
-        release=found.release,
+        source=harness.source,
+        release=harness.release,
         partial=tuple(missing),
         unmeasured={each.task_id: each.detail for each in judged if not each.measured},
-        prompts=dict(sorted(asked.items())),
-        origin=given.origin.model_copy(
-            update={"made_with": {"code": code_version()} | hardware() | package_versions()}
-        ),
-        measured={name: value for name, value in took.items() if value}
-        | measured(samples, _references(found, samples)),
+        prompts=dict(sorted(prompts.items())),
+        origin=_stamped(submission.origin),
+        measured={name: value for name, value in times.items() if value}
+        | measured(samples, _references(harness, samples)),
     )
+
+
+def _stamped(origin: Origin | None) -> Origin | None:
+    if origin is None:
+        return None
+    versions = {"code": code_version()} | hardware() | package_versions()
+    return origin.model_copy(update={"made_with": versions})
 
 
 def completions_of(card: Scorecard) -> list[Completion]:
@@ -105,26 +123,29 @@ def completions_of(card: Scorecard) -> list[Completion]:
     ]
 
 
-def _sample(found: Harness, each: Judged, said: Completion) -> Sample:
+def _sample(harness: Harness, each: Judged, completion: Completion) -> Sample:
     return Sample(
         task_id=each.task_id,
         sample=each.sample,
-        answer=said.text,
+        answer=completion.text,
         program=each.program,
         verdict=each.verdict,
+        passed=each.accepted,
+        total=each.total,
         cut=each.cut,
-        first_failed=found.shown(found.tasks[each.task_id], each.failed_test),
+        first_failed=harness.shown(harness.tasks[each.task_id], each.failed_test),
         failed_test=each.failed_test,
         raised=each.raised,
-        sets={name: passed is True for name, passed in each.passed.items()},
-        whole=said.whole,
+        tags=harness.tags(harness.tasks[each.task_id]),
+        sets={name: passed is True for name, passed in each.passed.items() if name},
+        whole=completion.whole,
         detail=each.detail,
     )
 
 
-def _references(found: Harness, samples: Sequence[Sample]) -> dict[str, str]:
+def _references(harness: Harness, samples: Sequence[Sample]) -> dict[str, str]:
     return {
-        sample.task_id: found.tasks[sample.task_id].canonical
+        sample.task_id: harness.tasks[sample.task_id].canonical
         for sample in samples
         if sample.verdict == "AC"
     }

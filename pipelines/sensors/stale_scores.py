@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import dagster as dg
 
@@ -13,9 +14,10 @@ from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.evaluation import read_scores, reports_of
 from assets.partitions import checkpoints
-from evaluation.benchmarks import NotMeasured, validation
+from evaluation.benchmarks import Benchmark, NotMeasured, validation
 from evaluation.benchmarks.registry import in_pipeline, load_public
-from evaluation.evaluate import HARNESS_VERSION
+from evaluation.judging.by_problem import VERSION
+from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
 from problems.catalogue import listed
@@ -26,6 +28,7 @@ from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import records
 
+OURS = ("heldout", "regression", "validation")  # judged by their problems' own tests
 EVERY_S = load_profile().automation.poll_s
 
 
@@ -70,12 +73,22 @@ def stale(run_context: RunContext, made: Artifact, cards: dict[str, Scorecard]) 
     """
     now = versions(run_context)
     changed = {
-        name: now[name]
+        name: now[name].benchmark
         for name, card in cards.items()
-        if name in now and now[name] != card.benchmark_version
+        if name in now and now[name].benchmark != card.benchmark_version
     }
-    if any(card.harness_version != HARNESS_VERSION for card in cards.values()):
-        changed["harness"] = HARNESS_VERSION
+    harnesses = {
+        name: now[name].harness
+        if name in now
+        else VERSION
+        if name in OURS
+        else card.harness_version
+        for name, card in cards.items()
+    }
+    if other := sorted(
+        version for name, version in harnesses.items() if version != cards[name].harness_version
+    ):
+        changed["harness"] = other[0]
     then = made.manifest.inputs
     return changed | {
         name: report
@@ -84,8 +97,15 @@ def stale(run_context: RunContext, made: Artifact, cards: dict[str, Scorecard]) 
     }
 
 
-def versions(run_context: RunContext) -> dict[str, str]:
-    """Return the benchmarks on this machine: validation, and public ones with a path."""
+class Versions(NamedTuple):
+    """The current versions of a benchmark and of its harness."""
+
+    benchmark: str
+    harness: str
+
+
+def versions(run_context: RunContext) -> dict[str, Versions]:
+    """Return those of the benchmarks on this machine: validation, and public ones with a path."""
     clean = run_context.store.current("datasets", "clean_problems")
     found = (
         {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
@@ -97,7 +117,7 @@ def versions(run_context: RunContext) -> dict[str, str]:
             name in in_pipeline()
             and place.path
             and place.path.exists()
-            and (version := _public(name, str(place.path), place.content))
+            and (version := _public(name, str(place.path), place.content, run_context.home.path))
         ):
             found[name] = version
     return found
@@ -137,11 +157,15 @@ def last_scores(
 
 
 @lru_cache(maxsize=4)
-def _validation(path: str, content: str) -> str:
-    return validation(read_parquet(Path(path))).version
+def _validation(path: str, content: str) -> Versions:
+    return _versions(validation(read_parquet(Path(path))))
 
 
 @lru_cache(maxsize=16)
-def _public(name: str, path: str, content: str) -> str:
-    found = load_public(name, Place(Path(path)))
-    return "" if isinstance(found, NotMeasured) else found.version
+def _public(name: str, path: str, content: str, home: Path) -> Versions | None:
+    benchmark = load_public(name, Place(Path(path)), home)
+    return None if isinstance(benchmark, NotMeasured) else _versions(benchmark)
+
+
+def _versions(benchmark: Benchmark) -> Versions:
+    return Versions(benchmark.version, harness_version(benchmark.harness))

@@ -208,30 +208,30 @@ def test_an_answer_to_livecodebench_has_upstream_s_names(
         "100.0 %" in run(Asked("livecodebench", tmp_path / "test.jsonl"), tmp_path / "said.json")[1]
     )
     at = opened("livecodebench", tmp_path / "test.jsonl", tmp_path)
-    [task], benchmark = at.harness(tmp_path).tasks.values(), at.benchmark()
-    said = Completion("1", 0, answer, whole=True)
-    assert at.harness(tmp_path).program(task, said, False) == benchmark.program(
-        task.problem, answer
-    )  # the scorecard's, and the graph's
+    harness = at.benchmark().harness
+    [task] = harness.tasks.values()
+    program = harness.program(task, Completion("1", 0, answer, whole=True), False)
+    assert program.startswith("from string import *") and program.endswith(answer)
 
 
 def test_of_what_a_chat_says_the_fenced_program_is_judged(
     three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     file, rows = three
-    harness = opened("humaneval", file, tmp_path).harness(tmp_path)
+    harness = opened("humaneval", file, tmp_path).benchmark().harness
     for row in rows:
         program, task = row["prompt"] + row["canonical_solution"], harness.tasks[row["task_id"]]
         said = Completion(
             row["task_id"], 0, f"Here it is:\n```python\n{program}```\nIt passes.", whole=True
         )
-        assert harness.program(task, harness.answered(task, said), False) == program
+        judged = harness.program(task, harness.answered(task, said), False)
+        assert judged == f"{row['prompt'].rstrip()}\n{program}"  # after the task's own imports
 
 
 def test_what_the_sandbox_fails_is_asked_again_and_never_scored(
     three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    found = opened("humaneval", three[0], tmp_path).harness(tmp_path)
+    found = opened("humaneval", three[0], tmp_path).benchmark().harness
 
     class Broken:
         asked = 0
@@ -268,13 +268,11 @@ def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(
         "name: mine\ndata: mine.jsonl\nprompt: 'Write: {statement}'\nextraction: fence\n"
     )
     at = opened(str(tmp_path / "mine.yaml"), None, tmp_path)
-    assert at.benchmark().prompt(at.problems()[0]) == [
-        {"role": "user", "content": "Write: Double."}
-    ]
+    assert at.benchmark().prompt(at.problems[0]) == [{"role": "user", "content": "Write: Double."}]
     said = Completion(
         "twice", 0, "Here:\n```python\ndef twice(n):\n    return 2 * n\n```", whole=True
     )
-    assert at.harness(tmp_path).answered(None, said).text == "def twice(n):\n    return 2 * n\n"
+    assert at.benchmark().harness.answered(None, said).text == "def twice(n):\n    return 2 * n\n"
     answers = tmp_path / "answers.jsonl"
     answers.write_text(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})

@@ -14,7 +14,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from cli.reproduce import NotReproducible, differences, reproduce
 from evaluation.benchmarks import heldout
-from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.sources.compositional import heldout_draw
@@ -60,7 +60,7 @@ def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifac
     with store.draft("scores", "tiny--heldout") as folder:
         card.write(folder / "scorecard.json")
         inputs = {"checkpoint": model.content_hash, "benchmark": card.benchmark_version}
-        config: dict[str, Any] = {"sampling": card.sampling, "harness": HARNESS_VERSION}
+        config: dict[str, Any] = {"sampling": card.sampling, "harness": card.harness_version}
         manifest = Manifest(
             kind="scores",
             name="tiny--heldout",

@@ -24,6 +24,7 @@ from evaluation.generation.completion_sources import Folder, Told, answers, fold
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.schema import Problem, write_parquet
+from problems.sources.place import Place
 
 DRAWN = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
 
@@ -168,10 +169,10 @@ def test_a_folder_with_a_chat_template_is_asked_in_chats_and_one_without_is_not(
 
 
 @pytest.mark.slow
-def test_mbpp_s_base_prompt_is_the_published_one(problems: list[Problem]) -> None:
+def test_mbpp_s_base_prompt_is_the_published_one(tmp_path: Path) -> None:
     from tests.evaluation.test_evaluate import data
 
-    mbpp = load_public("mbpp", data("mbpp") / "mbpp.jsonl")
+    mbpp = load_public("mbpp", Place(data("mbpp") / "mbpp.jsonl"), tmp_path)
     assert not isinstance(mbpp, NotMeasured)
     first = next(problem for problem in mbpp.problems if problem.extra["task_id"] == 11)
     text = mbpp.raw_prompt(first)

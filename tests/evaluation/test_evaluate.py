@@ -10,13 +10,15 @@ import pytest
 
 from evaluation.benchmarks import NotMeasured, from_problems, heldout
 from evaluation.benchmarks.registry import load_public
-from evaluation.evaluate import evaluate, judge_answers
+from evaluation.evaluate import evaluate
 from evaluation.judging.reports import NotJudged
 from evaluation.sampling import Answer, Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
+from problems.sources.place import Place
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox
+from tests.evaluation.judging import judge_answers
 
 SHORT = Sampling(max_new_tokens=8)
 
@@ -83,7 +85,7 @@ class Flaky:
 def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox: Sandbox) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
-    samples, _ = judge_answers(benchmark, answers, Flaky(sandbox, 1))  # type: ignore[arg-type]
+    samples, _ = judge_answers(benchmark, answers, Flaky(sandbox, 1))
     assert all(s.verdict == "AC" for s in samples)
 
 
@@ -93,7 +95,7 @@ def test_answers_that_nobody_judges_give_no_score(
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
     with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
-        judge_answers(benchmark, answers, Flaky(sandbox, 99))  # type: ignore[arg-type]
+        judge_answers(benchmark, answers, Flaky(sandbox, 99))
 
 
 def test_another_problem_or_wording_is_another_version(problems: list[Problem]) -> None:
@@ -114,23 +116,22 @@ def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: lis
 
 
 def test_a_public_benchmark_out_of_reach_is_listed_with_the_reason(tmp_path: Path) -> None:
-    without, lost = load_public("humaneval"), load_public("mbpp", tmp_path / "gone.jsonl")
+    without = load_public("humaneval", None, tmp_path)
+    lost = load_public("mbpp", Place(tmp_path / "gone.jsonl"), tmp_path)
     assert isinstance(without, NotMeasured) and "ratchet data add humaneval" in without.reason
-    assert (
-        isinstance(lost, NotMeasured)
-        and "not reachable" in lost.reason
-        and "gone.jsonl" in lost.reason
-    )
+    assert isinstance(lost, NotMeasured) and "gone.jsonl" in lost.reason
 
 
 def test_a_file_with_a_bad_row_leaves_the_whole_unmeasured(tmp_path: Path) -> None:
     (tmp_path / "mbpp.jsonl").write_text('{"task_id": 11}\n', encoding="utf-8")
-    found = load_public("mbpp", tmp_path / "mbpp.jsonl")
+    found = load_public("mbpp", Place(tmp_path / "mbpp.jsonl"), tmp_path)
     assert isinstance(found, NotMeasured) and "1 of 1 rows cannot be read" in found.reason
 
 
-def test_humaneval_s_own_solutions_are_accepted_as_answers(sandbox: Sandbox) -> None:
-    benchmark = load_public("humaneval", data("humaneval"))
+def test_humaneval_s_own_solutions_are_accepted_as_answers(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    benchmark = load_public("humaneval", Place(data("humaneval")), tmp_path)
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 164
     some = replace(benchmark, problems=benchmark.problems[::16])
     whole, _ = judge_answers(
@@ -139,6 +140,6 @@ def test_humaneval_s_own_solutions_are_accepted_as_answers(sandbox: Sandbox) -> 
     assert all(s.verdict == "AC" for s in whole)
 
 
-def test_mbpp_has_its_500_test_tasks(sandbox: Sandbox) -> None:
-    benchmark = load_public("mbpp", data("mbpp") / "mbpp.jsonl")
+def test_mbpp_has_its_500_test_tasks(tmp_path: Path) -> None:
+    benchmark = load_public("mbpp", Place(data("mbpp") / "mbpp.jsonl"), tmp_path)
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 500

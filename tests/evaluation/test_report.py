@@ -187,8 +187,8 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
 
 
 def test_only_a_shown_test_is_told(sandbox: Any, problems: list[Problem]) -> None:
-    from evaluation.evaluate import judge_answers
     from evaluation.sampling import Answer
+    from tests.evaluation.judging import judge_answers
 
     wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from evaluation.benchmarks import Benchmark, from_problems
-from evaluation.evaluate import judge_answers
 from evaluation.judging.failure_kinds import Kind, failures, kind, kinds, rows
 from evaluation.judging.quality import HEAD, quality, size, trend
 from evaluation.reports.cost import Price, Spent
@@ -16,6 +15,7 @@ from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
+from tests.evaluation.judging import judge_answers
 
 TASK = Problem(
     "toy/0",

@@ -125,7 +125,7 @@ def test_another_harness_scores_the_champion_again(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home_builder.promoted("chain-0001-sft")
-    monkeypatch.setattr("pipelines.sensors.stale_scores.HARNESS_VERSION", "next")
+    monkeypatch.setattr("pipelines.sensors.stale_scores.VERSION", "next")
     [request] = asked(home_builder, instance).run_requests or []
     assert request.tags["ratchet/why"] == "scored with what is no more: harness"
 

@@ -11,11 +11,11 @@ import pytest
 
 from evaluation.benchmarks import from_problems, validation
 from evaluation.benchmarks.validation_parquet import write_validation
-from evaluation.evaluate import judge_answers
 from evaluation.sampling import Answer, Sampling
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
 from sandbox.sandbox import Sandbox, SandboxConfig
+from tests.evaluation.judging import judge_answers
 from verl_jobs.trainer.reward_manager import Scorer, as_verl
 
 SAYS = (
