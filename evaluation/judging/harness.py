@@ -70,12 +70,13 @@ class Harness(ABC):
         """Return the sandbox's job for one program and one set of tests."""
 
     def named(self, completion: Completion) -> Completion:
-        """Return the completion under upstream's task id, if it has our id `source/key`."""
-        key = completion.task_id.partition("/")[2]
-        return (
-            replace(completion, task_id=key)
-            if completion.task_id not in self.tasks and key in self.tasks
-            else completion
+        """Return the completion under its task's id here, which may be upstream's (`key`) or ours
+        (`source/key`).
+        """
+        task_id = completion.task_id
+        known = (task_id, task_id.partition("/")[2], f"{self.name}/{task_id}")
+        return next(
+            (replace(completion, task_id=name) for name in known if name in self.tasks), completion
         )
 
     def answered(self, task: Any, completion: Completion) -> Completion:
