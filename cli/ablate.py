@@ -34,7 +34,9 @@ def command(
 
     Results have intervals (docs/ablation.md).
     """
-    from experiments.ablate import ablate, with_steps
+    from experiments.ablate import ablate
+    from resources.settings import Settings
 
-    with_steps(change or [], steps)
-    raise typer.Exit(ablate(changes, seeds, profile, Console(force_terminal=False)))
+    budget = [f"training.steps={steps}"] if steps else []
+    settings = Settings.read(profile, change or ()).with_changes(budget)
+    raise typer.Exit(ablate(changes, seeds, settings, Console(force_terminal=False)))

@@ -13,7 +13,6 @@ from cli.options import (
     WIDE,
     ProfileOption,
     SetOption,
-    change_settings,
 )
 
 GROUP = "Compare trainings"
@@ -48,9 +47,8 @@ def command(
 
     Results have intervals (docs/adaptation.md).
     """
-    change_settings(change or [])
     from experiments.adapt import adapt
+    from resources.settings import Settings
 
-    raise typer.Exit(
-        adapt(start, problems, keep, profile, Console(width=None if sys.stdout.isatty() else WIDE))
-    )
+    console = Console(width=None if sys.stdout.isatty() else WIDE)
+    raise typer.Exit(adapt(start, problems, keep, Settings.read(profile, change or ()), console))

@@ -22,9 +22,9 @@ from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.config.load import load_profile
 from resources.home import Home
-from resources.registry.ledger import Entry, ledger_of
+from resources.registry.ledger import Entry
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
@@ -35,12 +35,12 @@ FILE = "README.md"
 SETTINGS = ("algorithm", "steps", "learning_rate", "group_size", "problems_per_step", "temperature")
 
 
-def card(version: str, out: Path | None, wandb: bool, profile: str | None, console: Console) -> int:
+def card(version: str, out: Path | None, wandb: bool, settings: Settings, console: Console) -> int:
     """Raises UnknownVersion."""
-    home = Home.from_environment()
+    home = settings.home
     store, history = (
-        home.store(load_profile(profile).storage.root),
-        ledger_of(home, profile).history(),
+        settings.store,
+        settings.ledger.history(),
     )
     entry = find(history, version)[-1]
     shelf = Shelf.of(store)
@@ -242,4 +242,4 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Write a model card in Hugging Face's format."""
-    raise typer.Exit(card(version, out, wandb, profile, Console()))
+    raise typer.Exit(card(version, out, wandb, Settings.read(profile), Console()))

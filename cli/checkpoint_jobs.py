@@ -6,27 +6,26 @@ from pathlib import Path
 
 from rich.console import Console
 
+from artifacts.store import Store
 from pipelines.launch import explain_failure, ready, start_worker, watched
 from pipelines.watch.view import View
-from resources.home import Home
 from resources.intake import take_in
 from resources.run_record import PipelineRun
+from resources.settings import Settings
 
 
-def evaluate_checkpoint(checkpoint: str, profile: str | None, console: Console) -> int:
+def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -> int:
     """A name of the store, or a folder, which is copied and hashed first."""
-    home, loaded = ready(profile, trains=False)
-    name = checkpoint_name(checkpoint, home, loaded.storage.root)
-    return run_job(
-        "evaluate_checkpoint", name, home, profile, f"ratchet evaluate {checkpoint}", console
-    )
+    ready(settings, trains=False)
+    name = checkpoint_name(checkpoint, settings.store)
+    why = f"ratchet evaluate {checkpoint}"
+    return run_job("evaluate_checkpoint", name, settings, why, console)
 
 
-def checkpoint_name(checkpoint: str, home: Home, root: str) -> str:
+def checkpoint_name(checkpoint: str, store: Store) -> str:
     """Return the checkpoint's name in the store; a folder is copied in first. Raises
     FileNotFoundError, which lists the names.
     """
-    store = home.store(root)
     if Path(checkpoint).is_dir():
         return take_in(store, Path(checkpoint)).manifest.name
     if store.current("checkpoints", checkpoint) is None:
@@ -42,10 +41,8 @@ def checkpoint_name(checkpoint: str, home: Home, root: str) -> str:
     return checkpoint
 
 
-def run_job(
-    job: str, name: str, home: Home, profile: str | None, why: str, console: Console
-) -> int:
-    folder = home.runs / name
+def run_job(job: str, name: str, settings: Settings, why: str, console: Console) -> int:
+    folder = settings.home.runs / name
     view = View(
         folder,
         f"{job} · {name}",
@@ -54,7 +51,7 @@ def run_job(
         else ("promoted_model",),
     )
     code = watched(
-        lambda: start_worker(home, job, name, profile, why), view, PipelineRun(folder), console
+        lambda: start_worker(settings, job, name, why), view, PipelineRun(folder), console
     )
     if code:
         explain_failure(folder, code, console)

@@ -20,8 +20,7 @@ from evaluation.promotion.comparison import Incomparable, p_text, points, signed
 from evaluation.reports.compare_models import Contestant, Row, can_show, versus
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.config.load import load_profile
-from resources.home import Home
+from resources.settings import Settings
 
 GROUP = "Evaluate"
 
@@ -33,13 +32,13 @@ def compare(
     alpha: float,
     suspects: Path | None,
     to: Path | None,
-    profile: str | None,
+    settings: Settings,
     console: Console,
 ) -> int:
     """Compare the first with each other one; for a single one, report what its benchmarks can show.
     Raises NoScorecard and Incomparable.
     """
-    store = Home.from_environment().store(load_profile(profile).storage.root)
+    store = settings.store
     found = [[_cards(store, run) for run in each.split(",")] for each in named]
     wanted = set(benchmarks) or {
         card.benchmark for runs in found for run in runs for card in run
@@ -262,4 +261,6 @@ def command(
     The first model is compared with each other one, with Holm's correction. For a single model:
     which differences its benchmarks could detect.
     """
-    raise typer.Exit(compare(models, benchmark or [], k, alpha, suspects, to, profile, Console()))
+    raise typer.Exit(
+        compare(models, benchmark or [], k, alpha, suspects, to, Settings.read(profile), Console())
+    )

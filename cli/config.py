@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.options import ProfileOption, SetOption
-from resources.config.load import layers, load_profile, origin
+from resources.config.load import layers, origin
+from resources.settings import Settings
 
 GROUP = "Run"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -36,17 +37,16 @@ def show(
     ] = False,
 ) -> None:
     """Print each value of the profile with its layer: default, a YAML file, or a change."""
-    raise typer.Exit(show_settings(section, profile, change or [], changed, Console()))
+    settings = Settings.read(profile, change or ())
+    raise typer.Exit(show_settings(section, settings, changed, Console()))
 
 
-def show_settings(
-    section: str, profile: str | None, changes: list[str], changed: bool, console: Console
-) -> int:
+def show_settings(section: str, settings: Settings, changed: bool, console: Console) -> int:
     """Exits 0, or 1 if no key matches. Raises ProfileError."""
-    found = layers(profile, changes)
+    values_from = layers(settings.profile_name, settings.changes, unverified=settings.unverified)
     table = Table("setting", "value", "from", box=None, header_style="dim")
-    for location, value in leaves(load_profile(profile, changes)):
-        key, layer = ".".join(location), origin(found, location)
+    for location, value in leaves(settings.profile):
+        key, layer = ".".join(location), origin(values_from, location)
         inside = not section or key == section or key.startswith(f"{section}.")
         if inside and not (changed and layer == "default"):
             table.add_row(key, _shown(value), layer if layer.startswith("--") else Path(layer).name)

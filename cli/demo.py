@@ -8,8 +8,8 @@ from rich.console import Console
 from cli.options import (
     ProfileOption,
     UnverifiedOption,
-    allow_unverified,
 )
+from resources.settings import Settings
 
 GROUP = "Run"
 
@@ -21,5 +21,4 @@ def command(profile: ProfileOption = None, unverified: UnverifiedOption = False)
     """
     from pipelines.launch import demo
 
-    allow_unverified(unverified)
-    raise typer.Exit(demo(profile, Console()))
+    raise typer.Exit(demo(Settings.read(profile, unverified=unverified), Console()))

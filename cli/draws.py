@@ -14,6 +14,8 @@ from cli.options import (
     RunArgument,
 )
 from cli.runs import find_run, numbers_table
+from resources.home import Home
+from resources.settings import Settings
 from verl_jobs import samples
 from verl_jobs.curriculum import draws
 from verl_jobs.curriculum.draws import Draw
@@ -22,11 +24,11 @@ from verl_jobs.job import TrainingJob
 GROUP = "Train"
 
 
-def show_draws(run: str | None, step: int | None, console: Console) -> int:
+def show_draws(run: str | None, step: int | None, home: Home, console: Console) -> int:
     """Print one line per step, or the problems of one step, those first whose pass rate differed
     most from the expected one.
     """
-    _, record, folder = find_run(run)
+    record, folder = find_run(run, home)
     schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
     console.print(f"{record.id}, curriculum {schedule}", highlight=False)
     console.print(
@@ -76,4 +78,4 @@ def command(
     ] = None,
 ) -> None:
     """Show which problems each training step drew, with expected and measured pass rates."""
-    raise typer.Exit(show_draws(run, step, Console()))
+    raise typer.Exit(show_draws(run, step, Settings.read().home, Console()))

@@ -12,6 +12,7 @@ from rich.console import Console
 from cli.options import (
     ProfileOption,
 )
+from resources.settings import Settings
 
 GROUP = "Evaluate"
 
@@ -111,7 +112,7 @@ def command(
             raise typer.BadParameter("give a checkpoint, or --benchmark with --completions")
         from cli.checkpoint_jobs import evaluate_checkpoint
 
-        raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
+        raise typer.Exit(evaluate_checkpoint(checkpoint, Settings.read(profile), Console()))
     if (completions is None) == (model is None and endpoint is None):
         raise typer.BadParameter(
             "--benchmark judges answers: give --completions FILE, or --model or --endpoint to "
@@ -120,18 +121,20 @@ def command(
     from cli.evaluate_benchmark import Asked, Asks, evaluate_completions, evaluate_model
     from cli.failures import price_of
     from problems.dataset.evidence import suspects_of
-    from resources.config.load import load_profile
-    from resources.home import Home
 
-    loaded, errors = load_profile(profile), Console(stderr=True)
-    suspects = suspects_of(Home.from_environment().store(loaded.storage.root))
+    settings, errors = Settings.read(profile), Console(stderr=True)
+    home = settings.home.path
     asked = Asked(
-        benchmark, data, out, sanitize, partial, tuple(k or ()), price_of(loaded), suspects
+        benchmark,
+        data,
+        out,
+        sanitize,
+        partial,
+        tuple(k or ()),
+        price_of(settings.profile),
+        suspects_of(settings.store),
     )
     if completions is not None:
-        raise typer.Exit(evaluate_completions(completions, asked, Console(), errors))
-    raise typer.Exit(
-        evaluate_model(
-            Asks(model, endpoint, n, temperature, top_p, seed, form.value), asked, Console(), errors
-        )
-    )
+        raise typer.Exit(evaluate_completions(completions, asked, home, Console(), errors))
+    asks = Asks(model, endpoint, n, temperature, top_p, seed, form.value)
+    raise typer.Exit(evaluate_model(asks, asked, home, Console(), errors))

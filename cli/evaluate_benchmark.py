@@ -36,7 +36,6 @@ from evaluation.reports.figures import Figures, Score, Suspects, verdicts
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin
 from evaluation.statistics.tests import wilson
-from resources.home import Home
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,12 @@ class Asks:
     form: Literal["auto", "chat", "base"] = "auto"
 
 
-def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Console) -> int:
+def evaluate_completions(
+    path: Path, asked: Asked, home: Path, console: Console, errors: Console
+) -> int:
     """Judge completions of a file. Exits 0 with a score, 1 if no task could be measured. Raises
     ProblemError, FileNotFoundError, NotJudged.
     """
-    home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
     harness = at.benchmark().harness
     broken: list[str] | None = [] if asked.partial else None
@@ -88,11 +88,10 @@ def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Con
     return score(harness, submission, asked, console, errors, home)
 
 
-def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
+def evaluate_model(asks: Asks, asked: Asked, home: Path, console: Console, errors: Console) -> int:
     """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
     Raises Unanswered and EndpointDown too.
     """
-    home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
     benchmark = at.benchmark()
     drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}

@@ -15,9 +15,9 @@ from cli.options import (
 from cli.registry import outcome
 from evaluation.promotion.required_sample_size import sufficed
 from evaluation.promotion.summary import in_short
-from resources.home import Home
-from resources.registry.ledger import Entry, champions, ledger_of, named
+from resources.registry.ledger import Entry, champions, named
 from resources.registry.mlflow import aliases_of
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
@@ -40,11 +40,11 @@ class UnknownVersion(LookupError):
     """Nothing of that name ever came to the gate; the message says what did."""
 
 
-def explain(version: str, profile: str | None, console: Console) -> int:
+def explain(version: str, settings: Settings, console: Console) -> int:
     """Explain why it became champion. Exits 1 if it never did, and explains why not. Raises
     UnknownVersion.
     """
-    history = ledger_of(Home.from_environment(), profile).history()
+    history = settings.ledger.history()
     entries = find(history, version)
     if not (rises := [entry for entry in entries if entry.kind != "refuse"]):
         console.print(f"{named(entries[-1])} was never promoted. Why not:", style="bold")
@@ -190,4 +190,4 @@ def command(version: VersionArgument = "champion", profile: ProfileOption = None
 
     Exits 1 if it was not promoted.
     """
-    raise typer.Exit(explain(version, profile, Console()))
+    raise typer.Exit(explain(version, Settings.read(profile), Console()))

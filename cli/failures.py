@@ -18,9 +18,9 @@ from cli.scorecards import at_path, read
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard
-from resources.config.load import load_profile
 from resources.config.profile import Profile
-from resources.home import Home, NotReady
+from resources.home import NotReady
+from resources.settings import Settings
 
 GROUP = "Evaluate"
 
@@ -29,12 +29,12 @@ CARD = "scorecard.json"
 
 
 def show_failures(
-    score: str, kind: str, task: str, count: int, profile: str | None, console: Console
+    score: str, kind: str, task: str, count: int, settings: Settings, console: Console
 ) -> int:
     """Print failures. Exits 0, or 1 if none is of that kind or task. Raises NotReady for an unknown
     score.
     """
-    card = read_score(score, lambda: score_store(load_profile(profile)))
+    card = read_score(score, lambda: settings.store)
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(
         f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers "
@@ -62,10 +62,6 @@ def show_failures(
 
 def price_of(profile: Profile) -> Price:
     return Price(profile.evaluation.price_per_million_tokens, profile.price_per_hour)
-
-
-def score_store(profile: Profile) -> Store:
-    return Home.from_environment().store(profile.storage.root)
 
 
 def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
@@ -154,4 +150,4 @@ def command(
 
     With --kind or --task: prompts, completions and the first failing visible tests.
     """
-    raise typer.Exit(show_failures(score, kind, task, count, profile, Console()))
+    raise typer.Exit(show_failures(score, kind, task, count, Settings.read(profile), Console()))

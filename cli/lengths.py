@@ -15,9 +15,8 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.dataset.trainable import trainable
 from problems.schema import Problem, read_parquet
 from resources.capacity import gpu_of
-from resources.config.load import load_profile
-from resources.config.profile import Profile
-from resources.home import Home, NotReady, available_memory_gib
+from resources.home import NotReady, available_memory_gib
+from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
 from verl_jobs.planner.memory import CPU_ROWS, writing_bytes
@@ -31,7 +30,7 @@ def show_lengths(
     share: float,
     model: str | None,
     gpus: str | None,
-    profile_name: str | None,
+    settings: Settings,
     console: Console,
 ) -> int:
     """Print quantiles and limits. Exits 0, or 1 if the cache of completions of that length does not
@@ -48,7 +47,7 @@ def show_lengths(
             share,
             model,
             gpus_of(gpus) if gpus else None,
-            load_profile(profile_name),
+            settings,
             console,
         )
     except DoesNotFit as error:
@@ -63,13 +62,11 @@ def show_lengths(
     return 0
 
 
-def changes_to_train(
-    data: str, share: float, profile_name: str | None, console: Console
-) -> list[str]:
+def changes_to_train(data: str, share: float, settings: Settings, console: Console) -> list[str]:
     """Return the limits as changes to the profile. Raises NotReady, with the numbers, if this
     machine's engine does not hold such completions.
     """
-    profile = load_profile(profile_name)
+    profile = settings.profile
     gpu = gpu_of(profile)
     try:
         found, said = measured(
@@ -78,7 +75,7 @@ def changes_to_train(
             share,
             None,
             (profile.training.ranks, gpu) if gpu else None,
-            profile,
+            settings,
             console,
         )
     except DoesNotFit as error:
@@ -97,14 +94,15 @@ def measured(
     share: float,
     model: str | None,
     gpus: tuple[int, Gpu] | None,
-    profile: Profile,
+    settings: Settings,
     console: Console,
 ) -> tuple[list[str], str]:
     """Print the quantiles; return the limits as changes to the profile, and what holds such
     completions. Raises DoesNotFit.
     """
-    folder = _model(model, profile)
-    kinds = _measure(folder, _problems(data, profile), run, fenced=bool(profile.base))
+    profile = settings.profile
+    folder = _model(model, settings)
+    kinds = _measure(folder, _problems(data, settings), run, fenced=bool(profile.base))
     prompt, answer = limits(kinds[0], kinds[1:], share)
     t = profile.training
     table = Table(
@@ -131,27 +129,19 @@ def measured(
     return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], said
 
 
-def _problems(data: str, profile: Profile) -> list[Problem]:
+def _problems(data: str, settings: Settings) -> list[Problem]:
     path = Path(data)
     if not path.is_file():
-        path = (
-            Home.from_environment().store(profile.storage.root).require("datasets", data).path
-            / "problems.parquet"
-        )
-    return trainable(read_parquet(path), profile.base)
+        path = settings.store.require("datasets", data).path / "problems.parquet"
+    return trainable(read_parquet(path), settings.profile.base)
 
 
-def _model(model: str | None, profile: Profile) -> str:
+def _model(model: str | None, settings: Settings) -> str:
     """What is to be trained: its tokenizer counts, and its shape takes the memory."""
     return (
         model
-        or profile.base
-        or str(
-            Home.from_environment()
-            .store(profile.storage.root)
-            .require("checkpoints", "base_model")
-            .path
-        )
+        or settings.profile.base
+        or str(settings.store.require("checkpoints", "base_model").path)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -48,15 +47,3 @@ AddressOption = Annotated[
         help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.",
     ),
 ]
-
-
-def change_settings(changes: list[str]) -> None:
-    """Set changes to the profile (`section.key=value`) for this process and those it starts."""
-    if changes:
-        os.environ["RATCHET_SET"] = "\n".join(changes)
-
-
-def allow_unverified(allow: bool) -> None:
-    """Let runs train with a reward that the exploit battery refused (resources/run_context.py)."""
-    if allow:
-        os.environ["RATCHET_UNVERIFIED"] = "1"

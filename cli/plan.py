@@ -14,7 +14,7 @@ from cli.gpus import gpus_of
 from cli.options import (
     ProfileOption,
 )
-from resources.config.load import load_profile
+from resources.settings import Settings
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import MFU, RESERVE, plan
@@ -26,9 +26,9 @@ GROUP = "Train"
 IN_A_MACHINE = 8  # GPUs, as they are rented
 
 
-def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:
+def show_plan(model: str | None, gpus: str, settings: Settings, console: Console) -> int:
     """Exits 0 with a plan, 1 where none fits. Raises ProfileError."""
-    profile = load_profile(profile_name)
+    profile = settings.profile
     try:
         count, gpu = gpus_of(gpus)
         t = over_machines(profile.training, count)
@@ -76,7 +76,7 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
             "worth were dropped; how many they are depends on the problems.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip
-    named = [f"  --profile {shlex.quote(profile_name)}"] if profile_name else []
+    named = [f"  --profile {shlex.quote(settings.profile_name)}"] if settings.chosen else []
     changes = [f"base={model}"] if model and model != profile.base else []
     changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
     changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
@@ -144,10 +144,16 @@ def command(
 
         raise typer.Exit(
             show_lengths(
-                data, folder_of(run) if run else None, share, model, gpus, profile, Console()
+                data,
+                folder_of(run, Settings.read().home) if run else None,
+                share,
+                model,
+                gpus,
+                Settings.read(profile),
+                Console(),
             )
         )
     if gpus is None:
         raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
 
-    raise typer.Exit(show_plan(model, gpus, profile, Console()))
+    raise typer.Exit(show_plan(model, gpus, Settings.read(profile), Console()))

@@ -8,26 +8,25 @@ from rich.console import Console
 from cli.options import (
     ProfileOption,
     SetOption,
-    change_settings,
 )
-from resources.config.load import load_profile
 from resources.plugin_check import tried
+from resources.settings import Settings
 
 GROUP = "Train"
 
 
-def try_plugins(profile: str | None, console: Console) -> int:
+def try_plugins(settings: Settings, console: Console) -> int:
     """Print one line for each part, and the hash of its file. Raises PluginError for a part that
     cannot be used.
     """
-    plugins = load_profile(profile).training.plugins
+    plugins = settings.profile.training.plugins
     if not plugins.named:
         console.print(
             "This profile has no parts of your own: docs/plugins.md shows one of each kind.",
             soft_wrap=True,
         )
         return 0
-    for line in tried(load_profile(profile).training, unverified=True):
+    for line in tried(settings.profile.training, unverified=True):
         console.print(f"good: {line}", soft_wrap=True, highlight=False)
     for kind, digest in plugins.hashes().items():
         console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)
@@ -39,6 +38,4 @@ def command(
     change: SetOption = None,
 ) -> None:
     """Test your own parts of a training: load each and run one dry step, without Ray."""
-    change_settings(change or [])
-
-    raise typer.Exit(try_plugins(profile, Console()))
+    raise typer.Exit(try_plugins(Settings.read(profile, change or ()), Console()))

@@ -30,9 +30,8 @@ from evaluation.statistics.bradley_terry import (
 )
 from evaluation.statistics.tests import Interval
 from problems.columns import ProblemError
-from resources.config.load import load_profile
-from resources.config.profile import Profile
-from resources.home import Home, NotReady
+from resources.home import NotReady
+from resources.settings import Settings
 
 GROUP = "Evaluate"
 
@@ -58,7 +57,7 @@ class Wanted:
 
 
 def prefer(
-    wanted: Wanted, host: str, port: int, result: bool, profile: str | None, console: Console
+    wanted: Wanted, host: str, port: int, result: bool, settings: Settings, console: Console
 ) -> int:
     """Serve the page until it is stopped, then print the choices. Raises ProblemError, NotReady,
     FileNotFoundError, Taken.
@@ -66,8 +65,7 @@ def prefer(
     from serving.preference.app import new_token, serve
     from serving.preference.round import Round, met_in
 
-    home = Home.from_environment()
-    folder = _round(wanted, home, load_profile(profile))
+    folder = _round(wanted, settings)
     if not result:
         opened = Round(folder)
         with _door(host, port) as door:
@@ -94,14 +92,14 @@ def prefer(
     return 0
 
 
-def _round(wanted: Wanted, home: Home, profile: Profile) -> Path:
+def _round(wanted: Wanted, settings: Settings) -> Path:
     """The folder of the round, begun unless it is there."""
     from evaluation.preference.pairs import make_pairs
     from serving.preference.round import QUESTION, About, begin
 
     if len(wanted.contestants) < 2:
         raise ProblemError("one contestant has nobody to be compared with", "give two or more")
-    found, asked = _contestants(wanted, home, profile)
+    found, asked = _contestants(wanted, settings)
     pairs, same = make_pairs(found, asked, wanted.seed, wanted.pairs)
     question = wanted.question or QUESTION
     names = dict(zip((each.name for each in found), wanted.contestants, strict=True))
@@ -110,18 +108,18 @@ def _round(wanted: Wanted, home: Home, profile: Profile) -> Path:
         {"pairs": [pair.model_dump() for pair in pairs], "seed": wanted.seed, "question": question}
     )
     folder = (
-        (wanted.to or home.path / "preferences" / f"round-{known[:10]}").expanduser().absolute()
+        (wanted.to or settings.home.path / "preferences" / f"round-{known[:10]}")
+        .expanduser()
+        .absolute()
     )
     begin(folder, about, pairs)
     return folder
 
 
-def _contestants(
-    wanted: Wanted, home: Home, profile: Profile
-) -> tuple[list[Contestant], dict[str, str]]:
+def _contestants(wanted: Wanted, settings: Settings) -> tuple[list[Contestant], dict[str, str]]:
     """Everybody with their answers, and what was asked."""
     named = [name for name in wanted.contestants if not Path(name).exists()]
-    cards = _common(named, wanted.benchmark, home, profile) if named else {}
+    cards = _common(named, wanted.benchmark, settings) if named else {}
     found = [
         of_card(cards[name], name) if name in cards else read_contestant(Path(name))
         for name in wanted.contestants
@@ -132,14 +130,12 @@ def _contestants(
     return found, asked | (read_statements(wanted.tasks) if wanted.tasks else {})
 
 
-def _common(
-    names: Sequence[str], benchmark: str, home: Home, profile: Profile
-) -> dict[str, Scorecard]:
+def _common(names: Sequence[str], benchmark: str, settings: Settings) -> dict[str, Scorecard]:
     """Return each contestant's scorecard on the same version of one benchmark. Raises
     FileNotFoundError, which lists the scores.
     """
     by_test: dict[tuple[str, str], dict[str, Scorecard]] = {}
-    for card in _cards(home, profile):
+    for card in _cards(settings):
         if card.checkpoint in names and benchmark in ("", card.benchmark):
             by_test.setdefault((card.benchmark, card.benchmark_version), {})[card.checkpoint] = card
     whole = [
@@ -148,7 +144,7 @@ def _common(
         if len(cards) == len(set(names))
     ]
     if not whole:
-        scored = sorted({card.checkpoint for card in _cards(home, profile)})
+        scored = sorted({card.checkpoint for card in _cards(settings)})
         where = f" on one version of {benchmark}" if benchmark else " on the same tasks"
         raise FileNotFoundError(
             f"{' and '.join(names)}: no file, and no scorecards of all{where}; scored here "
@@ -157,8 +153,8 @@ def _common(
     return min(whole, key=lambda row: row[:2])[2]
 
 
-def _cards(home: Home, profile: Profile) -> Iterator[Scorecard]:
-    store = home.store(profile.storage.root)
+def _cards(settings: Settings) -> Iterator[Scorecard]:
+    store = settings.store
     for name in store.names("scores"):
         if made := store.current("scores", name):
             for path in sorted(made.path.glob("*.json")):
@@ -344,4 +340,4 @@ def command(
     """
 
     wanted = Wanted(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
-    raise typer.Exit(prefer(wanted, host, port, result, profile, Console()))
+    raise typer.Exit(prefer(wanted, host, port, result, Settings.read(profile), Console()))

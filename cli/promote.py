@@ -12,22 +12,20 @@ from cli.options import (
 )
 from evaluation.promotion.summary import in_short
 from pipelines.launch import ready
-from resources.registry.ledger import ledger_of
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
 
-def promote(checkpoint: str, profile: str | None, console: Console) -> int:
+def promote(checkpoint: str, settings: Settings, console: Console) -> int:
     """Scores first where that has not been done; then the gate decides and records."""
-    home, loaded = ready(profile, trains=False)
-    name = checkpoint_name(checkpoint, home, loaded.storage.root)
+    ready(settings, trains=False)
+    name = checkpoint_name(checkpoint, settings.store)
     why = f"ratchet promote {checkpoint}"
-    code = run_job("evaluate_checkpoint", name, home, profile, why, console) or run_job(
-        "promote", name, home, profile, why, console
+    code = run_job("evaluate_checkpoint", name, settings, why, console) or run_job(
+        "promote", name, settings, why, console
     )
-    entry = next(
-        (entry for entry in ledger_of(home, profile).history() if entry.chain == name), None
-    )
+    entry = next((entry for entry in settings.ledger.history() if entry.chain == name), None)
     if code == 0 and entry:
         console.print(
             f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}",
@@ -47,4 +45,4 @@ def command(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
 
     Exits 0 whether it was promoted or refused.
     """
-    raise typer.Exit(promote(checkpoint, profile, Console()))
+    raise typer.Exit(promote(checkpoint, Settings.read(profile), Console()))

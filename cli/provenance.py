@@ -17,9 +17,9 @@ from cli.explain import UnknownVersion, find
 from cli.options import (
     ProfileOption,
 )
-from resources.config.load import load_profile
-from resources.home import Home, NotReady
-from resources.registry.ledger import Entry, champions, ledger_of
+from resources.home import NotReady
+from resources.registry.ledger import Entry, champions
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
@@ -28,12 +28,12 @@ DRAWN = (".svg", ".html", ".mmd")
 
 
 def provenance(
-    subject: str, as_json: bool, graph: Path | None, profile: str | None, console: Console
+    subject: str, as_json: bool, graph: Path | None, settings: Settings, console: Console
 ) -> int:
     """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion."""
     if graph and graph.suffix not in DRAWN:
         raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
-    found = passport(subject, Home.from_environment(), profile)
+    found = passport(subject, settings)
     if graph:
         write_atomic(
             graph, {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found)
@@ -45,12 +45,12 @@ def provenance(
     return 1 if found.missing else 0
 
 
-def passport(subject: str, home: Home, profile: str | None = None) -> Passport:
+def passport(subject: str, settings: Settings) -> Passport:
     """Print the provenance of a version (3, champion, a checkpoint's name), a score
     (`chain-0001--heldout`), or the beginning of any hash.
     """
-    shelf = Shelf.of(home.store(load_profile(profile).storage.root))
-    history = ledger_of(home, profile).history()
+    shelf = Shelf.of(settings.store)
+    history = settings.ledger.history()
     try:
         return of_entry(find(history, subject)[-1], shelf)
     except UnknownVersion as unknown:
@@ -99,12 +99,12 @@ def of_entry(entry: Entry, shelf: Shelf) -> Passport:
     return walk(subject, shelf)
 
 
-def show_champion(home: Home, console: Console) -> None:
+def show_champion(settings: Settings, console: Console) -> None:
     """From the champion to the raw problems."""
-    if not (stack := champions(ledger_of(home).history())):
+    if not (stack := champions(settings.ledger.history())):
         console.print("There is no champion yet: `ratchet demo` makes the first.")
         return
-    show(passport(str(stack[-1].version), home), console)
+    show(passport(str(stack[-1].version), settings), console)
 
 
 def show(found: Passport, console: Console) -> None:
@@ -179,4 +179,4 @@ def command(
 
     Exits 1 if an artifact on the way is missing.
     """
-    raise typer.Exit(provenance(subject, as_json, graph, profile, Console()))
+    raise typer.Exit(provenance(subject, as_json, graph, Settings.read(profile), Console()))

@@ -9,27 +9,26 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.failures import CARD, price_of, read_score, score_store
+from cli.failures import CARD, price_of, read_score
 from cli.options import (
     ProfileOption,
 )
 from evaluation.judging.quality import HEAD, trend
 from evaluation.reports.cost import Spent
 from evaluation.scorecard import Scorecard
-from resources.config.load import load_profile
 from resources.home import NotReady
+from resources.settings import Settings
 
 GROUP = "Evaluate"
 
 
 def show_quality(
-    scores: Sequence[str], benchmark: str, profile: str | None, console: Console
+    scores: Sequence[str], benchmark: str, settings: Settings, console: Console
 ) -> int:
     """Print the named scores in that order; without names all of the home, the oldest first. Raises
     NotReady.
     """
-    loaded = load_profile(profile)
-    store, price = score_store(loaded), price_of(loaded)
+    store, price = settings.store, price_of(settings.profile)
     made = [
         artifact
         for name in store.names("scores")
@@ -60,4 +59,4 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""
-    raise typer.Exit(show_quality(scores or [], benchmark, profile, Console()))
+    raise typer.Exit(show_quality(scores or [], benchmark, Settings.read(profile), Console()))

@@ -9,19 +9,18 @@ from rich.table import Table
 from cli.options import (
     ProfileOption,
 )
-from resources.home import Home
-from resources.registry.ledger import Entry, Ledger, ledger_of
-from resources.registry.mlflow import Registry, aliases_of, registry_of
+from resources.registry.ledger import Entry, Ledger
+from resources.registry.mlflow import Registry, aliases_of
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
 
-def show_registry(profile: str | None, console: Console) -> int:
+def show_registry(settings: Settings, console: Console) -> int:
     """Print every version that came to the gate, newest first, after syncing MLflow. Exits 1 if
     MLflow cannot be reached.
     """
-    home = Home.from_environment()
-    ledger, registry = ledger_of(home, profile), registry_of(home, profile)
+    ledger, registry = settings.ledger, settings.registry
     if not (history := ledger.history()):
         console.print("Nothing has come to the gate yet: `ratchet demo` makes the first version.")
         return 0
@@ -89,4 +88,4 @@ def command(profile: ProfileOption = None) -> None:
 
     Exits 1 if MLflow cannot be reached.
     """
-    raise typer.Exit(show_registry(profile, Console()))
+    raise typer.Exit(show_registry(Settings.read(profile), Console()))

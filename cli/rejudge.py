@@ -19,14 +19,15 @@ from evaluation.judging.harness import Verdicts, check
 from evaluation.judging.scoring import Submission, completions_of, scorecard, version_of
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin, Scorecard
-from resources.home import Home, NotReady
+from resources.home import NotReady
 
 
-def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Console) -> Scorecard:
+def judged_again(
+    card: Scorecard, origin: Origin, data: Path | None, home: Path, errors: Console
+) -> Scorecard:
     """Judge again. Raises ProblemError, FileNotFoundError, NotJudged, and NotReady if the tasks or
     the weights have changed.
     """
-    home = Home.from_environment().path
     at = opened(origin.benchmark, data or Path(origin.data), home)
     benchmark = at.benchmark()
     harness = benchmark.harness

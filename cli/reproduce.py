@@ -30,11 +30,10 @@ from evaluation.scorecard import Sample, Scorecard
 from problems.catalogue import listed
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
-from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
-from resources.registry.ledger import ledger_of
 from resources.run_record import records
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 
 GROUP = "Evaluate"
@@ -48,7 +47,7 @@ class NotReproducible(NotReady):
 
 
 def reproduce(
-    score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None
+    score: str, out: Path | None, settings: Settings, console: Console, data: Path | None = None
 ) -> int:
     """Reproduce a score. Exits 0 if every verdict is the same, 1 if one differs. Raises
     NotReproducible if it cannot be run again.
@@ -58,13 +57,13 @@ def reproduce(
     data: where that benchmark's file is now.
     """
     if found := at_path(score):
-        return _judged_again(score, found, data, out, console)
-    home, loaded = Home.from_environment(), load_profile(profile)
-    store = home.store(loaded.storage.root)
+        return _judged_again(score, found, data, out, settings.home, console)
+    home, loaded = settings.home, settings.profile
+    store = settings.store
     shelf = Shelf.of(store)
     made = _score(score, store, shelf)
     card = Scorecard.read(made.path / "scorecard.json")
-    checkpoint = _checkpoint(card, store, shelf, home, profile)
+    checkpoint = _checkpoint(card, store, shelf, settings)
     benchmark = _benchmark(card, made, store, shelf, home, loaded)
     with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:
         tasks = {stage: bar.add_task(stage, total=None) for stage in ("generate", "judge")}
@@ -79,7 +78,12 @@ def reproduce(
 
 
 def _judged_again(
-    named: str, found: Sequence[Scorecard], data: Path | None, out: Path | None, console: Console
+    named: str,
+    found: Sequence[Scorecard],
+    data: Path | None,
+    out: Path | None,
+    home: Home,
+    console: Console,
 ) -> int:
     from cli.rejudge import judged_again
 
@@ -94,7 +98,7 @@ def _judged_again(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "
             f"name, such as {card.checkpoint}--heldout"
         )
-    again = judged_again(card, card.origin, data, Console(stderr=True))
+    again = judged_again(card, card.origin, data, home.path, Console(stderr=True))
     if out:
         again.write(out, Figures.of(again).as_json())
     return _tell(named, card.origin.made_with, again.harness_version, card, again, console)
@@ -211,9 +215,7 @@ def _score(name: str, store: Store, shelf: Shelf) -> Artifact:
     return found
 
 
-def _checkpoint(
-    card: Scorecard, store: Store, shelf: Shelf, home: Home, profile: str | None
-) -> Path:
+def _checkpoint(card: Scorecard, store: Store, shelf: Shelf, settings: Settings) -> Path:
     """The folder with the very weights that were scored."""
     for manifest in shelf.by_content.get(card.checkpoint_hash, []):
         if manifest.kind == "checkpoints" and (
@@ -224,7 +226,7 @@ def _checkpoint(
     path = next(
         (
             Path(e.path)
-            for e in ledger_of(home, profile).history()
+            for e in settings.ledger.history()
             if e.checkpoint_hash == card.checkpoint_hash
         ),
         None,
@@ -322,4 +324,4 @@ def command(
     For a scorecard of `ratchet evaluate --benchmark`, the completions in it are judged again; if it
     holds none, they are read or generated again.
     """
-    raise typer.Exit(reproduce(score, out, profile, Console(), data))
+    raise typer.Exit(reproduce(score, out, Settings.read(profile), Console(), data))

@@ -15,18 +15,17 @@ from cli.data.show import READS
 from cli.options import (
     ProfileOption,
     SetOption,
-    change_settings,
 )
 from pipelines.launch import ready
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
 from resources import lease
-from resources.config.load import load_profile
 from resources.config.profile import Profile
-from resources.home import Home, NotReady
+from resources.home import NotReady
 from resources.ray.job import train
 from resources.ray.place import ray_of
+from resources.settings import Settings
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor
@@ -52,15 +51,15 @@ DRAWN = (
 )
 
 
-def records(to: Path, profile: str | None, console: Console) -> int:
+def records(to: Path, settings: Settings, console: Console) -> int:
     """Write review records from the clean problems of this home. Raises NotReady if none has
     visible tests.
     """
     if to.is_dir():
         raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
-    loaded = load_profile(profile)
+    loaded = settings.profile
     with Sandbox(loaded.sandbox) as sandbox:
-        found = reviews(clean_problems(loaded), Executor(sandbox))
+        found = reviews(clean_problems(settings), Executor(sandbox))
     if not found:
         raise NotReady(NONE_SHOWN)
     write_reviews(found, to)
@@ -95,14 +94,14 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
     return 0
 
 
-def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> int:
+def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> int:
     """Train the Reviewer by what its comments change in the verdict on another Generator's fixes
     (`training.agents.generator`).
 
     It resumes. Exit code: 0 done, 3 another process trains here. Raises what `ready` raises, before
     anything starts.
     """
-    training = load_profile(profile).training
+    training = settings.profile.training
     if training.agents.trains != "reviewer":
         raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
     if training.drawn:
@@ -114,7 +113,7 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
             f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or "
             "another Hugging Face folder"
         )
-    generator = load_profile(profile).training.agents.generator
+    generator = settings.profile.training.agents.generator
     if (
         not generator.startswith(("http://", "https://"))
         and not Path(generator).expanduser().is_dir()
@@ -122,15 +121,15 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
         raise NotReady(
             f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
         )
-    home, loaded = ready(profile, base=start.absolute())
-    job = reviewer_job(start, to, clean_problems(loaded), loaded)
+    home, profile = settings.home, ready(settings, base=start.absolute())
+    job = reviewer_job(start, to, clean_problems(settings), profile)
     try:
         lease.take(home.lease, job.chain)
     except lease.LeaseHeld as held:
         console.print(str(held), style="yellow", soft_wrap=True)
         return BUSY
     try:
-        train(job, ray_of(home, loaded, job))
+        train(job, ray_of(home, profile, job))
     finally:
         lease.give_back(home.lease)
     step, chosen = best(job.path, job.validations())
@@ -188,11 +187,9 @@ def reviewer_job(
     )
 
 
-def clean_problems(profile: Profile) -> list[Problem]:
+def clean_problems(settings: Settings) -> list[Problem]:
     """Raises NotReady where no problems were read yet, and where none shows a test."""
-    clean = (
-        Home.from_environment().store(profile.storage.root).current("datasets", "clean_problems")
-    )
+    clean = settings.store.current("datasets", "clean_problems")
     if clean is None:
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     problems = read_parquet(clean.path / "problems.parquet")
@@ -207,7 +204,7 @@ def reviewer_records(
     profile: ProfileOption = None,
 ) -> None:
     """Write programs that fail an example, each with its error, as training records."""
-    raise typer.Exit(records(to, profile, Console()))
+    raise typer.Exit(records(to, Settings.read(profile), Console()))
 
 
 @app.command("teach")
@@ -252,6 +249,6 @@ def reviewer_reinforce(
     where = (
         generator if generator.startswith("http") else str(Path(generator).expanduser().absolute())
     )
-    told = ["training.agents.trains=reviewer", f"training.agents.generator={where}"]
-    change_settings([*(change or []), *told])
-    raise typer.Exit(reinforce(start, to, profile, Console()))
+    agents = ["training.agents.trains=reviewer", f"training.agents.generator={where}"]
+    settings = Settings.read(profile, change or ()).with_changes(agents)
+    raise typer.Exit(reinforce(start, to, settings, Console()))

@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.options import (
     ProfileOption,
 )
-from resources.config.load import load_profile
+from resources.settings import Settings
 from rewards.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox
@@ -27,11 +27,11 @@ EXPLOITS = 5  # programs that are shown at most
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
 
 
-def verify(file: Path | None, profile: str | None, console: Console) -> int:
+def verify(file: Path | None, settings: Settings, console: Console) -> int:
     """Run the battery on the reward and print what failed, or a count of what held. Exit code 0
     passed, 1 not. Raises RewardFileError.
     """
-    loaded = load_profile(profile)
+    loaded = settings.profile
     reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
     with Sandbox(loaded.sandbox) as sandbox:
         found = run_battery(
@@ -90,7 +90,7 @@ def reward_verify(
     profile: ProfileOption = None,
 ) -> None:
     """Run the exploit battery on a reward. Exits 0 if it passes, else 1."""
-    raise typer.Exit(verify(file, profile, Console()))
+    raise typer.Exit(verify(file, Settings.read(profile), Console()))
 
 
 @app.command("new")

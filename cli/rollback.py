@@ -16,9 +16,8 @@ from cli.options import (
     ProfileOption,
 )
 from cli.registry import sync_mlflow
-from resources.home import Home
-from resources.registry.ledger import Ledger, NothingToRollBack, Superseded, ledger_of
-from resources.registry.mlflow import registry_of
+from resources.registry.ledger import Ledger, NothingToRollBack, Superseded
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
@@ -40,10 +39,10 @@ class Begun:
     at: float
 
 
-def rollback(to: int | None, reason: str, profile: str | None, console: Console) -> int:
+def rollback(to: int | None, reason: str, settings: Settings, console: Console) -> int:
     """Raises NothingToRollBack, Superseded, LedgerUnreachable: nothing is changed then."""
-    home = Home.from_environment()
-    ledger, kept = ledger_of(home, profile), home.path / "rollback.json"
+    home = settings.home
+    ledger, kept = settings.ledger, home.path / "rollback.json"
     begun = _begun(kept, ledger, to)
     try:
         entry = ledger.rollback(begun.chain, reason, to=to, undoing=begun.undoing)
@@ -51,7 +50,7 @@ def rollback(to: int | None, reason: str, profile: str | None, console: Console)
         kept.unlink(missing_ok=True)  # answered: the next one is another
         raise
     console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
-    sync_mlflow(registry_of(home, profile), ledger, console)
+    sync_mlflow(settings.registry, ledger, console)
     kept.unlink(missing_ok=True)
     return 0
 
@@ -85,4 +84,4 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Make the previous champion champion again."""
-    raise typer.Exit(rollback(to, reason, profile, Console()))
+    raise typer.Exit(rollback(to, reason, Settings.read(profile), Console()))

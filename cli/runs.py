@@ -20,16 +20,15 @@ def numbers_table(*names: str) -> Table:
     return table
 
 
-def folder_of(run: str | None) -> Path:
+def folder_of(run: str | None, home: Home) -> Path:
     """The newest training folder of a run. Raises FileNotFoundError with the runs there are."""
-    return find_run(run)[2]
+    return find_run(run, home)[1]
 
 
-def find_run(run: str | None) -> tuple[Home, Record, Path]:
-    """Return home, record and newest training folder of the run, by default the newest. Raises
+def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
+    """Return record and newest training folder of the run, by default the newest. Raises
     FileNotFoundError, which lists the runs.
     """
-    home = Home.from_environment()
     trained = [record for record in records(home.runs) if training_folder(home, record.id)]
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
     if chosen is None or (folder := training_folder(home, chosen.id)) is None:
@@ -37,7 +36,7 @@ def find_run(run: str | None) -> tuple[Home, Record, Path]:
         raise FileNotFoundError(
             f"no training{f' {run}' if run else ''} in {home.path}: there are {there}"
         )
-    return home, chosen, folder
+    return chosen, folder
 
 
 def training_folder(home: Home, run: str) -> Path | None:

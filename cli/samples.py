@@ -12,18 +12,26 @@ from cli.options import (
     RunArgument,
 )
 from cli.runs import find_run
+from resources.home import Home
+from resources.settings import Settings
 from verl_jobs import samples
 
 GROUP = "Train"
 
 
 def show_samples(
-    run: str | None, step: int | None, worst: bool, best: bool, count: int, console: Console
+    run: str | None,
+    step: int | None,
+    worst: bool,
+    best: bool,
+    count: int,
+    home: Home,
+    console: Console,
 ) -> int:
     """Print completions of a training step with verdict and reward components, in the order of the
     batch, or by reward.
     """
-    _, record, folder = find_run(run)
+    record, folder = find_run(run, home)
     there = samples.steps(folder)
     chosen = step if step is not None else there[-1] if there else 0
     found = samples.read(folder, chosen)
@@ -66,4 +74,4 @@ def command(
     if worst and best:
         raise typer.BadParameter("give one of them", param_hint="--worst, --best")
 
-    raise typer.Exit(show_samples(run, step, worst, best, count, Console()))
+    raise typer.Exit(show_samples(run, step, worst, best, count, Settings.read().home, Console()))

@@ -20,9 +20,8 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply
-from resources.config.load import load_profile
-from resources.home import Home, NotReady
-from resources.registry.ledger import ledger_of
+from resources.home import NotReady
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from serving.engines import Ask, TooLong
 from verl_jobs.agents.conversation import Conversation, begin
@@ -56,7 +55,7 @@ def solve(
     reviewer: str,
     turns: int,
     speech: Speech,
-    profile: str | None,
+    settings: Settings,
     console: Console,
 ) -> int:
     """Exits 0 where the last program passes every example, 1 where not.
@@ -69,10 +68,10 @@ def solve(
         raise NotReady("give --model or --endpoint, not both")
     conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
     _say("Problem", conversation.messages[0]["content"], console)
-    confined = load_profile(profile).sandbox
+    confined = settings.profile.sandbox
     try:
         with (
-            writer_of(endpoint or model or champion(), name, speech) as generator,
+            writer_of(endpoint or model or champion(settings), name, speech) as generator,
             reviewer_of(reviewer, generator, name, speech) as reviews,
             Sandbox(confined) as sandbox,
         ):
@@ -97,9 +96,9 @@ def solve(
     return 0 if conversation.attempts and conversation.attempts[-1].finding.solved else 1
 
 
-def champion() -> str:
+def champion(settings: Settings) -> str:
     """The champion's folder. Raises NotReady where there is none."""
-    entry = ledger_of(Home.from_environment()).champion()
+    entry = settings.ledger.champion()
     if entry is None:
         raise NotReady(
             "there is no champion yet: give --model FOLDER or --endpoint URL, or make one "
@@ -222,7 +221,7 @@ def command(
             reviewer,
             turns,
             Speech(tokens, temperature, seed),
-            profile,
+            Settings.read(profile),
             Console(),
         )
     )

@@ -13,16 +13,17 @@ from rich.table import Table
 from artifacts.manifest import Manifest
 from resources import lease
 from resources.home import Home
-from resources.registry.ledger import Entry, champions, ledger_of
-from resources.registry.mlflow import registry_of
+from resources.registry.ledger import Entry, champions
 from resources.run_record import Record, records
+from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
 GROUP = "Run"
 
 
-def show_status(home: Home, console: Console) -> None:
-    ledger = ledger_of(home)
+def show_status(settings: Settings, console: Console) -> None:
+    home = settings.home
+    ledger = settings.ledger
     history = ledger.history()
     champion = next(iter(champions(history)[::-1]), None)
     table = Table.grid(padding=(0, 2))
@@ -48,7 +49,7 @@ def show_status(home: Home, console: Console) -> None:
             _line(record, running=holder is not None and holder.chain == record.id)
             + _early(home, record),
         )
-    if behind := registry_of(home).behind(history):
+    if behind := settings.registry.behind(history):
         table.add_row(
             "MLflow",
             (
@@ -56,18 +57,17 @@ def show_status(home: Home, console: Console) -> None:
                 "registry` tells it[/]"
             ),
         )
-    for line in stale(home):
+    for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
 
 
-def stale(home: Home) -> list[str]:
+def stale(settings: Settings) -> list[str]:
     """What no longer follows from what lies before it, in words."""
     from problems.catalogue import listed
     from problems.verification.chosen_limits import chosen, input_of
-    from resources.config.load import load_profile
 
-    store, found = home.store(load_profile().storage.root), []
+    home, store, found = settings.home, settings.store, list[str]()
     stages = (
         "raw_problems",
         "verified_problems",
@@ -174,6 +174,5 @@ def command(
 ) -> None:
     """Show the champion, running pipeline runs, and scores that are out of date."""
     from cli.provenance import show_champion
-    from resources.home import Home
 
-    (show_champion if provenance else show_status)(Home.from_environment(), Console())
+    (show_champion if provenance else show_status)(Settings.read(), Console())

@@ -13,17 +13,15 @@ from cli.options import (
     ProfileOption,
     SetOption,
     UnverifiedOption,
-    allow_unverified,
-    change_settings,
 )
-from resources.config.load import load_profile
+from resources.settings import Settings
 from verl_jobs.config.overrides import overrides
 
 GROUP = "Train"
 
 
-def show_algorithm(profile_name: str | None, console: Console) -> int:
-    training = load_profile(profile_name).training
+def show_algorithm(settings: Settings, console: Console) -> int:
+    training = settings.profile.training
     method = training.method
     console.print(
         f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False
@@ -89,20 +87,19 @@ def command(
         *(more or []),
         *([f"training.algorithm={algorithm}"] if algorithm else []),
     ]
-    change_settings(changes)
+    settings = Settings.read(profile, changes, unverified)
+    console = Console(force_terminal=False)
     if lengths:
         from cli.lengths import changes_to_train
 
-        limits = changes_to_train(lengths, 0.99, profile, Console(force_terminal=False))
-        changes = [*limits, *changes]
-        change_settings(changes)
+        limits = changes_to_train(lengths, 0.99, settings, console)
+        settings = Settings.read(profile, [*limits, *settings.changes], unverified)
     if show:
-        raise typer.Exit(show_algorithm(profile, Console()))
-    allow_unverified(unverified)
+        raise typer.Exit(show_algorithm(settings, Console()))
     if seeds:
         from experiments.seeds import train_seeds
 
-        raise typer.Exit(train_seeds(seeds, profile, Console(force_terminal=False)))
+        raise typer.Exit(train_seeds(seeds, settings, console))
     from pipelines.launch import demo
 
-    raise typer.Exit(demo(profile, Console(force_terminal=False)))
+    raise typer.Exit(demo(settings, console))

@@ -13,7 +13,6 @@ from cli.options import (
     WIDE,
     ProfileOption,
     SetOption,
-    change_settings,
 )
 
 GROUP = "Compare trainings"
@@ -43,29 +42,23 @@ def command(
 
     Run again, the search resumes.
     """
-    change_settings(change or [])
+    from resources.settings import Settings
+
+    settings = Settings.read(profile, change or ())
     if sweep:
         from experiments.sweep import write_sweep
-        from pipelines.launch import name_of
-        from resources.config.load import load_profile
 
-        asked = load_profile(profile)
+        searched = settings.profile
         if trials:
-            asked = asked.model_copy(
-                update={"tuning": asked.tuning.model_copy(update={"trials": trials})}
-            )
+            tuning = searched.tuning.model_copy(update={"trials": trials})
+            searched = searched.model_copy(update={"tuning": tuning})
         if minutes:
             raise typer.BadParameter(
                 "a W&B sweep has no limit in minutes: leave it out", param_hint="--minutes"
             )
-        raise typer.Exit(write_sweep(sweep, asked, name_of(profile), change or [], Console()))
+        code = write_sweep(sweep, searched, settings.reference, change or [], Console())
+        raise typer.Exit(code)
     from experiments.tune import tune
 
-    raise typer.Exit(
-        tune(
-            profile,
-            trials,
-            minutes,
-            Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE),
-        )
-    )
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)
+    raise typer.Exit(tune(settings, trials, minutes, console))

@@ -15,26 +15,24 @@ from cli.options import (
     ProfileOption,
 )
 from pipelines.instance import ROOT
-from pipelines.launch import name_of, ready
+from pipelines.launch import ready
 from pipelines.process import MARK, can_be_ended
 from resources.ray.head import free_ports
+from resources.settings import Settings
 
 GROUP = "Run"
 
 
-def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
+def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     """Replace this process by `dagster dev`, so that whatever ends this command ends Dagster and
     its processes; a working run continues.
     """
-    home, _ = ready(profile_name, trains=False)
+    ready(settings, trains=False)
+    home = settings.home
     if listens(port):
         taken, [port] = port, free_ports(1)
         console.print(f"Port {taken} is in use, taking {port}.")
-    environment = os.environ | {
-        "RATCHET_HOME": str(home.path),
-        "RATCHET_PROFILE": name_of(profile_name),
-        MARK: str(home.path / "ui"),
-    }
+    environment = os.environ | settings.environment() | {MARK: str(home.path / "ui")}
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console.print(
         (
@@ -79,4 +77,4 @@ def command(
 ) -> None:
     """Start Dagster's web interface and daemon, with sensors and schedules on."""
 
-    ui(port, profile, Console())
+    ui(port, Settings.read(profile), Console())

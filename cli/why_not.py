@@ -11,14 +11,14 @@ from cli.options import (
     VersionArgument,
 )
 from cli.registry import outcome
-from resources.home import Home
-from resources.registry.ledger import ledger_of, named
+from resources.registry.ledger import named
+from resources.settings import Settings
 
 GROUP = "Promote and explain"
 
 
-def why_not(version: str, profile: str | None, console: Console) -> int:
-    history = ledger_of(Home.from_environment(), profile).history()
+def why_not(version: str, settings: Settings, console: Console) -> int:
+    history = settings.ledger.history()
     entries = find(history, version)
     if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
         console.print(
@@ -35,4 +35,4 @@ def command(version: VersionArgument = "challenger", profile: ProfileOption = No
 
     Exits 1 if it was not refused.
     """
-    raise typer.Exit(why_not(version, profile, Console()))
+    raise typer.Exit(why_not(version, Settings.read(profile), Console()))

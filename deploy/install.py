@@ -118,6 +118,8 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
 
 def main() -> int:
     root, venv = Path.cwd(), Path.cwd() / ".venv"
+    if venv.is_symlink():  # another checkout's: that one keeps it in order
+        return 0
     with (root / LOCKS[0]).open() as lock:
         # With two `make` at once, the second waits and then finds the stamp.
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,7 +8,6 @@ held-out draw that no gate uses. Runs that ended are found again when the comman
 from __future__ import annotations
 
 import difflib
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +23,11 @@ from evaluation.promotion.gate import points, signed
 from evaluation.reports.ablation import Contribution, contribution
 from evaluation.reports.plots import contributions
 from evaluation.scorecard import Scorecard
-from experiments.seeds import run
-from experiments.study import NotPrepared, Study, study, write_report
-from pipelines.launch import INTERRUPTED
-from resources.config.load import CHANGES, UNVERIFIED, ProfileError, load_profile
+from experiments.study import Ended, Study, conduct, train_job, write_report
+from resources.config.load import ProfileError
 from resources.config.profile import Profile
 from resources.plugin_check import tried
-from resources.ray.private import TrainingFailed
+from resources.settings import Settings
 from rewards.config import RewardConfig, Weights
 from verl_jobs.config.training import Curriculum, Training
 from verl_jobs.job import TrainingJob
@@ -53,38 +50,33 @@ class Variant:
     changes: tuple[str, ...]
 
 
-def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: Console) -> int:
+def ablate(words: Sequence[str], seeds: int, settings: Settings, console: Console) -> int:
     """Train baseline and variants with each seed, score them, report. Exit code 0, or 1 if a
     training failed. Raises ProfileError at once.
     """
-    base = load_profile(profile_name)
-    variants = [variant(each, base, profile_name) for each in asked]
+    variants = [variant(each, settings) for each in words]
     if len({each.changes for each in variants}) < len(variants):
-        raise ProfileError(f"{' and '.join(asked)} ask for one change twice: leave one out")
-    failed: dict[str, str] = {}
-    try:
-        with study(
-            profile_name, f"ratchet ablate {shlex.join(asked)} --seeds {seeds}", console
-        ) as made:
-            scores = _all_scores(made, variants, seeds, failed, console)
-            found = compared(scores, variants)
-            if found:
-                show(found, report(found, failed, made, seeds), console)
-            made.stage.pipeline_run.change(state="open" if failed else "done")
-    except NotPrepared as error:
-        return error.code
-    except KeyboardInterrupt:
-        console.print("Stopped. What was done is kept: the same command goes on from here.")
-        return INTERRUPTED
-    return 1 if failed else 0
+        raise ProfileError(f"{' and '.join(words)} ask for one change twice: leave one out")
+
+    def measure(study: Study) -> Ended:
+        failed: dict[str, str] = {}
+        scores = _all_scores(study, variants, seeds, failed, console)
+        contributions = compared(scores, variants)
+        if contributions:
+            show(contributions, report(contributions, failed, study, seeds), console)
+        return Ended(len(failed), len(failed))
+
+    return conduct(
+        settings, f"ratchet ablate {shlex.join(words)} --seeds {seeds}", console, measure
+    )
 
 
-def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
+def variant(asked: str, settings: Settings) -> Variant:
     """Return the change that a word such as `reward.style=0` or `curriculum=off` means. Raises
     ProfileError for an unknown word.
     """
     made = Variant(asked, (spelled_out(asked),))
-    profile = load_profile(profile_name, made.changes)
+    base, profile = settings.profile, settings.with_changes(made.changes).profile
     sections = [
         name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)
     ]
@@ -149,17 +141,19 @@ def _all_scores(
         seed = 1000 * made.profile.seed + number
         for name, each in studies.items():
             job, title = each.job(seed), f"{name}, seed {seed} ({number} of {seeds})"
+            if error := train_job(job, each, title, console):
+                failed[f"{name}, seed {seed}"] = error
+                continue
             try:
-                run(job, each, title, console)
                 found[name, seed] = card = scored(job, made)
-            except (TrainingFailed, LookupError) as error:
+            except LookupError as error:
                 failed[f"{name}, seed {seed}"] = str(error)
                 console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
-            else:
-                console.print(
-                    f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks",
-                    highlight=False,
-                )
+                continue
+            console.print(
+                f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks",
+                highlight=False,
+            )
     return found
 
 
@@ -171,10 +165,7 @@ def _tried(made: Study) -> None:
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
-    tried(
-        made.profile.training,
-        unverified=made.profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
-    )
+    tried(made.profile.training, unverified=made.profile.reward.unverified)
     config = made.profile.reward
     if config.kind == "tests" and known(made.home, config) is None:
         reward = reward_of(config)
@@ -332,10 +323,3 @@ def show(found: dict[str, Contribution], page: Path, console: Console) -> None:
     for line in limits(found):
         console.print(line, soft_wrap=True, highlight=False)
     console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)
-
-
-def with_steps(changes: Sequence[str], steps: int) -> None:
-    """Puts the baseline's own changes where every process of the study reads them."""
-    told = [*changes, *([f"training.steps={steps}"] if steps else [])]
-    if told:
-        os.environ[CHANGES] = "\n".join(told)

@@ -16,21 +16,21 @@ from experiments.adaptation import ALL, Family, Row, Study, study_id
 from problems.schema import Problem, read_parquet
 from problems.sources import families as embedded
 from problems.sources.compositional import FamilyConfig
-from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, frozen_of
 from verl_jobs.sft.start import UnfitStart, check_start
 
 
 def adapt(
-    start: str, problems: Path | None, keep: bool, profile_name: str | None, console: Console
+    start: str, problems: Path | None, keep: bool, settings: Settings, console: Console
 ) -> int:
     """Print the table and the path of the JSON; run again, it resumes. Raises NotReady for an unfit
     start or unfit problems.
     """
-    home, profile = Home.from_environment(), load_profile(profile_name)
+    home, profile = settings.home, settings.profile
     home.make()
     config = profile.adaptation
     folder = _checkpoint(start, home, profile)

@@ -14,11 +14,8 @@ from rich.table import Table
 from assets.tables import markdown
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.tests import t_interval
-from experiments.study import NotPrepared, Outcome, Study, outcome, study, write_report
-from pipelines.launch import INTERRUPTED
-from resources.ray.job import train
-from resources.ray.private import TrainingFailed
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from experiments.study import Ended, Outcome, Study, conduct, outcome, train_job, write_report
+from resources.settings import Settings
 
 COLUMNS = (
     "seed",
@@ -32,69 +29,28 @@ COLUMNS = (
 )
 
 
-def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
+def train_seeds(count: int, settings: Settings, console: Console) -> int:
     """Train with `count` seeds, skipping those that ended before, and print the table. Exit code 0,
     or 1 if a training failed.
     """
-    failed: dict[int, str] = {}
-    try:
-        with study(profile_name, f"ratchet train --seeds {count}", console) as made:
-            jobs = [made.job(1000 * made.profile.seed + number) for number in range(1, count + 1)]
-            for number, job in enumerate(jobs, 1):
-                try:
-                    run(job, made, f"seed {job.seed} ({number} of {count})", console)
-                except TrainingFailed as error:
-                    failed[job.seed] = str(error)
-                    console.print(
-                        f"seed {job.seed}: {error}", style="red", soft_wrap=True, highlight=False
-                    )
-            found = [outcome(job) for job in jobs if job.done is not None]
-            if found:
-                show(found, report(found, failed, made), console)
-            made.stage.pipeline_run.change(state="open" if failed else "done")
-    except NotPrepared as error:
-        return error.code
-    except KeyboardInterrupt:
-        console.print("Stopped. What was done is kept: the same command goes on from here.")
-        return INTERRUPTED
-    return 1 if failed else 0
+
+    def measure(study: Study) -> Ended:
+        jobs = [study.job(1000 * study.profile.seed + number) for number in range(1, count + 1)]
+        failed: dict[int, str] = {}
+        for number, job in enumerate(jobs, 1):
+            if error := train_job(job, study, f"seed {job.seed} ({number} of {count})", console):
+                failed[job.seed] = error
+        outcomes = [outcome(job) for job in jobs if job.done is not None]
+        if outcomes:
+            show(outcomes, report(outcomes, failed, study), console)
+        return Ended(len(failed), len(failed))
+
+    return conduct(settings, f"ratchet train --seeds {count}", console, measure)
 
 
-def run(job: TrainingJob, made: Study, title: str, console: Console) -> None:
-    """One training to its end, told line by line as it is validated. Raises TrainingFailed."""
-    if job.done is not None:
-        return console.print(f"{title}: there already", highlight=False)
-    console.print(f"{title} ...", highlight=False)
-    told = -1
-
-    def look() -> None:
-        nonlocal told
-        history = metrics(job.path)
-        if history:
-            last = history[-1]
-            made.stage.report.progress.at(
-                last["step"],
-                job.training.steps,
-                f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}",
-            )
-        for row in history:
-            if VALIDATION in row and row["step"] > told:
-                told = row["step"]
-                console.print(
-                    (
-                        f"  {title}: step {told} of {job.training.steps}, validation "
-                        f"{100 * row[VALIDATION]:.1f} %"
-                    ),
-                    highlight=False,
-                )
-
-    train(job, made.ray(job), on_poll=look)
-    look()
-
-
-def report(found: Sequence[Outcome], failed: dict[int, str], made: Study) -> Path:
+def report(found: Sequence[Outcome], failed: dict[int, str], study: Study) -> Path:
     """Table, figures and plot under the home's reports. Returns the page."""
-    folder = made.reports
+    folder = study.reports
     folder.mkdir(parents=True, exist_ok=True)
     curves = {
         "validation": [each.curve for each in found],
@@ -105,7 +61,7 @@ def report(found: Sequence[Outcome], failed: dict[int, str], made: Study) -> Pat
     )
     told = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(found)]
     text = (
-        f"# {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation "
+        f"# {study.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation "
         "and reward by step](seeds.png)\n"
     )
     return write_report(

@@ -1,4 +1,5 @@
-"""Several trainings from one start, none of them promoted: the basis of `ratchet train --seeds`.
+"""A study: several trainings from one start, none of them promoted. Seeds, ablation and tuning say
+what varies and how results are compared; `conduct` starts, resumes and ends them.
 
 A study's name follows from the profile and the champion, a training's folder from its job: when the
 command is repeated, trainings that ended are not repeated.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,25 +18,25 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from artifacts.hashing import hash_data
-from pipelines.launch import explain_failure, name_of, ready, start_worker, watched
+from pipelines.launch import INTERRUPTED, explain_failure, ready, start_worker, watched
 from pipelines.process import MARK
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import STAGES, View
 from resources import lease
-from resources.config.load import CHANGES, load_profile
 from resources.config.profile import Profile
 from resources.home import Home
+from resources.ray.job import train
 from resources.ray.place import ray_of
-from resources.ray.private import Joined, Private
-from resources.registry.ledger import ledger_of
+from resources.ray.private import Joined, Private, TrainingFailed
 from resources.run_record import PipelineRun, open_run
-from verl_jobs.job import TrainingJob, metrics
+from resources.settings import Settings
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.figures import seconds_trained, series
 from verl_jobs.planner.preflight import check_settings
 
 if TYPE_CHECKING:
     from artifacts.store import Artifact
-    from resources.run_context import StageContext
+    from resources.run_context import RunContext, StageContext
 
 BEFORE = tuple(STAGES)[
     : tuple(STAGES).index("checkpoint")
@@ -51,14 +52,28 @@ class NotPrepared(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Ended:
+    """The number of trainings that failed, and of those that the same command would train."""
+
+    failed: int
+    left: int
+
+
+@dataclass(frozen=True)
 class Study:
     """A prepared study, whose lease this process holds."""
 
-    home: Home
-    profile: Profile
-    profile_name: str
+    settings: Settings
     stage: StageContext
     rows: Artifact
+
+    @property
+    def home(self) -> Home:
+        return self.settings.home
+
+    @property
+    def profile(self) -> Profile:
+        return self.settings.profile
 
     @property
     def id(self) -> str:
@@ -77,22 +92,21 @@ class Study:
         training rows. Raises ProfileError and CannotTrain.
         """
         from assets.checkpoint import training_rows
-        from resources.run_context import RunContext, StageContext
 
-        profile = load_profile(self.profile_name, changes)
-        check_settings(profile.training)
-        run_context = RunContext(path=str(self.home.path), profile_name=self.profile_name)
-        run_context.__dict__["profile"] = profile  # what its cached property holds
-        stage = StageContext(run_context, self.stage.pipeline_run, self.stage.report)
-        return replace(self, profile=profile, stage=stage, rows=training_rows(stage))
+        settings = self.settings.with_changes(changes)
+        check_settings(settings.profile.training)
+        stage = replace(self.stage, run_context=context_of(settings))
+        return Study(settings, stage, training_rows(stage))
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
         """What one training is told. training: changes to the profile's section of that name."""
         from assets.checkpoint import training_job
 
         job = training_job(self.stage, self.rows)
-        told = type(job.training).model_validate(job.training.model_dump() | dict(training or {}))
-        job = job.model_copy(update={"seed": seed, "training": told, "chain": f"{self.id}-s{seed}"})
+        section = job.training.model_dump() | dict(training or {})
+        changed = type(job.training).model_validate(section)
+        name = f"{self.id}-s{seed}"
+        job = job.model_copy(update={"seed": seed, "training": changed, "chain": name})
         return job.model_copy(
             update={"folder": str(self.stage.pipeline_run.folder / "training" / job.key[:12])}
         )
@@ -142,15 +156,69 @@ def study_id(profile: Profile, champion: str) -> str:
     return f"study-{hash_data({'profile': settings, 'champion': champion})[:10]}"
 
 
-@contextmanager
-def study(profile_name: str | None, why: str, console: Console) -> Iterator[Study]:
-    """Run the stages before the trainings, in a process of their own, unless they are done. Raises
-    NotPrepared.
+def conduct(
+    settings: Settings, why: str, console: Console, measure: Callable[[Study], Ended]
+) -> int:
+    """Prepare the study, measure what is missing, and record whether it is complete. Exit code 0, 1
+    if a training failed, 3 if another process trains here, 130 if interrupted.
 
     why: the command to repeat, without profile and `--set`; it resumes.
     """
-    home, profile = ready(profile_name)
-    champion = ledger_of(home, profile_name).champion()
+    try:
+        with study(settings, why, console) as prepared:
+            ended = measure(prepared)
+            state = "open" if ended.left else "done"
+            prepared.stage.pipeline_run.change(state=state)
+    except NotPrepared as error:
+        return error.code
+    except KeyboardInterrupt:
+        console.print("Stopped. What was done is kept: the same command resumes.")
+        return INTERRUPTED
+    return 1 if ended.failed else 0
+
+
+def train_job(job: TrainingJob, study: Study, title: str, console: Console) -> str:
+    """Train one job to its end, unless it ended before, and print a line per validation. Return the
+    error if it failed, else "".
+    """
+    if job.done is not None:
+        console.print(f"{title}: there already", highlight=False)
+        return ""
+    console.print(f"{title} ...", highlight=False)
+    printed = -1
+
+    def look() -> None:
+        nonlocal printed
+        history = metrics(job.path)
+        if history:
+            last = history[-1]
+            reward = f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}"
+            study.stage.report.progress.at(last["step"], job.training.steps, reward)
+        for row in history:
+            if VALIDATION in row and row["step"] > printed:
+                printed = row["step"]
+                console.print(
+                    f"  {title}: step {printed} of {job.training.steps}, validation "
+                    f"{100 * row[VALIDATION]:.1f} %",
+                    highlight=False,
+                )
+
+    try:
+        train(job, study.ray(job), on_poll=look)
+    except TrainingFailed as error:
+        console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
+        return str(error)
+    look()
+    return ""
+
+
+@contextmanager
+def study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
+    """Run the stages before the trainings, in a process of their own, unless they are done. Raises
+    NotPrepared.
+    """
+    profile, home = ready(settings), settings.home
+    champion = settings.ledger.champion()
     id = study_id(profile, champion.checkpoint_hash if champion else "")
     folder = home.runs / id
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,47 +229,52 @@ def study(profile_name: str | None, why: str, console: Console) -> Iterator[Stud
         raise NotPrepared(BUSY) from held
     try:
         os.environ[MARK] = str(folder)
-        view = View(folder, f"{id} · profile {name_of(profile_name)} · {why}", BEFORE)
+        view = View(folder, f"{id} · profile {settings.title} · {why}", BEFORE)
         code = watched(
-            lambda: start_worker(home, "prepare", id, profile_name, why),
-            view,
-            PipelineRun(folder),
-            console,
+            lambda: start_worker(settings, "prepare", id, why), view, PipelineRun(folder), console
         )
         if code:
             explain_failure(folder, code, console)
             raise NotPrepared(code)
-        yield _opened(home, profile, profile_name, id, why)
+        yield _opened(settings, id, why)
     finally:
         lease.give_back(home.lease)
 
 
-def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why: str) -> Study:
+def context_of(settings: Settings) -> RunContext:
+    """Return the Dagster resource of these settings, for use without Dagster."""
+    from resources.run_context import RunContext
+
+    return RunContext(
+        path=str(settings.home.path),
+        profile_name=settings.reference,
+        changes=list(settings.changes),
+        unverified=settings.unverified,
+    )
+
+
+def _opened(settings: Settings, id: str, why: str) -> Study:
     from assets.checkpoint import training_rows
     from resources.progress import Progress
-    from resources.run_context import RunContext, StageContext
+    from resources.run_context import StageContext
     from resources.run_record import StageReport
 
-    run_context = RunContext(path=str(home.path), profile_name=name_of(profile_name))
-    changes = os.environ.get(CHANGES, "").splitlines()
     pipeline_run = open_run(
-        home.runs,
+        settings.home.runs,
         id,
         kind="study",
-        base_seed=profile.seed,
-        profile=name_of(profile_name),
+        base_seed=settings.profile.seed,
+        profile=settings.reference,
         why=why,
         champion=None,
-        changes=changes,
+        changes=settings.changes,
     )
-    pipeline_run.change(
-        why=why, profile=name_of(profile_name), changes=tuple(changes)
-    )  # of the command that goes on with it now
-    stage = StageContext(
-        run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
-    )
-    stage.report.progress.tell("begin")  # for who watches
-    return Study(home, profile, name_of(profile_name), stage, training_rows(stage))
+    # the command that resumes it now
+    pipeline_run.change(why=why, profile=settings.reference, changes=settings.changes)
+    report = StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
+    stage = StageContext(context_of(settings), pipeline_run, report)
+    stage.report.progress.tell("begin")  # for `ratchet jobs watch`
+    return Study(settings, stage, training_rows(stage))
 
 
 def write_report(folder: Path, name: str, facts: Mapping[str, Any], text: str) -> Path:

@@ -8,7 +8,6 @@ worse-<key>.json  that a trial was ended, and at which step (verl_jobs/search/se
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from assets.tables import markdown
 from evaluation.statistics.tests import wilson
 from experiments.search_space import change, space_of
 from experiments.study import Study, write_report
-from resources.config.load import CHANGES
+from resources.settings import Settings
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.figures import seconds_trained
 from verl_jobs.search.search import (
@@ -158,7 +157,7 @@ class Trials:
 def report(told: Trials, made: Study) -> Path:
     """`tuning.md` and `tuning.json` under the study's reports."""
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
-    command = f"    {line(best, made.profile_name)}\n" if best else ""
+    command = f"    {line(best, made.settings)}\n" if best else ""
     text = (
         f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n"
         f"\n{command}"
@@ -215,12 +214,10 @@ def summary(best: Outcome | None, tasks: int) -> str:
     )
 
 
-def line(best: Outcome, profile_name: str) -> str:
+def line(best: Outcome, settings: Settings) -> str:
     """The command that trains with these settings and puts the result before the gate."""
     changes = [
-        each
-        for each in os.environ.get(CHANGES, "").splitlines()
-        if each and each.partition("=")[0] not in best.point
+        each for each in settings.changes if each and each.partition("=")[0] not in best.point
     ]
     told = [each for each in changes if not each.startswith("tuning.")] + [
         change(key, value) for key, value in best.point.items()
@@ -230,7 +227,7 @@ def line(best: Outcome, profile_name: str) -> str:
             "ratchet",
             "train",
             "--profile",
-            profile_name,
+            settings.reference,
             *(part for each in told for part in ("--set", each)),
         ]
     )
@@ -251,7 +248,7 @@ def show(told: Trials, page: Path, made: Study, console: Console) -> None:
     console.print(summary(best, tasks), soft_wrap=True, highlight=False)
     if best:
         console.print(
-            f"  {line(best, made.profile_name)}", soft_wrap=True, highlight=False, markup=False
+            f"  {line(best, made.settings)}", soft_wrap=True, highlight=False, markup=False
         )
     console.print(f"Its table: {page}", soft_wrap=True, highlight=False)
 

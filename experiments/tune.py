@@ -22,11 +22,10 @@ from rich.console import Console
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
 from experiments.search_space import checked, domains, left_out, own_point, space_of
-from experiments.study import NotPrepared, Study, study
+from experiments.study import Ended, Study, conduct
 from experiments.trials import Trials, report, show
-from pipelines.launch import INTERRUPTED
-from resources.config.load import load_profile
 from resources.ray.private import light_head
+from resources.settings import Settings
 
 # one trial in so many is drawn at random before the model of good settings is used, but at least 4
 # and at most 10
@@ -46,39 +45,34 @@ class Budget:
     minutes: float  # 0: none
 
 
-def tune(
-    profile_name: str | None, trials: int | None, minutes: float | None, console: Console
-) -> int:
+def tune(settings: Settings, trials: int | None, minutes: float | None, console: Console) -> int:
     """Search until `trials` have ended or the minutes are over, and print their table. Exit code 0,
     1 if a trial failed, 130 if interrupted.
     """
-    wanted = load_profile(profile_name).tuning
-    checked(load_profile(profile_name))
-    if less := left_out(load_profile(profile_name)):
+    profile = settings.profile
+    checked(profile)
+    if less := left_out(profile):
         console.print(f"{less}.", highlight=False, soft_wrap=True)
-    budget = Budget(trials or wanted.trials, wanted.minutes if minutes is None else minutes)
-    try:
-        with study(profile_name, f"ratchet tune --trials {budget.trials}", console) as made:
-            told = opened(made)
-            if len(told.ended()) < budget.trials:
-                search(made, told, command(made), budget, console)
-            left = budget.trials - len(told.ended())
-            show(told, report(told, made), made, console)
-            made.stage.pipeline_run.change(state="open" if left else "done")
-    except NotPrepared as error:
-        return error.code
-    except KeyboardInterrupt:
-        console.print("Stopped. What was done is kept: the same command goes on from here.")
-        return INTERRUPTED
-    if left:
-        console.print(
-            f"{left} of {budget.trials} trials are left: the same command goes on with them.",
-            highlight=False,
-        )
-    return 1 if told.failed() else 0
+    limit = profile.tuning.minutes if minutes is None else minutes
+    budget = Budget(trials or profile.tuning.trials, limit)
+
+    def measure(study: Study) -> Ended:
+        known = trials_of(study)
+        if len(known.ended()) < budget.trials:
+            search(study, known, command(study), budget, console)
+        left = budget.trials - len(known.ended())
+        show(known, report(known, study), study, console)
+        if left:
+            console.print(
+                f"{left} of {budget.trials} trials are left: the same command resumes.",
+                highlight=False,
+            )
+        return Ended(len(known.failed()), left)
+
+    return conduct(settings, f"ratchet tune --trials {budget.trials}", console, measure)
 
 
-def opened(made: Study) -> Trials:
+def trials_of(made: Study) -> Trials:
     """Return the existing trials of this space over this training; another space or training is
     another search.
     """

@@ -19,6 +19,7 @@ from rich.console import Console
 from cli.rollback import rollback
 from resources.registry.ledger import Ledger
 from resources.registry.mlflow import Registry
+from resources.settings import Settings
 
 ROLLBACKS = 5
 
@@ -42,7 +43,7 @@ def main(versions: int) -> None:
         clock, cpu = [], []
         for _ in range(ROLLBACKS):
             began, used = time.monotonic(), time.process_time()
-            rollback(None, "", None, Console(file=StringIO()))
+            rollback(None, "", Settings.read(), Console(file=StringIO()))
             clock.append(time.monotonic() - began)
             cpu.append(time.process_time() - used)
     print(

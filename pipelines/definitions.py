@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import dagster as dg
 
 from assets.augmented_problems import augmented_tests_are_strong
@@ -15,9 +13,10 @@ from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
-from pipelines.jobs import CHAIN, HOME, JOBS
+from pipelines.jobs import CHAIN, JOBS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors.champion import SENSORS
+from pipelines.settings import SETTINGS
 from resources.run_context import RunContext
 
 defs = dg.Definitions(
@@ -42,7 +41,10 @@ defs = dg.Definitions(
     sensors=SENSORS,
     resources={
         "run_context": RunContext(
-            path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded"
+            path=str(SETTINGS.home.path),
+            profile_name=SETTINGS.profile_name,
+            changes=list(SETTINGS.changes),
+            unverified=SETTINGS.unverified,
         )
     },
 )

@@ -22,12 +22,12 @@ from assets.report import training_report
 from assets.sft_checkpoint import sft_checkpoint
 from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
+from pipelines.settings import SETTINGS
 from resources.home import Home
 from resources.run_context import PARTITION, PROFILE, SUBHOME, RunContext
 from resources.run_record import newest_id, next_id
 
-HOME = Home.from_environment()
-SMOKE_HOME = Home(HOME.path / "smoke")
+SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 TRAINS = {"kind": "train"}
 DATA = (raw_problems, verified_problems, augmented_problems, synthetic_problems, clean_problems)
 CHAIN = (
@@ -74,7 +74,7 @@ full_chain = _job(
     "full_chain",
     CHAIN,
     "Raw problems to a decision: the open chain gone on with, or the next one.",
-    run_tags={**TRAINS, PARTITION: next_id(HOME.runs)},
+    run_tags={**TRAINS, PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
@@ -109,13 +109,13 @@ evaluate_checkpoint = _job(
         "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here "
         "by itself."
     ),
-    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(HOME.runs)},
+    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
 promote = _job(
     "promote",
     (promoted_model,),
     "Puts a scored checkpoint before the gate; its partition is the checkpoint's name.",
-    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(HOME.runs)},
+    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -25,7 +26,6 @@ from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
 from resources.capacity import check_machines, memory_gib, unasked
-from resources.config.load import CHANGES, FOLDER, UNVERIFIED, load_profile, profile_path
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import tried
@@ -33,6 +33,7 @@ from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import answers
 from resources.run_record import PipelineRun, next_id, records
+from resources.settings import Settings
 from rewards.own import OwnReward, reward_of
 from sandbox.sandbox import Sandbox
 
@@ -42,26 +43,24 @@ INTERRUPTED = 130
 NO_ROOM = 2**20  # bytes of disk with which nothing goes on
 
 
-def demo(profile_name: str | None, console: Console) -> int:
+def demo(settings: Settings, console: Console) -> int:
     """Resume the open run of this home, else start the next one, until its decision. Exit code: 0
     decided, 3 another process trains here, else 1.
     """
-    profile_name = as_begun(profile_name)
-    home, _ = ready(profile_name)
+    settings = as_begun(settings)
+    ready(settings)
+    home = settings.home
     if holder := lease.holder(home.lease):
         console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
         return BUSY
     chain_id = next_id(home.runs)
     folder = home.runs / chain_id
     known = folder / "chain.json"
-    changes = os.environ.get(CHANGES, "").splitlines()
-    title = (
-        f"{chain_id}{', gone on with' if known.exists() else ''} · profile "
-        f"{' '.join([name_of(profile_name), *changes])}"
-    )
+    resumed = ", resumed" if known.exists() else ""
+    title = f"{chain_id}{resumed} · profile {settings.title}"
     view = View(folder, title)
     code = watched(
-        lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"),
+        lambda: start_worker(settings, "full_chain", chain_id, "ratchet demo"),
         view,
         PipelineRun(folder),
         console,
@@ -76,11 +75,9 @@ def demo(profile_name: str | None, console: Console) -> int:
     return 0
 
 
-def as_begun(profile_name: str | None) -> str | None:
-    """An open run resumes with the profile and changes that it began with, unless others are given
-    now.
-    """
-    runs = Home.from_environment().runs
+def as_begun(settings: Settings) -> Settings:
+    """Return the profile and changes that the open run began with, unless others are given now."""
+    runs = settings.home.runs
     begun = next(
         (
             record
@@ -90,29 +87,26 @@ def as_begun(profile_name: str | None) -> str | None:
         None,
     )
     if begun is None:
-        return profile_name
-    if CHANGES not in os.environ:
-        os.environ[CHANGES] = "\n".join(begun.changes)
-    return profile_name or os.environ.get("RATCHET_PROFILE") or begun.profile
+        return settings
+    return replace(
+        settings,
+        profile_name=settings.profile_name if settings.chosen else begun.profile,
+        changes=settings.changes or begun.changes,
+    )
 
 
-def ready(
-    profile_name: str | None, *, trains: bool = True, base: Path | None = None
-) -> tuple[Home, Profile]:
-    """Check home and profile, and set DAGSTER_HOME. Raises NotReady, ProfileError, UnfitStart or
-    UnverifiedReward before anything starts.
+def ready(settings: Settings, *, trains: bool = True, base: Path | None = None) -> Profile:
+    """Check home and profile, and set DAGSTER_HOME; return the profile. Raises NotReady,
+    ProfileError, UnfitStart or UnverifiedReward before anything starts.
 
     base: the folder that training starts from, if it is not the profile's.
     """
-    home, profile = Home.from_environment(), load_profile(profile_name)
+    home, profile = settings.home, settings.profile
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
     if trains:
         _check_own_reward(home, profile)
-        tried(
-            profile.training,
-            unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
-        )
+        tried(profile.training, unverified=profile.reward.unverified)
         if base:
             check_start_of(profile, base, warm_up=False)
         else:
@@ -132,13 +126,13 @@ def ready(
         if line := unasked(profile):
             print(line, file=sys.stderr)
     dagster_home.prepare(home, profile.orchestration)
-    return home, profile
+    return profile
 
 
 def _check_own_reward(home: Home, profile: Profile) -> None:
     """Check an own reward now, not after the warm-up. Raises RewardFileError, UnverifiedReward."""
     config, reward = profile.reward, reward_of(profile.reward)
-    if not config.file or config.unverified or os.environ.get(UNVERIFIED) == "1":
+    if not config.file or config.unverified:
         return
     from assets.verified_reward import keep, known, stamp
     from rewards.battery import run_battery
@@ -155,25 +149,18 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
     stamp(home, config)
 
 
-def name_of(profile_name: str | None) -> str:
-    """What finds the profile again from any folder. Raises ProfileError."""
-    name = profile_name or os.environ.get("RATCHET_PROFILE") or "embedded"
-    path = profile_path(name)
-    return name if path.parent == FOLDER else str(path.resolve())
-
-
-def start_worker(
-    home: Home, job: str, partition: str, profile_name: str | None, why: str
-) -> subprocess.Popen[bytes]:
+def start_worker(settings: Settings, job: str, partition: str, why: str) -> subprocess.Popen[bytes]:
     """The run's process; its output goes to worker.log in the run's folder."""
-    folder = home.runs / partition
+    folder = settings.home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {
-        "RATCHET_HOME": str(home.path),
-        "RATCHET_PROFILE": name_of(profile_name),
-        MARK: str(folder),
-        "PYTHONUNBUFFERED": "1",
-    }
+    environment = (
+        os.environ
+        | settings.environment()
+        | {
+            MARK: str(folder),
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
     environment.setdefault(
         "OMP_WAIT_POLICY", "PASSIVE"
     )  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
@@ -278,7 +265,7 @@ def explain_failure(folder: Path, code: int, console: Console) -> None:
     if (
         shutil.disk_usage(folder).free < NO_ROOM
     ):  # then a log's last words may be missing, or be about something that failed for want of room
-        told = f"error: {Home.from_environment().full()}"
+        told = f"error: {Home(folder.parent.parent).full()}"
     console.print(
         told or f"error: the run ended with code {code} and no word",
         style=style,

@@ -6,8 +6,8 @@ import dagster as dg
 
 from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint, full_chain
+from pipelines.settings import SETTINGS
 from resources import lease
-from resources.config.load import load_profile
 from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
 
@@ -15,7 +15,7 @@ from resources.run_record import Kind, next_id
 @dg.schedule(
     name="nightly_retraining",
     job=full_chain,
-    cron_schedule=load_profile().automation.nightly,
+    cron_schedule=SETTINGS.profile.automation.nightly,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
@@ -36,7 +36,7 @@ def nightly_retraining(
 @dg.schedule(
     name="daily_validation",
     job=evaluate_checkpoint,
-    cron_schedule=load_profile().automation.daily,
+    cron_schedule=SETTINGS.profile.automation.daily,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
@@ -53,7 +53,7 @@ def daily_validation(
 @dg.schedule(
     name="weekly_benchmarks",
     job=evaluate_checkpoint,
-    cron_schedule=load_profile().automation.weekly,
+    cron_schedule=SETTINGS.profile.automation.weekly,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(

@@ -6,7 +6,6 @@ run that the Dagster run belongs to, its progress, and `made`, the cache over th
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources import lease
-from resources.config.load import CHANGES, UNVERIFIED, load_profile
+from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home
 from resources.registry.ledger import Ledger
@@ -62,6 +61,10 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
     """RATCHET_HOME."""
     profile_name: str = "embedded"
     """Name or path of the profile; the run tag `ratchet/profile` overrides it."""
+    changes: list[str] = []  # noqa: RUF012  # pydantic copies it
+    """Changes to the profile, `section.key=value`."""
+    unverified: bool = False
+    """Whether to train with a reward that the exploit battery refused."""
     _tags: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
@@ -78,12 +81,8 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def profile(self) -> Profile:
-        loaded = load_profile(self._tags.get(PROFILE, self.profile_name))
-        if os.environ.get(UNVERIFIED) != "1":
-            return loaded
-        return loaded.model_copy(
-            update={"reward": loaded.reward.model_copy(update={"unverified": True})}
-        )
+        name = self._tags.get(PROFILE, self.profile_name)
+        return load_profile(name, self.changes, unverified=self.unverified)
 
     @cached_property
     def store(self) -> Store:
@@ -156,7 +155,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             why=tags.get("ratchet/why", "started in Dagster"),
             regression=tags.get("ratchet/cause") == "regression",
             champion=known,
-            changes=os.environ.get(CHANGES, "").splitlines(),
+            changes=self.changes,
         )
 
 

@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from resources.home import Home
-from resources.registry.ledger import ledger_of
+from resources.registry.ledger import Ledger
 from serving.champion import Champion, NoChampion
 from serving.engines import Engine, TooLong
 from serving.engines.hf import HfEngine
@@ -31,7 +31,7 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
     one.
     """
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
-    champion = Champion(ledger_of(home), open_engine)
+    champion = Champion(Ledger(home.ledger), open_engine)
 
     @app.get("/health")
     async def health() -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.options import ProfileOption
+from resources.settings import Settings
 
 GROUP = "Data"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -53,7 +54,8 @@ def data_add(
     """Add a source of problems; every bad row is reported."""
     from cli.data.sources import add
 
-    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
+    home = Settings.read().home
+    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], home, Console()))
 
 
 @app.command("remove")
@@ -61,7 +63,7 @@ def data_remove(name: Annotated[str, typer.Argument(help="A source that was adde
     """Remove a source of problems; its files stay."""
     from cli.data.sources import remove
 
-    raise typer.Exit(remove(name, Console()))
+    raise typer.Exit(remove(name, Settings.read().home, Console()))
 
 
 @app.command("show")
@@ -74,7 +76,7 @@ def data_show(
     """Show the datasets and what each stage removed, or one problem with its history."""
     from cli.data.show import show
 
-    raise typer.Exit(show(problem, profile, Console()))
+    raise typer.Exit(show(problem, Settings.read(profile), Console()))
 
 
 @app.command("diff")
@@ -88,7 +90,7 @@ def data_diff(
     """Compare two versions of a dataset: added, removed (and why), changed."""
     from cli.data.show import diff
 
-    raise typer.Exit(diff(before, after, profile, Console()))
+    raise typer.Exit(diff(before, after, Settings.read(profile), Console()))
 
 
 @app.command("clean")
@@ -124,7 +126,9 @@ def data_clean(
     """Verify and curate a set too large for one machine, part by part."""
     from cli.data.clean import data_clean
 
-    raise typer.Exit(data_clean(source, target, gated or [], ray, profile, Console()))
+    raise typer.Exit(
+        data_clean(source, target, gated or [], ray, Settings.read(profile), Console())
+    )
 
 
 @app.command("limits")
@@ -140,4 +144,4 @@ def data_limits(
     """Propose limits from what the reference solutions took."""
     from cli.data.limits import data_limits
 
-    raise typer.Exit(data_limits(apply, profile, Console()))
+    raise typer.Exit(data_limits(apply, Settings.read(profile), Console()))

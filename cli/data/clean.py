@@ -15,8 +15,8 @@ from problems.dataset.partitioned import Rules, clean
 from problems.funnel import funnel
 from problems.parallel import spread
 from problems.schema import read_parquet
-from resources.config.load import load_profile
 from resources.ray.data import RayData
+from resources.settings import Settings
 
 
 def data_clean(
@@ -24,11 +24,11 @@ def data_clean(
     target: str,
     gated: list[Path],
     ray: str,
-    profile_name: str | None,
+    settings: Settings,
     console: Console,
 ) -> int:
     """0; what went wrong is raised by name."""
-    profile, began = load_profile(profile_name), time.monotonic()
+    profile, began = settings.profile, time.monotonic()
     guards = [replace(problem, gated=True) for path in gated for problem in read_parquet(path)]
     rules = Rules(profile.verification, profile.curation, profile.sandbox)
     if ray:

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from cli.data.show import READS
-from resources.config.load import load_profile
-from resources.home import Home, NotReady
+from resources.home import NotReady
+from resources.settings import Settings
 
 
-def data_limits(apply: bool, profile: str | None, console: Console) -> int:
+def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     """Print what limits learned from the references would save; `apply` chooses them for the next
     version of the data.
     """
@@ -18,8 +18,8 @@ def data_limits(apply: bool, profile: str | None, console: Console) -> int:
     from problems.verification.chosen_limits import choose
     from problems.verification.limits import proposals, read, savings
 
-    home = Home.from_environment()
-    store = home.store(load_profile(profile).storage.root)
+    home = settings.home
+    store = settings.store
     raw, verified = (
         store.current("datasets", name) for name in ("raw_problems", "verified_problems")
     )

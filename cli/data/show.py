@@ -16,8 +16,8 @@ from rich.text import Text
 from artifacts.store import Artifact, Store
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
-from resources.config.load import load_profile
 from resources.home import Home, NotReady
+from resources.settings import Settings
 
 READS = (
     "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more "
@@ -28,15 +28,15 @@ MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
 MOST_EXAMPLE = 200  # characters
 
 
-def show(problem_id: str | None, profile: str | None, console: Console) -> int:
+def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     """Funnel and parts of the present datasets, or one problem with all that became of it."""
-    store = Home.from_environment().store(load_profile(profile).storage.root)
+    store = settings.store
     made = {
         name: artifact
         for name in ("raw_problems", *STAGES)
         if (artifact := store.current("datasets", name))
     }
-    unread = _unread(made.get("raw_problems"))
+    unread = _unread(made.get("raw_problems"), settings.home)
     if not made and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     for name, place in unread.items():
@@ -51,13 +51,13 @@ def show(problem_id: str | None, profile: str | None, console: Console) -> int:
     return 0
 
 
-def diff(before: str, after: str, profile: str | None, console: Console) -> int:
+def diff(before: str, after: str, settings: Settings, console: Console) -> int:
     """Compare two versions of a dataset: counts by source, added, removed and why, changed. Raises
     ProblemError for an unknown version.
     """
     from problems.dataset.diff import compare, named
 
-    store = Home.from_environment().store(load_profile(profile).storage.root)
+    store = settings.store
     one, other = named(store, before), named(store, after)
     found = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
@@ -179,13 +179,13 @@ def _tests(problem: Problem, short: bool) -> Panel:
     return _code("tests", ("\n\n" if problem.style == "stdio" else "\n").join(texts) + more)
 
 
-def _unread(raw: Artifact | None) -> dict[str, str]:
+def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
     """Sources that were added since the problems were read."""
     from problems.catalogue import listed
 
     return {
         name: str(place)
-        for name, place in listed(Home.from_environment().path).items()
+        for name, place in listed(home.path).items()
         if raw is None or name not in raw.manifest.inputs
     }
 

@@ -23,6 +23,7 @@ def add(
     revision: str | None,
     columns: str,
     values: list[str],
+    home: Home,
     console: Console,
 ) -> int:
     """Add a source; for the hub, with the commit that the revision has now. Raises ProblemError if
@@ -34,7 +35,6 @@ def add(
     from problems.sources.place import Place
     from problems.sources.registry import SOURCES, load
 
-    home = Home.from_environment()
     home.make()
     constants = {ours: constant(value) for ours, value in pairs(values).items()}
     place = checked(
@@ -84,11 +84,11 @@ def add(
     return 0
 
 
-def remove(name: str, console: Console) -> int:
+def remove(name: str, home: Home, console: Console) -> int:
     """Forgets a source. Raises ProblemError when it was never added."""
     from problems.catalogue import remove_source
 
-    remove_source(Home.from_environment().path, name)
+    remove_source(home.path, name)
     console.print(
         f"{name} is forgotten, its files stay; the next run reads the problems without it: {READS}",
         highlight=False,

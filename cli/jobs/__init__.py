@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from cli.options import AddressOption, ProfileOption, RunArgument
+from resources.settings import Settings
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -22,7 +23,7 @@ def jobs_list(address: AddressOption = "") -> None:
         raise typer.Exit(list_submissions(address, Console()))
     from cli.jobs.show import list_jobs
 
-    raise typer.Exit(list_jobs(Console()))
+    raise typer.Exit(list_jobs(Settings.read().home, Console()))
 
 
 @app.command("show")
@@ -30,7 +31,7 @@ def jobs_show(run: RunArgument = None) -> None:
     """Show one training: settings, progress, curve."""
     from cli.jobs.show import show_job
 
-    raise typer.Exit(show_job(run, Console()))
+    raise typer.Exit(show_job(run, Settings.read().home, Console()))
 
 
 @app.command("logs")
@@ -46,7 +47,7 @@ def jobs_logs(
         raise typer.Exit(show_submission_logs(address, run, lines, Console()))
     from cli.jobs.show import show_logs
 
-    raise typer.Exit(show_logs(run, lines, Console()))
+    raise typer.Exit(show_logs(run, lines, Settings.read().home, Console()))
 
 
 @app.command("stop")
@@ -58,7 +59,7 @@ def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
         raise typer.Exit(stop_submission(address, run, Console()))
     from cli.jobs.control import stop
 
-    raise typer.Exit(stop(run, Console()))
+    raise typer.Exit(stop(run, Settings.read().home, Console()))
 
 
 @app.command("resume")
@@ -66,7 +67,7 @@ def jobs_resume(profile: ProfileOption = None) -> None:
     """Resume the interrupted pipeline run."""
     from cli.jobs.control import resume
 
-    raise typer.Exit(resume(profile, Console()))
+    raise typer.Exit(resume(Settings.read(profile), Console()))
 
 
 @app.command("watch")
@@ -74,7 +75,7 @@ def jobs_watch(run: RunArgument = None) -> None:
     """Watch a training that another process runs."""
     from cli.jobs.control import watch
 
-    raise typer.Exit(watch(run, Console()))
+    raise typer.Exit(watch(run, Settings.read().home, Console()))
 
 
 @app.command("profile")
@@ -83,7 +84,7 @@ def jobs_profile(run: RunArgument = None) -> None:
     from cli.jobs.step_time import show_step_time
     from cli.runs import folder_of
 
-    folder = folder_of(run)
+    folder = folder_of(run, Settings.read().home)
     raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))
 
 
@@ -102,4 +103,4 @@ def jobs_manifest(
     """Print the KubeRay manifest of a training, for `kubectl apply -f -`."""
     from cli.jobs.show import print_manifest
 
-    raise typer.Exit(print_manifest(run, cluster, profile, Console()))
+    raise typer.Exit(print_manifest(run, cluster, Settings.read(profile), Console()))

@@ -16,15 +16,15 @@ from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
 from resources.run_record import PipelineRun, records
+from resources.settings import Settings
 
 LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
 
 
-def stop(run: str | None, console: Console) -> int:
+def stop(run: str | None, home: Home, console: Console) -> int:
     """Stop the running training; its checkpoints stay. Returns 0 when all of it has ended, 1 if it
     has not within a minute.
     """
-    home = Home.from_environment()
     holder = lease.holder(home.lease)
     if run and not (home.runs / run).is_dir():
         raise FileNotFoundError(
@@ -78,9 +78,9 @@ def _going_on(home: Home, run: str) -> str:
     )
 
 
-def resume(profile: str | None, console: Console) -> int:
+def resume(settings: Settings, console: Console) -> int:
     """Goes on with the open chain; says so where there is none, and what goes on with a study."""
-    home = Home.from_environment()
+    home = settings.home
     unended = [record for record in records(home.runs) if record.state == "open"]
     if not any(record.kind == "chain" for record in unended):
         console.print("No run is open: all have been decided. `ratchet train` starts the next.")
@@ -92,12 +92,11 @@ def resume(profile: str | None, console: Console) -> int:
                     highlight=False,
                 )
         return 0
-    return demo(profile, console)
+    return demo(settings, console)
 
 
-def watch(run: str | None, console: Console) -> int:
+def watch(run: str | None, home: Home, console: Console) -> int:
     """A live table of a run that another process works on, until it ends or Ctrl-C."""
-    home = Home.from_environment()
     if (
         (holder := lease.holder(home.lease))
         and run in (None, holder.chain)
@@ -106,7 +105,7 @@ def watch(run: str | None, console: Console) -> int:
         pipeline_run = PipelineRun(home.runs / holder.chain)
         record = pipeline_run.record
     else:
-        home, record, folder = find_run(run)
+        record, folder = find_run(run, home)
         pipeline_run = PipelineRun(folder.parent.parent)
     view = View(
         pipeline_run.folder,

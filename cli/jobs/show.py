@@ -10,10 +10,10 @@ from rich.table import Table
 from cli.runs import find_run, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.view import REWARD
-from resources.config.load import load_profile
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
 from resources.run_record import records
+from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.health import alarms
@@ -21,8 +21,7 @@ from verl_jobs.samples import CUT
 from verl_jobs.trainer.early_stop import a_token
 
 
-def list_jobs(console: Console) -> int:
-    home = Home.from_environment()
+def list_jobs(home: Home, console: Console) -> int:
     table = Table(box=None, header_style="dim")
     for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
         table.add_column(name, no_wrap=name != "profile")
@@ -47,9 +46,9 @@ def list_jobs(console: Console) -> int:
     return 0
 
 
-def show_job(run: str | None, console: Console) -> int:
+def show_job(run: str | None, home: Home, console: Console) -> int:
     """What it is told, how far it is, its curve and where its files lie."""
-    home, record, folder = find_run(run)
+    record, folder = find_run(run, home)
     job, rows = TrainingJob.read(folder / "job.json"), metrics(folder)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -114,9 +113,9 @@ def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
     )
 
 
-def show_logs(run: str | None, lines: int, console: Console) -> int:
+def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
     """The last lines of the trainer's log."""
-    _, _, folder = find_run(run)
+    _, folder = find_run(run, home)
     path = folder / "trainer.log"
     for line in (
         path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
@@ -128,15 +127,15 @@ def show_logs(run: str | None, lines: int, console: Console) -> int:
     return 0
 
 
-def print_manifest(run: str | None, cluster: bool, profile: str | None, console: Console) -> int:
+def print_manifest(run: str | None, cluster: bool, settings: Settings, console: Console) -> int:
     """Print YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the
     profile submits to.
     """
-    loaded = load_profile(profile)
+    loaded = settings.profile
     manifest = (
         ray_cluster(loaded)
         if cluster
-        else ray_job(loaded, TrainingJob.read(find_run(run)[2] / "job.json"))
+        else ray_job(loaded, TrainingJob.read(find_run(run, settings.home)[1] / "job.json"))
     )
     console.print(
         yaml.safe_dump(manifest, sort_keys=False, width=1000),

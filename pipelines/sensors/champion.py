@@ -19,16 +19,16 @@ from pipelines.jobs import evaluate_checkpoint, full_chain
 from pipelines.sensors.mlflow import mlflow_follows
 from pipelines.sensors.problems import changed_hub, new_problems
 from pipelines.sensors.stale_scores import stale_scores
+from pipelines.settings import SETTINGS
 from problems.catalogue import listed
 from resources import lease
-from resources.config.load import load_profile
 from resources.config.profile import Automation
 from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import Record, next_id, records
 
-EVERY_S = load_profile().automation.poll_s
+EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
 
 

@@ -14,14 +14,14 @@ import dagster as dg
 
 from assets.partitions import sources
 from assets.raw_problems import problem_sources
+from pipelines.settings import SETTINGS
 from problems.catalogue import asked, listed, pin
 from problems.columns import ProblemError
 from problems.sources.place import Place
-from resources.config.load import load_profile
 from resources.problem_intake import fingerprint, take_in, waiting
 from resources.run_context import RunContext
 
-EVERY_S = load_profile().automation.poll_s
+EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
 PATIENCE_S = 30.0  # of one look, for all answers of the hub together
 

@@ -20,16 +20,16 @@ from evaluation.judging.by_problem import VERSION
 from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
+from pipelines.settings import SETTINGS
 from problems.catalogue import listed
 from problems.schema import read_parquet
 from problems.sources.place import Place
-from resources.config.load import load_profile
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import records
 
 OURS = ("heldout", "regression", "validation")  # judged by their problems' own tests
-EVERY_S = load_profile().automation.poll_s
+EVERY_S = SETTINGS.profile.automation.poll_s
 
 
 @dg.sensor(

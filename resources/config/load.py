@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import difflib
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +17,6 @@ from pydantic import (
 )
 
 from resources.config.profile import Profile
-
-# Changes to any profile, one `section.key=value` per line; set by `--set` and `--algorithm`.
-CHANGES = "RATCHET_SET"
-
-
-UNVERIFIED = "RATCHET_UNVERIFIED"  # "1" if `--unverified` was given
-
 
 FOLDER = Path(__file__).resolve().parents[2] / "pipelines" / "profiles"
 
@@ -60,13 +52,15 @@ class Layer:
         return True
 
 
-def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
-    """Load the profile of this name or path, with the changes of RATCHET_SET and `more`.
+def load_profile(
+    name: str = "embedded", changes: Sequence[str] = (), *, unverified: bool = False
+) -> Profile:
+    """Load the profile of this name or path, with each change `section.key=value`.
 
-    With None, the profile is that of RATCHET_PROFILE, else `embedded`. Raises ProfileError, which
-    names the layer that a value came from.
+    unverified: as `reward.unverified`. Raises ProfileError, which names the layer that a value came
+    from.
     """
-    found = layers(name, more)
+    found = layers(name, changes, unverified=unverified)
     data: dict[str, Any] = {}
     for layer in found:
         data = layer.over(data)
@@ -78,16 +72,17 @@ def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
         ) from error
 
 
-def layers(name: str | None = None, more: Sequence[str] = ()) -> list[Layer]:
+def layers(
+    name: str = "embedded", changes: Sequence[str] = (), *, unverified: bool = False
+) -> list[Layer]:
     """Return the layers over the defaults, of which the last one wins.
 
     They are the extended profiles, the profile itself, and each change. Raises ProfileError.
     """
-    path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
-    changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
     return [
-        *_files(path, ()),
+        *_files(profile_path(name), ()),
         *(Layer(f"--set {change}", changed({}, [change]), change) for change in changes),
+        *([Layer("--unverified", {"reward": {"unverified": True}})] if unverified else []),
     ]
 
 

@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from resources.home import Home
 from resources.registry.ledger_database import Cursor, Database, database
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
@@ -197,16 +196,6 @@ class Ledger:
         ]
         cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
         return entry
-
-
-def ledger_of(home: Home, profile: str | None = None) -> Ledger:
-    """Return the ledger that the profile names (`storage.ledger`), else the home's own file.
-
-    Raises ProfileError.
-    """
-    from resources.config.load import load_profile
-
-    return Ledger(load_profile(profile).storage.ledger or home.ledger)
 
 
 def champions(entries: Sequence[Entry]) -> list[Entry]:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts.manifest import NAME
 from artifacts.store import write_atomic
-from resources.home import Home
 from resources.registry.ledger import Entry, Ledger, champions
 
 if TYPE_CHECKING:
@@ -39,16 +38,6 @@ PATIENCE = {
 
 class RegistryBehind(RuntimeError):
     """MLflow could not be updated. The ledger is intact, and the next projection catches up."""
-
-
-def registry_of(home: Home, profile: str | None = None) -> Registry:
-    """Return the MLflow that the profile names (`storage.mlflow`), else the home's own file.
-
-    Raises ProfileError.
-    """
-    from resources.config.load import load_profile
-
-    return Registry(home.path, load_profile(profile).storage.mlflow)
 
 
 def tracking_uri(home: Path, url: str = "") -> str:

@@ -22,6 +22,7 @@ from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import heldout_draw
 from problems.verification import strength
 from resources.run_context import RunContext
+from resources.settings import Settings
 from tests.assets.data_stages import made
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
@@ -133,7 +134,7 @@ def test_the_datasets_and_what_each_stage_kept_are_shown_whole_in_80_columns(
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     said = StringIO()
-    assert show(None, None, Console(file=said, width=80)) == 0
+    assert show(None, Settings.read(), Console(file=said, width=80)) == 0
     lines, verified = (
         said.getvalue().splitlines(),
         made(refreshed)["verified_problems"].manifest.facts,
@@ -155,7 +156,10 @@ def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(
     [first, *_] = read_parquet(made(refreshed)["clean_problems"].path / "problems.parquet")
     said = StringIO()
     told = Console(file=said, width=150)
-    assert diff("previous", "current", None, told) == 0 and show(first.problem_id, None, told) == 0
+    assert (
+        diff("previous", "current", Settings.read(), told) == 0
+        and show(first.problem_id, Settings.read(), told) == 0
+    )
     assert all(
         words in said.getvalue()
         for words in ("1 added", "+ own/new", "removed", "what became of it", "static")
@@ -170,5 +174,8 @@ def test_datasets_that_a_profile_keeps_elsewhere_are_shown_from_there(
         f"storage: {{root: '{refreshed.home.path}'}}", encoding="utf-8"
     )
     said = StringIO()
-    assert show(None, str(tmp_path / "elsewhere.yaml"), Console(file=said, width=80)) == 0
+    assert (
+        show(None, Settings.read(str(tmp_path / "elsewhere.yaml")), Console(file=said, width=80))
+        == 0
+    )
     assert made(refreshed)["clean_problems"].content_hash[:12] in said.getvalue()

@@ -20,6 +20,7 @@ from problems.schema import read_parquet
 from problems.verification.limits import SECONDS
 from resources.run_context import RunContext
 from resources.run_record import PipelineRun
+from resources.settings import Settings
 from tests.assets.data_stages import STAGES, made, refresh
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
@@ -44,7 +45,7 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
 ) -> None:
     first, told = made(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
-    assert data_limits(True, None, told) == 0 and refresh(refreshed, instance).success
+    assert data_limits(True, Settings.read(), told) == 0 and refresh(refreshed, instance).success
     second = made(refreshed)
     assert (
         second["raw_problems"] == first["raw_problems"]
@@ -55,10 +56,10 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
         problem.limits.cpu_s
         for problem in read_parquet(second["clean_problems"].path / "problems.parquet")
     }
-    assert seconds == {SECONDS[0]} and stale(refreshed.home) == []
+    assert seconds == {SECONDS[0]} and stale(Settings.read()) == []
     (refreshed.home.path / "limits.json").unlink()
     assert (
-        stale(refreshed.home) != []
+        stale(Settings.read()) != []
         and refresh(refreshed, instance).success
         and made(refreshed) == first
     )

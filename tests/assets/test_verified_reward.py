@@ -8,9 +8,9 @@ import pytest
 
 from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
-from resources.config.load import UNVERIFIED
 from resources.home import Home
 from resources.run_context import RunContext
+from resources.settings import Settings
 from rewards.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 
@@ -45,8 +45,11 @@ def test_the_flag_reaches_every_process_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not RunContext(path=str(tmp_path)).profile.reward.unverified
-    monkeypatch.setenv(UNVERIFIED, "1")
-    assert RunContext(path=str(tmp_path)).profile.reward == RewardConfig(unverified=True)
+    monkeypatch.setenv("RATCHET_UNVERIFIED", "1")
+    assert Settings.read().profile.reward.unverified
+    assert RunContext(path=str(tmp_path), unverified=True).profile.reward == RewardConfig(
+        unverified=True
+    )
 
 
 def test_a_passport_without_the_stamp_is_clean() -> None:

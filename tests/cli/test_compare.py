@@ -19,6 +19,7 @@ from cli.scorecards import NoScorecard
 from evaluation.promotion.comparison import Incomparable
 from evaluation.reports.compare_models import Contestant, versus
 from evaluation.scorecard import Scorecard
+from resources.settings import Settings
 from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
 from tests.evaluation.test_policy import drawn
 
@@ -44,7 +45,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
             0.05,
             suspects,
             to,
-            None,
+            Settings.read(),
             Console(file=told, width=240),
         )
         return told.getvalue()

@@ -8,11 +8,13 @@ from rich.console import Console
 
 from cli.config import leaves, show_settings
 from resources.config.load import load_profile
+from resources.settings import Settings
 
 
 def shown(section: str, changes: list[str], changed: bool) -> tuple[int, str]:
     out = StringIO()
-    code = show_settings(section, "small", changes, changed, Console(file=out, width=2000))
+    settings = Settings.read("small", changes)
+    code = show_settings(section, settings, changed, Console(file=out, width=2000))
     return code, out.getvalue()
 
 

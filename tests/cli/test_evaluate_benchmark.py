@@ -18,6 +18,7 @@ from evaluation.judging import harness as judging
 from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price
 from problems.columns import ProblemError
+from resources.settings import Settings
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -47,7 +48,7 @@ def told(file: Path, rows: list[tuple[str, str]]) -> Path:
 def run(asked: Asked, completions: Path) -> tuple[int, str]:
     console = Console(record=True, width=200, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     return evaluate_completions(
-        completions, asked, console, Console(stderr=True, quiet=True)
+        completions, asked, Settings.read().home.path, console, Console(stderr=True, quiet=True)
     ), console.export_text()
 
 
@@ -163,7 +164,7 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(
         reproduce(
             str(tmp_path / "verdicts.scorecard.json"),
             tmp_path / "again.json",
-            None,
+            Settings.read(),
             Console(quiet=True),
         )
         == 0

@@ -13,6 +13,7 @@ from cli.failures import show_failures
 from cli.quality import show_quality
 from evaluation.scorecard import Sample, Scorecard
 from resources.home import NotReady
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 
 SAMPLES = (
@@ -68,7 +69,7 @@ def shown(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBui
 def said(score: str, kind: str = "", task: str = "", count: int = 5) -> tuple[int, str]:
     out = io.StringIO()
     return show_failures(
-        score, kind, task, count, "small", Console(file=out, width=160)
+        score, kind, task, count, Settings.read("small"), Console(file=out, width=160)
     ), out.getvalue()
 
 
@@ -112,7 +113,7 @@ def test_a_score_may_be_a_file_and_one_that_is_not_there_is_named(
 
 def test_quality_has_a_line_a_score(shown: HomeBuilder) -> None:
     out = io.StringIO()
-    assert show_quality([], "", "small", Console(file=out, width=200)) == 0
+    assert show_quality([], "", Settings.read("small"), Console(file=out, width=200)) == 0
     assert "0.750" in out.getvalue() and "50 tokens, 2 s" in out.getvalue()
     with pytest.raises(NotReady, match="no score yet"):
-        show_quality([], "humaneval", "small", Console(file=out))
+        show_quality([], "humaneval", Settings.read("small"), Console(file=out))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -23,13 +22,13 @@ from cli.jobs.show import list_jobs, print_manifest, show_job, show_logs
 from cli.jobs.submissions import list_submissions
 from cli.samples import show_samples
 from cli.status import show_status
-from pipelines.launch import as_begun, name_of, ready
+from pipelines.launch import as_begun, ready
 from resources import lease
-from resources.config.load import CHANGES
 from resources.home import Home, NotReady
 from resources.progress import Progress
 from resources.ray.head import HOLDERS, free_ports
 from resources.run_record import PipelineRun, open_run
+from resources.settings import Settings
 from rewards.composite import RewardConfig
 from tests.journeys.chain import wait_until
 from verl_jobs import faults, samples
@@ -114,7 +113,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 def said(command: object, *given: object) -> str:
     console = Console(file=StringIO(), width=140)
-    assert command(*given, console) == 0  # type: ignore[operator]
+    assert command(*given, Settings.read().home, console) == 0  # type: ignore[operator]
     out = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(out, str)
     return out
@@ -190,7 +189,7 @@ def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(
     lease.take(home.lease, "chain-0001")
     training = threading.Thread(target=ends)
     training.start()
-    assert watch("chain-0001", console) == 0
+    assert watch("chain-0001", home, console) == 0
     training.join()
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.index("step 4") < text.index("step 5") < text.index("chain-0001: interrupted")
@@ -207,7 +206,7 @@ def test_a_run_is_watched_before_it_trains(home: Home, pipeline_run: PipelineRun
     lease.take(home.lease, "chain-0001")
     data = threading.Thread(target=ends)
     data.start()
-    assert watch(None, console) == 0
+    assert watch(None, home, console) == 0
     data.join()
     assert "chain-0001: interrupted" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -219,7 +218,7 @@ def test_why_a_training_was_ended_early_is_told_by_status_and_by_its_own_page(ho
         json.dumps({"step": 4, "reason": reason})
     )
     console = Console(file=StringIO(), width=200)
-    show_status(home, console)
+    show_status(Settings.read(), console)
     assert reason in said(show_job, None)
     assert f"its training was ended early: {reason}" in console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -242,9 +241,9 @@ def test_a_training_that_goes_on_without_its_command_is_not_in_the_way_of_the_ne
     monkeypatch.setenv("RATCHET_SET", "needs.memory_gib=1000000")
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="GiB of memory"):
-        ready("small")
+        ready(Settings.read("small"))
     owner.hold(home.path / "ray" / HOLDERS)
-    assert ready("small")[0] == home
+    assert ready(Settings.read("small")).needs.memory_gib == 1000000
 
 
 def test_logs_are_printed_as_they_are(home: Home) -> None:
@@ -352,7 +351,9 @@ def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(
         assert training.wait() != 0
     command = "`ratchet train --seeds 3 --profile small --set training.steps=4` goes on"
     assert f"study-a is stopped. What was saved is kept: {command} from there." in told
-    assert f"study-a has not ended: {command} with it." in said(resume, None)
+    assert f"study-a has not ended: {command} with it." in said(
+        lambda home, console: resume(Settings.read(), console)
+    )
 
 
 def test_of_a_reviewer_s_training_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,10 +371,9 @@ def test_of_a_reviewer_s_training_too(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_open_run_goes_on_with_the_profile_and_the_changes_that_it_was_begun_with(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(CHANGES, raising=False)
-    assert as_begun(None) == "small" and os.environ.pop(CHANGES) == "training.algorithm=rloo"
-    assert as_begun("gpu") == "gpu"
-    os.environ.pop(CHANGES)
+    monkeypatch.delenv("RATCHET_SET", raising=False)
+    assert as_begun(Settings.read()).title == "small training.algorithm=rloo"
+    assert as_begun(Settings.read("gpu")).profile_name == "gpu"
 
 
 def test_a_profile_of_one_s_own_is_found_again_from_any_folder(
@@ -381,15 +381,25 @@ def test_a_profile_of_one_s_own_is_found_again_from_any_folder(
 ) -> None:
     (tmp_path / "mine.yaml").write_text("seed: 7\n")
     monkeypatch.chdir(tmp_path)
-    assert name_of("mine.yaml") == str(tmp_path / "mine.yaml") and name_of("small") == "small"
+    assert Settings.read("mine.yaml").reference == str(tmp_path / "mine.yaml")
+    assert Settings.read("small").reference == "small"
 
 
 def test_a_run_s_manifest_runs_its_own_job_file(home: Home) -> None:
-    manifest = yaml.safe_load(said(print_manifest, None, False, "cluster"))
+    manifest = yaml.safe_load(
+        said(lambda home, console: print_manifest(None, False, Settings.read("cluster"), console))
+    )
     assert manifest["kind"] == "RayJob" and manifest["spec"]["entrypoint"].endswith(
         f"{home.runs}/chain-0001/training/abc/job.json"
     )
-    assert yaml.safe_load(said(print_manifest, None, True, "cluster"))["kind"] == "RayCluster"
+    assert (
+        yaml.safe_load(
+            said(
+                lambda home, console: print_manifest(None, True, Settings.read("cluster"), console)
+            )
+        )["kind"]
+        == "RayCluster"
+    )
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error() -> None:

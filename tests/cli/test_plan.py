@@ -25,6 +25,7 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
+from resources.settings import Settings
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit
@@ -35,7 +36,7 @@ SEVEN = "Qwen/Qwen2.5-Coder-7B"
 
 def planned(gpus: str, model: str | None = SEVEN, profile: str = "gpu") -> tuple[int, str]:
     console = Console(file=StringIO(), width=140)
-    return show_plan(model, gpus, profile, console), written(console)
+    return show_plan(model, gpus, Settings.read(profile), console), written(console)
 
 
 def written(console: Console) -> str:
@@ -209,7 +210,10 @@ def test_limits_hold_the_share_that_was_asked_for_and_eight_tokens_less_do_not(
 
     data, model = measured
     console = Console(file=StringIO(), width=140)
-    assert show_lengths(str(data), None, share, str(model), None, "embedded", console) == 0
+    assert (
+        show_lengths(str(data), None, share, str(model), None, Settings.read("embedded"), console)
+        == 0
+    )
     told = load_profile("embedded", re.findall(r"--set (\S+)", written(console))).training
     tokenizer: Any = AutoTokenizer.from_pretrained(str(model))
     training = [problem for problem in problems if problem.split == "train"]
@@ -240,7 +244,7 @@ def test_a_training_takes_the_limits_that_were_measured(
     data, model = measured
     console = Console(file=StringIO(), width=200)
     monkeypatch.setenv("RATCHET_SET", f"base={model}")
-    assert show_lengths(str(data), None, 0.99, None, None, "embedded", console) == 0
+    assert show_lengths(str(data), None, 0.99, None, None, Settings.read("embedded"), console) == 0
     limits = re.findall(r"--set training\.\w+=(\d+)", written(console))
     monkeypatch.setattr(
         sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show"]
@@ -282,7 +286,9 @@ def test_answers_whose_cache_has_no_room_are_refused_with_the_numbers(
     ):
         console = Console(file=StringIO(), width=140)
         assert (
-            show_lengths(str(data), None, 0.99, str(tmp_path / "large"), gpus, "gpu", console)
+            show_lengths(
+                str(data), None, 0.99, str(tmp_path / "large"), gpus, Settings.read("gpu"), console
+            )
             == code
         )
         assert re.search(said, written(console)), written(console)
@@ -296,7 +302,7 @@ def test_that_nobody_asked_is_said_before_a_chain_starts(
     monkeypatch.setenv(
         "RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1"
     )
-    ready("embedded")
+    ready(Settings.read("embedded"))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith(
         "Whether this training fits was not asked: no shape is known of 'nobody/nothing'"

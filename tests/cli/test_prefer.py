@@ -21,6 +21,7 @@ from cli.prefer import Wanted, prefer
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Sample, Scorecard
 from problems.sources.compositional import FamilyConfig, heldout_draw
+from resources.settings import Settings
 from serving.preference.round import read_round
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -74,7 +75,7 @@ def wanted(*contestants: str, **other: Any) -> Wanted:
 
 def said(asked: Wanted) -> str:
     console = Console(file=StringIO(), width=300)
-    assert prefer(asked, "127.0.0.1", 8088, True, "embedded", console) == 0
+    assert prefer(asked, "127.0.0.1", 8088, True, Settings.read("embedded"), console) == 0
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 

@@ -30,6 +30,7 @@ from problems.dataset.evidence import SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.registry.ledger import NothingToRollBack
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder, card
 
 pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
@@ -61,7 +62,7 @@ def home(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuil
 
 def said(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
     text = StringIO()
-    return command(*arguments, None, Console(file=text, width=200)), text.getvalue()
+    return command(*arguments, Settings.read(), Console(file=text, width=200)), text.getvalue()
 
 
 @pytest.mark.parametrize("name", ["champion", "2", "v2", "better"])

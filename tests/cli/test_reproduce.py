@@ -19,6 +19,7 @@ from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.sources.compositional import heldout_draw
 from resources.run_record import open_run
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -74,7 +75,7 @@ def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifac
 
 def again(name: str, out: Path | None = None) -> tuple[int, str]:
     text = StringIO()
-    return reproduce(name, out, None, Console(file=text, width=200)), text.getvalue()
+    return reproduce(name, out, Settings.read(), Console(file=text, width=200)), text.getvalue()
 
 
 @pytest.mark.slow

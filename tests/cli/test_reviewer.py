@@ -19,9 +19,9 @@ from problems.dataset.rl_parquet import problem_from_ground_truth, prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources import lease
-from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.agents.supervised import Lessons, command
@@ -52,7 +52,7 @@ def test_records_are_made_of_the_home_s_clean_problems(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home_with(FAMILY, tmp_path / "home", monkeypatch)
-    assert records(tmp_path / "reviews.parquet", None, quiet()) == 0
+    assert records(tmp_path / "reviews.parquet", Settings.read(), quiet()) == 0
     made = read_reviews(tmp_path / "reviews.parquet")
     assert made and {review.problem_id.split("/")[1] for review in made} <= {
         "demonstrations",
@@ -66,7 +66,7 @@ def test_problems_that_show_no_test_are_refused_with_the_mend(
     blind = [replace(problem, visible_tests=0) for problem in FAMILY]
     home_with(blind, tmp_path / "home", monkeypatch)
     with pytest.raises(NotReady, match=r"family\.visible_tests=2"):
-        records(tmp_path / "reviews.parquet", None, quiet())
+        records(tmp_path / "reviews.parquet", Settings.read(), quiet())
     with pytest.raises(NotReady, match=r"training\.prompt_tokens"):
         refuse_silence(Agents(turns=2), blind)
     refuse_silence(Agents(turns=2), FAMILY)
@@ -82,7 +82,7 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(FileNotFoundError, match="give a Hugging Face folder with --from"):
         teach(tmp_path, tmp_path / "r.parquet", tmp_path / "to", Lessons(), quiet())
     with pytest.raises(NotReady, match="--generator"):
-        reinforce(tmp_path, tmp_path / "to", None, quiet())
+        reinforce(tmp_path, tmp_path / "to", Settings.read(), quiet())
 
 
 def test_the_reviewer_s_job_trains_on_training_problems_and_never_on_gated_ones(
@@ -91,7 +91,7 @@ def test_the_reviewer_s_job_trains_on_training_problems_and_never_on_gated_ones(
     import pyarrow.parquet as pq
 
     gated = replace(FAMILY[4], problem_id="embedded/train/gated", gated=True, split="train")
-    job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], load_profile())
+    job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], Settings.read().profile)
     rows = pq.read_table(job.train).to_pylist()
     assert len(rows) == 4 and all(
         problem_from_ground_truth(row["reward_model"]["ground_truth"]).split == "train"
@@ -108,7 +108,9 @@ def test_another_start_generator_or_problem_goes_on_from_no_other_training(
     asked(monkeypatch, tmp_path / "generator")
 
     def job(start: str = "start", problems: list[Problem] = FAMILY) -> TrainingJob:
-        return reviewer_job(tmp_path / start, tmp_path / "better", problems, load_profile())
+        return reviewer_job(
+            tmp_path / start, tmp_path / "better", problems, Settings.read().profile
+        )
 
     first = job()
     assert job() == first and first.path.parent == tmp_path / ".better.training"
@@ -144,11 +146,11 @@ def test_it_trains_under_the_home_s_lease_and_not_beside_another(
     with lease_file.open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert (
-            reinforce(tmp_path / "start", tmp_path / "better", None, quiet()) == BUSY
+            reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet()) == BUSY
             and not trained
         )
     with pytest.raises(TrainingFailed):
-        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+        reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     assert trained[0] and trained[0].chain == "reviewer-better" and lease.holder(lease_file) is None
 
 
@@ -158,11 +160,11 @@ def test_it_is_refused_where_a_training_is_before_anything_is_written(
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     asked(monkeypatch, tmp_path, "training.engine=vllm")
     with pytest.raises(NotReady, match=r"no folder .*/start"):
-        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+        reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(NotReady, match="needs as many GPUs"):
-        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+        reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     assert not (tmp_path / ".better.training").exists()
 
 
@@ -174,7 +176,7 @@ def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(
     asked(monkeypatch, tmp_path / "start", "training.curriculum.schedule=weighted")
     monkeypatch.setattr(cli.reviewer, "train", lambda *_: pytest.fail("it began"))
     with pytest.raises(NotReady, match=r"training\.curriculum\.schedule=uniform"):
-        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+        reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     assert not (tmp_path / ".better.training").exists()
 
 

@@ -22,6 +22,7 @@ from evaluation.promotion.comparison import Incomparable
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
 from resources.home import NotReady
+from resources.settings import Settings
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HUMANEVAL = DATA / "humaneval" / "HumanEval.jsonl.gz"
@@ -52,7 +53,7 @@ class Bench:
         )
         out = self.folder / name / "verdicts.jsonl"
         said = Asked("humaneval", **{"data": self.file, "out": out, **asked})
-        assert evaluate_completions(file, said, QUIET, QUIET) == 0
+        assert evaluate_completions(file, said, Settings.read().home.path, QUIET, QUIET) == 0
         return out.with_name("verdicts.scorecard.json")
 
 
@@ -71,7 +72,7 @@ def compared(*named: Path, suspects: Path | None = None) -> str:
         0.05,
         suspects,
         None,
-        None,
+        Settings.read(),
         Console(file=told, width=240),
     )
     return told.getvalue()
@@ -79,7 +80,9 @@ def compared(*named: Path, suspects: Path | None = None) -> str:
 
 def again(path: Path, out: Path | None = None, data: Path | None = None) -> tuple[int, str]:
     told = io.StringIO()
-    return reproduce(str(path), out, None, Console(file=told, width=240), data), told.getvalue()
+    return reproduce(
+        str(path), out, Settings.read(), Console(file=told, width=240), data
+    ), told.getvalue()
 
 
 @needs_files
@@ -225,16 +228,21 @@ def test_what_a_score_cannot_be_run_again_without_is_named(bench: Bench) -> None
 @needs_files
 def test_failures_and_quality_are_shown_of_a_file(bench: Bench) -> None:
     path, told = bench.score("one", [True, False, False, False]), io.StringIO()
-    assert show_failures(str(path), "", "", 5, None, Console(file=told, width=200)) == 0
-    assert show_failures(str(path), "", "1", 5, None, Console(file=told, width=200)) == 0
-    assert show_quality([str(path)], "", None, Console(file=told, width=200)) == 0
+    assert show_failures(str(path), "", "", 5, Settings.read(), Console(file=told, width=200)) == 0
+    assert show_failures(str(path), "", "1", 5, Settings.read(), Console(file=told, width=200)) == 0
+    assert show_quality([str(path)], "", Settings.read(), Console(file=told, width=200)) == 0
     text = told.getvalue()
     assert "one on humaneval: 3 of 4 answers fail" in text and "HumanEval/1, answer 0" in text
     assert "separate_paren_groups" in text and "return None" in text  # the prompt and the answer
     assert "25.0 %" in text and "style" in text
     bench.rows[3]["canonical_solution"] = "    return (\n"
     show_failures(
-        str(bench.score("no Python", [True] * 4)), "", "", 5, None, Console(file=told, width=200)
+        str(bench.score("no Python", [True] * 4)),
+        "",
+        "",
+        5,
+        Settings.read(),
+        Console(file=told, width=200),
     )
     assert (
         " CE " in told.getvalue() and "extraction" not in told.getvalue()

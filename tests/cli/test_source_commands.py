@@ -13,6 +13,7 @@ from cli.data.sources import add, remove
 from problems.catalogue import add_source, listed
 from problems.columns import ProblemError
 from problems.sources.place import Place
+from resources.home import Home
 
 ROW = {"prompt": "Double it.", "cases": [{"args": [2], "expected": 4}]}
 
@@ -29,7 +30,20 @@ def test_a_file_is_added_with_its_columns_and_every_row_is_counted(
         encoding="utf-8",
     )
     columns, values = "statement=prompt,tests=cases", ["style=call", "entry_point=f"]
-    assert add("mine", file, None, None, None, columns, values, Console(file=said, width=300)) == 0
+    assert (
+        add(
+            "mine",
+            file,
+            None,
+            None,
+            None,
+            columns,
+            values,
+            Home(tmp_path / "home"),
+            Console(file=said, width=300),
+        )
+        == 0
+    )
     assert (
         "2 problems, 1 of them gated (for evaluation only), 1 rows left out" in said.getvalue()
         and "line 3: broken JSON" in said.getvalue()
@@ -51,7 +65,17 @@ def test_a_file_of_which_nothing_can_be_read_is_not_added(
         ProblemError,
         match=r"none of 1 rows could be read: mend the file, or say what its columns are",
     ):
-        add("mine", tmp_path / "rows.jsonl", None, None, None, "", [], Console(file=StringIO()))
+        add(
+            "mine",
+            tmp_path / "rows.jsonl",
+            None,
+            None,
+            None,
+            "",
+            [],
+            Home(tmp_path / "home"),
+            Console(file=StringIO()),
+        )
     assert listed(tmp_path / "home") == {}
 
 
@@ -67,6 +91,7 @@ def test_a_misspelt_column_is_warned_of(tmp_path: Path, monkeypatch: pytest.Monk
         None,
         "statement=prompt,tests=cases",
         ["style=call", "entry_point=f"],
+        Home(tmp_path / "home"),
         Console(file=said, width=300),
     )
     assert (
@@ -83,9 +108,9 @@ def test_a_source_that_is_removed_is_forgotten_and_its_file_stays(
     file.write_text("{}", encoding="utf-8")
     add_source(tmp_path / "home", "mine", file)
     assert (
-        remove("mine", Console(file=said, width=300)) == 0
+        remove("mine", Home(tmp_path / "home"), Console(file=said, width=300)) == 0
         and "mine is forgotten, its files stay" in said.getvalue()
     )
     assert listed(tmp_path / "home") == {} and file.exists()
     with pytest.raises(ProblemError, match="'mine' was not added: there are: none"):
-        remove("mine", Console(file=said))
+        remove("mine", Home(tmp_path / "home"), Console(file=said))

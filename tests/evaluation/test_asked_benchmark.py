@@ -14,6 +14,7 @@ from rich.console import Console
 from cli.evaluate_benchmark import Asked, Asks, evaluate_model
 from cli.reproduce import reproduce
 from evaluation.scorecard import Scorecard
+from resources.settings import Settings
 
 TASKS = [
     {
@@ -37,7 +38,11 @@ def test_a_checkpoint_is_asked_judged_and_scored(
     asked = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
     assert (
         evaluate_model(
-            Asks(str(checkpoint), None, 2, 1.0), asked, Console(quiet=True), Console(quiet=True)
+            Asks(str(checkpoint), None, 2, 1.0),
+            asked,
+            tmp_path / "home",
+            Console(quiet=True),
+            Console(quiet=True),
         )
         == 0
     )
@@ -61,7 +66,7 @@ def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_
         Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"),
         Console(quiet=True),
     )
-    evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, quiet, quiet)
+    evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, tmp_path / "home", quiet, quiet)
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
     assert (
@@ -74,6 +79,6 @@ def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_
     card.model_copy(update={"samples": bare}).write(path)
     for file in (tmp_path / "home" / "answers").glob("*.jsonl"):
         file.unlink()
-    assert reproduce(str(path), tmp_path / "again.json", None, quiet) == 0
+    assert reproduce(str(path), tmp_path / "again.json", Settings.read(), quiet) == 0
     drawn = Scorecard.read(tmp_path / "again.json")
     assert [sample.answer for sample in drawn.samples] == [sample.answer for sample in card.samples]

@@ -25,6 +25,7 @@ from experiments.ablate import (
 from experiments.study import Study
 from problems.sources.compositional import heldout_draw
 from resources.config.load import ProfileError, load_profile
+from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
@@ -82,19 +83,17 @@ def test_a_short_form_is_a_key_of_the_profile(asked: str, key: str) -> None:
 )
 def test_what_is_no_ablation_is_refused_with_the_mend(asked: str, said: str) -> None:
     with pytest.raises(ProfileError, match=said):
-        variant(asked, load_profile("small"), "small")
+        variant(asked, Settings.read("small"))
 
 
 def test_the_baselines_own_changes_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "RATCHET_SET", "training.curriculum.schedule=window\nreward.weights.style=0.2"
     )
-    base = load_profile("small")
-    assert variant("curriculum=off", base, "small").changes == (
-        "training.curriculum.schedule=uniform",
-    )
+    base = Settings.read("small")
+    assert variant("curriculum=off", base).changes == ("training.curriculum.schedule=uniform",)
     with pytest.raises(ProfileError, match="changes nothing"):
-        variant("curriculum=window", base, "small")
+        variant("curriculum=window", base)
 
 
 def test_a_change_is_compared_by_the_seeds_that_both_ended_with() -> None:

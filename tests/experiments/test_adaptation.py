@@ -17,6 +17,7 @@ from problems.schema import write_parquet
 from problems.sources import families as embedded
 from problems.sources.compositional import FamilyConfig, demonstration, generate
 from resources.home import NotReady
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from verl_jobs.config.lora import Lora
 from verl_jobs.sft.adaptation import Adaptation
@@ -120,7 +121,7 @@ def test_the_command_prints_the_table_and_where_the_result_lies(
         "RATCHET_SET", "\n".join(f"adaptation.{line}" for line in (*told, "frozen=[]"))
     )
     console = Console(record=True, width=160)
-    assert adapt(str(study.start), None, False, None, console) == 0
+    assert adapt(str(study.start), None, False, Settings.read(), console) == 0
     said = console.export_text()
     assert re.search(r"digits +prompt +1 +[\d.]+% of 3", said)
     [result] = tmp_path.glob("adaptations/*/result.json")
@@ -134,7 +135,7 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_measured(
     with pytest.raises(
         NotReady, match=r"cannot adapt .*no config.json: a checkpoint is a Hugging Face folder"
     ):
-        adapt(str(tmp_path), None, False, None, Console())
+        adapt(str(tmp_path), None, False, Settings.read(), Console())
     assert not (tmp_path / "home" / "adaptations").exists()
 
 

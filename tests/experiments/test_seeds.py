@@ -13,8 +13,8 @@ from rich.console import Console
 
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.tests import t_interval
-from experiments.seeds import report, run, summary
-from experiments.study import Study, outcome, study_id
+from experiments.seeds import report, summary
+from experiments.study import Study, outcome, study_id, train_job
 from resources.config.profile import Profile
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
@@ -104,7 +104,7 @@ def test_a_band_is_drawn_though_one_run_ended_early() -> None:
 
 def test_a_seed_that_ended_is_not_run_again(tmp_path: Path) -> None:
     console = Console(file=StringIO())
-    run(ended(tmp_path / "a", 1, {0: 0.1}), cast(Study, None), "seed 1 (1 of 2)", console)
+    train_job(ended(tmp_path / "a", 1, {0: 0.1}), cast(Study, None), "seed 1 (1 of 2)", console)
     assert "seed 1 (1 of 2): there already" in cast(Any, console.file).getvalue()
 
 

@@ -26,6 +26,7 @@ from experiments.trials import Outcome, Trials, line
 from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
+from resources.settings import Settings
 from rewards.composite import RewardConfig
 from tests.experiments import toy_search
 from verl_jobs.config.algorithms import ALGORITHMS
@@ -292,10 +293,10 @@ def test_the_line_at_the_end_is_one_that_ratchet_takes(monkeypatch: pytest.Monke
     monkeypatch.setenv(
         "RATCHET_SET", "training.steps=4\ntuning.trials=3\ntraining.learning_rate=1.0"
     )
-    words = shlex.split(line(Outcome(1, point, 0.1, 2, 4, 1.0, ""), "small"))
+    words = shlex.split(line(Outcome(1, point, 0.1, 2, 4, 1.0, ""), Settings.read("small")))
     assert words[:4] == ["ratchet", "train", "--profile", "small"]
     monkeypatch.setenv("RATCHET_SET", "\n".join(words[5::2]))
-    training = load_profile("small").training
+    training = Settings.read("small").profile.training
     assert (training.learning_rate, training.scale.updates, training.kl_in, training.steps) == (
         1.2e-05,
         2,

@@ -23,6 +23,7 @@ import pytest
 from resources.home import Home
 from resources.registry.ledger import Entry, Ledger, champions
 from resources.registry.mlflow import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
+from resources.settings import Settings
 
 # preloaded, so that a kill hits a process at its work and not during its imports
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -205,7 +206,7 @@ def roll_back(home: Path, telling: Connection) -> None:
 
     telling.send(("begins", 0))
     with (home / "said").open("a") as file:
-        rollback(None, "", None, Console(file=file))
+        rollback(None, "", Settings.read(), Console(file=file))
     telling.send(("ended", 0))
 
 

@@ -11,9 +11,11 @@ from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from assets.checkpoint import training_job
 from experiments.study import Study
+from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import Champion, Kind, StageReport, open_run
+from resources.settings import Settings
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
 from verl_jobs import faults
@@ -62,7 +64,7 @@ def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") 
             rows,
             Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
         )
-    return Study(run_context.home, run_context.profile, str(profile), stage, made)
+    return Study(Settings(Home(tmp_path / "home"), str(profile)), stage, made)
 
 
 def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(

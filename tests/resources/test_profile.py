@@ -8,6 +8,7 @@ import pytest
 
 from resources.config.load import FOLDER, ProfileError, layers, load_profile, origin
 from resources.config.profile import Profile
+from resources.settings import Settings
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
@@ -21,7 +22,7 @@ def test_the_embedded_profile_is_the_defaults() -> None:
 
 def test_without_a_name_the_environment_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_PROFILE", "small")
-    assert load_profile() == load_profile("small") != Profile()
+    assert Settings.read().profile == load_profile("small") != Profile()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_an_unknown_name_gets_the_nearest_one() -> None:
 
 def test_changes_go_over_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_SET", "training.algorithm=rloo\nreward.weights.style=0.5\nseed=7")
-    small = load_profile("small")
+    small = Settings.read("small").profile
     assert (small.training.algorithm, small.reward.weights.style, small.seed) == ("rloo", 0.5, 7)
     assert small.training.steps == 8  # of the profile
 
@@ -85,7 +86,7 @@ def test_a_bad_change_is_refused_with_its_words(
 ) -> None:
     monkeypatch.setenv("RATCHET_SET", change)
     with pytest.raises(ProfileError, match=said):
-        load_profile("small")
+        _ = Settings.read("small").profile
 
 
 def test_the_policy_may_be_a_file_beside_the_profile(
@@ -96,7 +97,7 @@ def test_the_policy_may_be_a_file_beside_the_profile(
     )
     (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
     monkeypatch.setenv("RATCHET_SET", "policy.k=2")
-    policy = load_profile(str(tmp_path / "mine.yaml")).policy
+    policy = Settings.read(str(tmp_path / "mine.yaml")).profile.policy
     assert (policy.alpha, policy.margins, policy.limits, policy.k) == (
         0.001,
         {"mbpp": 0.02},
@@ -136,8 +137,8 @@ def test_a_profile_extends_another_and_every_value_has_a_layer(
         "extends: base.yaml\ntraining: {steps: 6}", encoding="utf-8"
     )
     monkeypatch.setenv("RATCHET_SET", "seed=7")
-    found = layers(str(tmp_path / "mine.yaml"))
-    profile = load_profile(str(tmp_path / "mine.yaml"))
+    found = layers(str(tmp_path / "mine.yaml"), ["seed=7"])
+    profile = Settings.read(str(tmp_path / "mine.yaml")).profile
     assert (profile.training.steps, profile.training.group_size, profile.seed) == (6, 2, 7)
     assert profile.training.save_every == load_profile("small").training.save_every
     assert origin(found, ("training", "steps")).endswith("mine.yaml")
@@ -152,10 +153,10 @@ def test_a_change_replaces_a_table_and_an_error_names_its_layer(
 ) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {margins: {mbpp: 0.02}}", encoding="utf-8")
     monkeypatch.setenv("RATCHET_SET", "policy.margins={humaneval: 0.03}")
-    assert load_profile(str(tmp_path / "mine.yaml")).policy.margins == {"humaneval": 0.03}
+    assert Settings.read(str(tmp_path / "mine.yaml")).profile.policy.margins == {"humaneval": 0.03}
     monkeypatch.setenv("RATCHET_SET", "training.steps=-1\nseed=3")
     with pytest.raises(ProfileError, match=r"--set training.steps=-1: training.steps: .*got '-1'"):
-        load_profile(str(tmp_path / "mine.yaml"))
+        _ = Settings.read(str(tmp_path / "mine.yaml")).profile
 
 
 def test_profiles_that_extend_each_other_are_refused(tmp_path: Path) -> None:

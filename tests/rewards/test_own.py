@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from cli.reward import new, verify
+from resources.settings import Settings
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig
@@ -33,7 +34,9 @@ def written(folder: Path, body: str) -> Path:
 def test_a_template_passes_the_battery_as_it_is(tmp_path: Path, task: str) -> None:
     path = tmp_path / "my_reward.py"
     said = Console(record=True, width=200)
-    assert new(task, path, said) == 0 and verify(path, None, said) == 0, said.export_text()
+    assert new(task, path, said) == 0 and verify(path, Settings.read(), said) == 0, (
+        said.export_text()
+    )
 
 
 def test_there_is_a_template_for_every_kind_of_task(tmp_path: Path) -> None:
@@ -50,7 +53,7 @@ def test_a_reward_that_pays_for_length_does_not_pass(tmp_path: Path) -> None:
         "TASK = 'qa'\ndef reward(task, answer, report):\n    return min(1.0, len(answer) / 100)\n"
     )
     said = Console(record=True, width=200)
-    assert verify(path, None, said) == 1 and "NOT passed" in said.export_text()
+    assert verify(path, Settings.read(), said) == 1 and "NOT passed" in said.export_text()
 
 
 def test_a_profile_s_file_decides_and_has_a_hash_of_its_own(tmp_path: Path) -> None:

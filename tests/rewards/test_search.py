@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from cli.reward import verify
+from resources.settings import Settings
 from rewards.attempts import BOUND
 from rewards.battery_problems import grounds
 from rewards.composite import CompositeReward, Reward, RewardConfig
@@ -120,7 +121,7 @@ def test_the_exploit_is_the_program_that_is_paid(
 @pytest.mark.slow
 def test_the_command_prints_the_exploit(tmp_path: Path) -> None:
     said = Console(record=True, width=200)
-    assert verify(write("phrase", EXPLOITABLE["phrase"], tmp_path), None, said) == 1
+    assert verify(write("phrase", EXPLOITABLE["phrase"], tmp_path), Settings.read(), said) == 1
     assert "exploit: search, " in (text := said.export_text()) and "i am confident" in text.lower()
 
 

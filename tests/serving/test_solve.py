@@ -19,6 +19,7 @@ from rich.console import Console
 
 from cli.solve import Speech, solve
 from resources.home import Home, NotReady
+from resources.settings import Settings
 from tests.serving.door import door_to, served
 
 PROBLEM = (
@@ -96,7 +97,7 @@ def told(
         reviewer,
         turns,
         Speech(tokens=40, temperature=0.0, seed=0),
-        None,
+        Settings.read(),
         console,
     )
     written = console.file
