@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from resources.registry.ledger_database import Cursor, Database, database
+from resources.registry.ledger_database import database
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 
@@ -62,14 +62,12 @@ class Ledger:
 
     def __init__(self, place: Path | str) -> None:
         self.place = place
-        self._database: Database = database(place)
+        self._database = database(place)
 
     def history(self) -> list[Entry]:
         """Return all entries, oldest first."""
-        if not self._database.exists():
-            return []
         with self._database.reading() as cursor:
-            return _entries(cursor)
+            return _entries(cursor) if cursor else []
 
     def champion(self) -> Entry | None:
         return next(iter(champions(self.history())[::-1]), None)
@@ -186,9 +184,9 @@ class Ledger:
 
         It allows one projection at a time, so that none registers a checkpoint twice.
         """
-        return self._database.projecting()  # type: ignore[no-any-return]
+        return self._database.projecting()
 
-    def _insert(self, cursor: Cursor, entry: Entry) -> Entry:
+    def _insert(self, cursor: Any, entry: Entry) -> Entry:
         marks = ", ".join([self._database.mark] * len(COLUMNS))
         row = [
             json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
@@ -237,7 +235,7 @@ def _below(stack: list[Entry], to: int | None) -> int:
     return found[-1]
 
 
-def _entries(cursor: Cursor) -> list[Entry]:
+def _entries(cursor: Any) -> list[Entry]:
     cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry")
     return [
         Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
