@@ -206,20 +206,6 @@ def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]])
     return _png(figure)
 
 
-def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
-    """Plot the number of problems in each bucket of pass rate, hardest on the left."""
-    figure, (axes,) = _figure(7.2, 2.4)
-    counts = [0] * buckets
-    for rate in rates:
-        counts[min(int(rate * buckets), buckets - 1)] += 1
-    width = 100 / buckets
-    axes.bar([width * (i + 0.5) for i in range(buckets)], counts, width=width * 0.9, color=NEUTRAL)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("pass rate of the model that training starts from, %")
-    axes.set_ylabel("problems")
-    return _png(figure)
-
-
 def common_scale(
     difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]
 ) -> bytes:

@@ -20,9 +20,11 @@ from evaluation.reports.facts import Curve, Example, Group, ReportFacts
 from evaluation.reports.lineage import picture
 from evaluation.reports.panels import panels
 from evaluation.scorecard import Sample, Scorecard
+from problems.dataset.charts import histogram
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # redundant inside a page
+PASS_RATE = "pass rate of the model that training starts from"
 MOST_TASKS = 80  # changed tasks on the page; summary.json has all
 OUTCOMES = {
     "won": "Solved now, failed before",
@@ -63,6 +65,11 @@ def render(facts: ReportFacts) -> str:
         examples=examples,
         figures=panels(facts.curve.figures).replace(XMLNS, "")
         if facts.curve and any(facts.curve.figures.values())
+        else "",
+        difficulty=histogram({"problems": facts.pass_rates}, PASS_RATE, buckets=10).replace(
+            XMLNS, ""
+        )
+        if facts.pass_rates
         else "",
         most=MOST_TASKS,
         lineage=picture(facts.provenance) if facts.provenance else "",
@@ -149,8 +156,6 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
             for g in facts.groups
         ]
         made["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
-    if facts.pass_rates:
-        made["difficulty"] = plots.difficulty(facts.pass_rates)
     return {name: plots.data_uri(png) for name, png in made.items()}
 
 
