@@ -1,6 +1,9 @@
 """Batched sampling with transformers.
 
 A row's completion depends only on its own prompt and random numbers, never on the other rows.
+evaluation/generation/decoder.py is a second one, for benchmarks: it has stop words and threads, and
+no log-probabilities. The two share only the forward pass, and their packages may not import each
+other.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ draw, in the order of the prompts. `model.generate` keeps finished rows in the b
 one ends; here they leave it (measured: measurements/generation.py). Not supported: weights too
 large for this machine, beams, top-k. For those there is an engine
 (evaluation/generation/vllm_engine.py).
+
+verl_jobs/decoding.py is a second one, for rollouts: it returns log-probabilities and has no stop
+words. The two share only the forward pass, and their packages may not import each other.
 """
 
 from __future__ import annotations
@@ -70,34 +73,18 @@ def generate(
     Raises FileNotFoundError if the folder holds no model; code from a checkpoint is never run.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if not (checkpoint / "config.json").exists():
         raise FileNotFoundError(
             f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with "
             "config, weights and tokenizer"
         )
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    tokenizer = AutoTokenizer.from_pretrained(
-        checkpoint, trust_remote_code=False, local_files_only=True
-    )
-    model = (
-        AutoModelForCausalLM.from_pretrained(
-            checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype
-        )
-        .to(device)
-        .eval()
-    )
-    rows = _rows(
-        encoded(tokenizer, prompts),
-        sampling,
-        positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)),
-    )
+    model, tokenizer = load(checkpoint)
+    rows = _rows(encoded(tokenizer, prompts), sampling, positions_of(model))
     found: dict[int, Answer] = dict(known or {}) | {
         row.index: Answer("", 0, True) for row in rows if row.limit <= 0
     }
-    rule = _Rule(_ends(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
+    rule = _Rule(ends_of(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
     waiting = sorted(
         (row for row in rows if row.limit > 0),
         key=lambda row: (len(row.prompt), row.prompt, row.index),
@@ -107,7 +94,9 @@ def generate(
         left for batch in whole if (left := [row for row in batch if row.index not in found])
     ]
     workers = (
-        len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
+        len(os.sched_getaffinity(0))
+        if model.device.type == "cpu" and model.num_parameters() <= SMALL
+        else 1
     )
     with (
         _threads(1 if workers > 1 else torch.get_num_threads()),
@@ -123,6 +112,35 @@ def generate(
             if on_progress:
                 on_progress(len(found), len(rows))
     return [found[row.index] for row in rows]
+
+
+def load(checkpoint: Path) -> tuple[Any, Any]:
+    """Return model and tokenizer of a Hugging Face folder: fp32 on a CPU, bf16 on a GPU.
+
+    Code in a checkpoint is never run, and nothing is downloaded. Raises OSError or ValueError for
+    any other folder.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if gpu else torch.float32
+    local = {"trust_remote_code": False, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, **local)
+    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=dtype, **local)
+    return model.to("cuda" if gpu else "cpu").eval(), tokenizer
+
+
+def positions_of(model: Any) -> int:
+    """Return the most tokens that prompt and completion may have together."""
+    return int(getattr(model.config, "max_position_embeddings", 1 << 30))
+
+
+def ends_of(model: Any, tokenizer: Any) -> set[int]:
+    """Return the end tokens: the generation config may name several, the tokenizer one more."""
+    named = model.generation_config.eos_token_id
+    listed = named if isinstance(named, list) else [named]
+    return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
 
 
 def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
@@ -201,13 +219,6 @@ def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[
                 seen[digest] += 1
             rows.append(_Row(len(rows), ids, limit, uniform, []))
     return rows
-
-
-def _ends(model: Any, tokenizer: Any) -> set[int]:
-    """Return the end tokens: the generation config may name several, the tokenizer one more."""
-    named = model.generation_config.eos_token_id
-    listed = named if isinstance(named, list) else [named]
-    return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
 
 
 def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tuple[int, Answer]]:
