@@ -1,6 +1,6 @@
 """Owners of a training that come, die, cancel and come back, on a real private Ray with its real jobs; the training itself is a toy.
 
-What verl does on a notice is tested in tests/verl_jobs/test_mirror.py, and for real by `make soak` (tests/journeys/test_chaos.py).
+What verl does on a notice is tested in tests/verl_jobs/test_remote_checkpoints.py, and for real by `make soak` (tests/journeys/test_chaos.py).
 """
 
 from __future__ import annotations

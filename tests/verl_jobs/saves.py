@@ -1,4 +1,4 @@
-"""A training's folder as verl and our callback leave it, made in a moment: the layout is real, the weights are a few bytes."""
+"""Make the folder of a training as verl and our callback write it, with weights of a few bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARD = "actor/model_world_size_1_rank_0.pt"
 
 
 def a_save(folder: Path, step: int, *, whole: bool = True) -> Path:
-    """`saves/global_step_N` of the training in this folder."""
+    """Make `saves/global_step_N` in the folder of a training."""
     save = folder / "saves" / f"global_step_{step}"
     (save / "actor" / "huggingface").mkdir(parents=True)
     (save / "actor" / "huggingface" / "model.safetensors").write_bytes(bytes([step]))
@@ -29,7 +29,7 @@ def a_save(folder: Path, step: int, *, whole: bool = True) -> Path:
 
 
 def scored(folder: Path, scores: dict[int, float]) -> None:
-    """verl's metrics file of one attempt with these validation scores."""
+    """Write verl's metrics file of one attempt with these validation scores."""
     lines = [
         json.dumps({"step": step, "data": {VALIDATION: score}}) for step, score in scores.items()
     ]
@@ -37,7 +37,7 @@ def scored(folder: Path, scores: dict[int, float]) -> None:
 
 
 def save_as_verl(job: TrainingJob, steps: list[int], kl: float | None = None) -> AfterSave:
-    """The job's folder, and its mirror, as verl and our callback leave them after saves at these steps."""
+    """Write the job's folder and mirror as after checkpoints at these steps."""
     job.write()
     with pytest.MonkeyPatch.context() as patch:
         for name in (

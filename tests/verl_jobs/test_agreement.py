@@ -1,4 +1,4 @@
-"""The curve and the scorecard: the same answers, judged as training judges them and as an evaluation does, get the same verdict task by task."""
+"""Training and evaluation judge the same completions with the same verdicts, task by task."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.evaluation.judging import judge_answers
 from verl_jobs.trainer.reward_manager import Scorer, as_verl
 
-SAYS = (
+COMPLETIONS = (
     "Here it is.\n```python\n{}\n```\nIt works.",
     "{}",
     "```\n{}\n```",
     "```python\ndef solve(x):\n    return None\n```\nNo, rather:\n```python\n{}\n```",
     "```python\n{}\n```\nor\n```python\ndef solve(x):\n    return 'no'\n```",
-    "```python\n{}",  # never closed: cut by length
+    "```python\n{}",  # never closed: truncated
     "```python\nimport sys\nsys.exit(0)\n{}\n```",
     "```python\ndef solve(*x):\n    raise KeyError(x)\n# {}\n```",
     "```python\ndef solve(*x):\n    while True: pass\n# {}\n```",
     "I do not know. {}",
     "```python\n```{}",
-    "```python\nclass Everything:\n    def __eq__(self, other): return True\ndef solve(*x): return Everything()\n```",
+    "```python\nclass Everything:\n    def __eq__(self, other): return True\n"
+    "def solve(*x): return Everything()\n```",
 )
 
 
 @pytest.mark.slow
-def test_the_same_answers_have_the_same_verdicts_on_both_sides(tmp_path: Path) -> None:
+def test_training_and_evaluation_give_a_completion_the_same_verdict(tmp_path: Path) -> None:
     benchmark = validation(
-        generate(FamilyConfig(demonstrations=1, train=1, validation=2 * len(SAYS)))
+        generate(FamilyConfig(demonstrations=1, train=1, validation=2 * len(COMPLETIONS)))
     )
     write_validation(benchmark, tmp_path / "validation.parquet")
     rows = pq.read_table(tmp_path / "validation.parquet").to_pylist()
@@ -47,43 +48,43 @@ def test_the_same_answers_have_the_same_verdicts_on_both_sides(tmp_path: Path) -
     assert [row["prompt"] for row in rows] == [
         benchmark.prompt(problem) for problem in benchmark.problems
     ]
-    answers = [
-        SAYS[at % len(SAYS)].replace("{}", problem.solutions[0])
+    completions = [
+        COMPLETIONS[at % len(COMPLETIONS)].replace("{}", problem.solutions[0])
         for at, problem in enumerate(benchmark.problems)
     ]
     confined = SandboxConfig(workers=2)
     with Sandbox(confined) as sandbox:
-        samples, _ = judge_answers(benchmark, [Answer(text, 9, False) for text in answers], sandbox)
+        samples, _ = judge_answers(
+            benchmark, [Answer(text, 9, False) for text in completions], sandbox
+        )
     scorer = Scorer(RewardConfig(), confined)
     try:
         scores = scorer.score(
             [
                 (row["reward_model"]["ground_truth"], text)
-                for row, text in zip(rows, answers, strict=True)
+                for row, text in zip(rows, completions, strict=True)
             ]
         )
     finally:
         scorer.sandbox.close()
-    on_the_card = [
+    evaluated = [
         (sample.task_id, sample.verdict, sample.passed, sample.total) for sample in samples
     ]
-    on_the_curve = [
+    trained = [
         (row["extra_info"]["problem_id"], str(s.verdict), s.passed, s.total)
         for row, s in zip(rows, scores, strict=True)
     ]
-    assert on_the_card == on_the_curve
-    assert (
-        len({verdict for _, verdict, *_ in on_the_card}) >= 4
-    )  # it is no test of one verdict alone
+    assert evaluated == trained
+    assert len({verdict for _, verdict, *_ in evaluated}) >= 4  # the test covers several verdicts
     assert fmean(as_verl(score)["acc"] for score in scores) == fmean(
         sample.verdict == "AC" for sample in samples
     )
 
 
-def test_a_benchmark_that_training_would_ask_otherwise_is_refused(tmp_path: Path) -> None:
+def test_a_benchmark_with_another_prompt_format_is_refused_for_validation(tmp_path: Path) -> None:
     problems = generate(FamilyConfig(demonstrations=1, train=1, validation=2))
-    made = from_problems("mine", problems, Sampling())
+    benchmark = from_problems("mine", problems, Sampling())
     with pytest.raises(ValueError, match="whole programs"):
-        write_validation(replace(made, completes=True), tmp_path / "v.parquet")
+        write_validation(replace(benchmark, completes=True), tmp_path / "v.parquet")
     with pytest.raises(ValueError, match="no stop word"):
-        write_validation(replace(made, sampling=Sampling(stop=("x",))), tmp_path / "v.parquet")
+        write_validation(replace(benchmark, sampling=Sampling(stop=("x",))), tmp_path / "v.parquet")

@@ -1,4 +1,4 @@
-"""Each algorithm's advantage or loss, by verl's own code with our overrides, against the paper's formula worked out in plain Python."""
+"""verl's advantages and losses with our overrides match the formulas of the papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verl_jobs.config.training import Training
 
 pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
 
-# two problems, answers of 3, 2, 1 and of 2, 3 tokens
+# two problems, completions of 3, 2, 1 and of 2, 3 tokens
 PROMPTS = np.array(["a", "a", "a", "b", "b"], dtype=object)
 LENGTHS = [3, 2, 1, 2, 3]
 REWARDS = [1.0, 0.0, 0.5, -1.0, 1.0]
@@ -28,15 +28,15 @@ def mask() -> torch.Tensor:
 
 
 def rewards(values: list[float] | None = None) -> torch.Tensor:
-    """At the last token of each answer."""
-    given = torch.zeros(5, 3)
+    """Return the rewards, each at the last token of its completion."""
+    tensor = torch.zeros(5, 3)
     for row, (length, value) in enumerate(zip(LENGTHS, values or REWARDS, strict=True)):
-        given[row, length - 1] = value
-    return given
+        tensor[row, length - 1] = value
+    return tensor
 
 
 def algo(name: Name) -> Any:
-    """verl's algorithm section with our overrides in it."""
+    """Return verl's algorithm section with our overrides."""
     from verl.trainer.config import AlgoConfig
 
     told = dict(line.lstrip("+").split("=", 1) for line in ALGORITHMS[name].overrides)
@@ -57,7 +57,10 @@ def algo(name: Name) -> Any:
 def advantages(
     name: Name, gamma: float | None = None, lam: float | None = None, **more: Any
 ) -> list[list[float]]:
-    """As verl's trainer computes them, (answers, tokens); with our gamma and lambda unless others are given."""
+    """Return the advantages of verl's trainer, (completions, tokens).
+
+    gamma, lam: None for those of our overrides.
+    """
     from verl.protocol import DataProto
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
@@ -72,24 +75,28 @@ def advantages(
     )
     data.non_tensor_batch["uid"] = PROMPTS
     done = compute_advantage(
-        data, estimator, gamma=config.gamma if gamma is None else gamma, lam=config.lam if lam is None else lam,
-        norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo, config=config,
-    )  # fmt: skip
+        data,
+        estimator,
+        gamma=config.gamma if gamma is None else gamma,
+        lam=config.lam if lam is None else lam,
+        norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo,
+        config=config,
+    )
     return [
         [value for value, inside in zip(row, m, strict=True) if inside]
         for row, m in zip(done.batch["advantages"].tolist(), mask(), strict=True)
     ]
 
 
-def near(found: list[list[float]], wanted: list[list[float]]) -> None:
-    assert [len(row) for row in found] == LENGTHS
-    assert [value for row in found for value in row] == pytest.approx(
+def near(advantages: list[list[float]], wanted: list[list[float]]) -> None:
+    assert [len(row) for row in advantages] == LENGTHS
+    assert [value for row in advantages for value in row] == pytest.approx(
         [value for row in wanted for value in row], abs=1e-4
     )
 
 
 def same(values: list[float]) -> list[list[float]]:
-    """The same at every token of an answer."""
+    """Return each value at every token of its completion."""
     return [[value] * length for value, length in zip(values, LENGTHS, strict=True)]
 
 
@@ -98,7 +105,7 @@ def mean(values: list[float]) -> float:
 
 
 def deviation(values: list[float]) -> float:
-    """Of a sample: divided by n - 1, as the published code has it."""
+    """Return the sample deviation (n - 1), as in the published code."""
     return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1))
 
 
@@ -108,12 +115,12 @@ def whitened(rows: list[list[float]]) -> list[list[float]]:
 
 
 def by_group(rule: Any) -> list[float]:
-    """rule(own reward, all of its group) for each answer."""
-    found = [0.0] * len(REWARDS)
+    """Return rule(own reward, rewards of its group) for each completion."""
+    values = [0.0] * len(REWARDS)
     for group in GROUPS:
         for at in group:
-            found[at] = rule(REWARDS[at], [REWARDS[other] for other in group])
-    return found
+            values[at] = rule(REWARDS[at], [REWARDS[other] for other in group])
+    return values
 
 
 @pytest.mark.parametrize("name", ["grpo", "dapo", "gspo", "cispo"])
@@ -125,7 +132,7 @@ def test_dr_grpo_does_not_divide_by_the_deviation() -> None:
     near(advantages("dr_grpo"), same(by_group(lambda r, group: r - mean(group))))
 
 
-def test_rloo_compares_with_the_others_alone() -> None:
+def test_rloo_subtracts_the_mean_of_the_other_completions() -> None:
     near(
         advantages("rloo"), same(by_group(lambda r, group: r - (sum(group) - r) / (len(group) - 1)))
     )
@@ -142,7 +149,7 @@ def test_reinforce_plus_plus_with_baseline_centers_by_group_first() -> None:
     )
 
 
-def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
+def test_remax_subtracts_the_reward_of_the_greedy_completion() -> None:
     from verl_jobs.trainer.remax import remember
 
     remember({"a": 0.25, "b": -0.5})
@@ -157,7 +164,7 @@ def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
     )
 
 
-def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
+def test_remax_without_a_greedy_completion_raises() -> None:
     from verl_jobs.trainer.remax import remember
 
     remember({"a": 0.25})
@@ -166,8 +173,8 @@ def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
 
 
 @pytest.mark.parametrize(("gamma", "lam"), [(None, None), (0.9, 0.8)])
-def test_ppo_s_advantage_is_gae_whitened(gamma: float | None, lam: float | None) -> None:
-    """A_t = sum over l of (gamma lambda)^l delta_{t+l}, delta_t = r_t + gamma V_{t+1} - V_t; both are 1 unless given."""
+def test_ppo_advantage_is_whitened_gae(gamma: float | None, lam: float | None) -> None:
+    """A_t sums (gamma lambda)^l delta_{t+l} over l; delta_t = r_t + gamma V_{t+1} - V_t."""
     g, both = gamma or 1.0, (gamma or 1.0) * (lam or 1.0)
     values = [[0.1 * (row + 1) - 0.2 * t for t in range(3)] for row in range(5)]
     found = []
@@ -185,8 +192,8 @@ def test_ppo_s_advantage_is_gae_whitened(gamma: float | None, lam: float | None)
     near(advantages("ppo", gamma, lam, values=torch.tensor(values)), whitened(found))
 
 
-def test_grpo_passk_pays_the_best_answer_alone_what_it_adds() -> None:
-    """max over all - max over all others (arXiv:2503.19595): leave one out of pass@k; no deviation."""
+def test_grpo_passk_rewards_only_the_best_completion_by_its_margin() -> None:
+    """The maximum of the group minus that of the others (arXiv:2503.19595), not normalized."""
     wanted = [0.0] * 5
     for group in GROUPS:
         for at in group:
@@ -196,7 +203,7 @@ def test_grpo_passk_pays_the_best_answer_alone_what_it_adds() -> None:
     near(advantages("grpo_passk"), same(wanted))
 
 
-def test_gdpo_normalises_each_reward_apart() -> None:
+def test_gdpo_normalises_each_reward_separately() -> None:
     from omegaconf import OmegaConf
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn
 
@@ -236,7 +243,7 @@ ADVANTAGES = [1.5, -0.8]
 
 
 def loss(name: Name, width: int = 3) -> float:
-    """Of the two answers, in a micro-batch whose tensors are so wide."""
+    """Return the loss of both completions in a micro-batch `width` tokens wide."""
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
     from verl.workers.config import FSDPActorConfig
 
@@ -264,7 +271,7 @@ def loss(name: Name, width: int = 3) -> float:
     if "loss_scale_factor" in actor:
         config.global_batch_info["loss_scale_factor"] = int(
             actor["loss_scale_factor"]
-        )  # as verl/workers/utils/losses.py hands it on
+        )  # as verl/workers/utils/losses.py passes it
     function = get_policy_loss_fn(actor.get("policy_loss.loss_mode", "vanilla"))
 
     def padded(rows: list[list[float]]) -> torch.Tensor:
@@ -285,24 +292,24 @@ def _path() -> Any:
 
 
 def surrogate(low: float, high: float) -> list[list[float]]:
-    """-min(rho A, clip(rho) A), token by token; dual clip at 3 for a negative advantage."""
+    """Return -min(rho A, clip(rho) A) per token, dual clip at 3 for a negative advantage."""
     rows = []
     for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True):
         ratios = [math.exp(n - o) for o, n in zip(old, new, strict=True)]
-        kept = [min(rho * a, max(1 - low, min(1 + high, rho)) * a) for rho in ratios]
-        rows.append([-(max(value, 3.0 * a) if a < 0 else value) for value in kept])
+        clipped = [min(rho * a, max(1 - low, min(1 + high, rho)) * a) for rho in ratios]
+        rows.append([-(max(value, 3.0 * a) if a < 0 else value) for value in clipped])
     return rows
 
 
 @pytest.mark.parametrize(("name", "high"), [("ppo", 0.2), ("grpo", 0.2), ("dapo", 0.28)])
-def test_clipped_surrogate_as_the_mean_over_tokens(name: Name, high: float) -> None:
+def test_the_clipped_surrogate_is_averaged_over_tokens(name: Name, high: float) -> None:
     assert loss(name) == pytest.approx(
         mean([value for row in surrogate(0.2, high) for value in row]), abs=1e-6
     )
 
 
 @pytest.mark.parametrize("width", [3, 11])
-def test_dr_grpo_divides_the_sum_over_tokens_by_the_same_constant_in_every_micro_batch(
+def test_dr_grpo_divides_by_one_constant_in_every_micro_batch(
     width: int,
 ) -> None:
     longest = Training(algorithm="dr_grpo").answer_tokens
@@ -311,7 +318,7 @@ def test_dr_grpo_divides_the_sum_over_tokens_by_the_same_constant_in_every_micro
     )
 
 
-def test_gspo_s_ratio_is_that_of_the_whole_answer() -> None:
+def test_gspo_uses_one_ratio_for_the_whole_completion() -> None:
     rows = []
     for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True):
         rho = math.exp(mean([n - o for o, n in zip(old, new, strict=True)]))
@@ -319,7 +326,7 @@ def test_gspo_s_ratio_is_that_of_the_whole_answer() -> None:
     assert loss("gspo") == pytest.approx(mean(rows), abs=1e-6)
 
 
-def test_cispo_weighs_log_probabilities_by_the_cut_ratio() -> None:
+def test_cispo_weights_log_probabilities_by_the_clipped_ratio() -> None:
     flat = [
         -min(1.2, math.exp(n - o)) * a * n
         for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True)
@@ -328,7 +335,7 @@ def test_cispo_weighs_log_probabilities_by_the_cut_ratio() -> None:
     assert loss("cispo") == pytest.approx(mean(flat), abs=1e-6)
 
 
-def test_dapo_s_penalty_begins_in_the_last_fifth_and_ends_at_one() -> None:
+def test_dapo_penalty_starts_in_the_last_fifth_and_reaches_one() -> None:
     from verl_jobs.trainer.reward_manager import overlong
 
     training = Training(algorithm="dapo", answer_tokens=100)

@@ -1,4 +1,4 @@
-"""What keeps a step in bounds: rewards on another scale, a KL that is held to its target, weights between engine and trainer that are cut."""
+"""Rescaled rewards, the KL controller and truncated importance weights."""
 
 from __future__ import annotations
 
@@ -20,35 +20,33 @@ REWARDS = st.lists(
 
 
 @given(REWARDS)
-def test_normalised_rewards_have_mean_zero_and_deviation_one_and_keep_their_order(
+def test_normalised_rewards_have_unit_deviation_and_keep_their_order(
     rewards: list[float],
 ) -> None:
-    made = rescaled(rewards, normalised=True, clip=0.0)
+    values = rescaled(rewards, normalised=True, clip=0.0)
     if pstdev(rewards) > 1e-6:
-        assert pstdev(made) == pytest.approx(1.0) and sum(made) == pytest.approx(0.0, abs=1e-6)
-        assert sorted(range(len(made)), key=lambda at: made[at]) == sorted(
-            range(len(made)), key=lambda at: rewards[at]
+        assert pstdev(values) == pytest.approx(1.0) and sum(values) == pytest.approx(0.0, abs=1e-6)
+        assert sorted(range(len(values)), key=lambda at: values[at]) == sorted(
+            range(len(values)), key=lambda at: rewards[at]
         )
 
 
-def test_equal_rewards_stay_as_they_are() -> None:
+def test_equal_rewards_are_not_changed() -> None:
     assert rescaled([0.5, 0.5], normalised=True, clip=0.0) == [0.5, 0.5] and rescaled(
         [0.5], normalised=True, clip=0.0
     ) == [0.5]
 
 
 @given(REWARDS, st.floats(0.1, 3))
-def test_no_reward_is_beyond_the_clip_and_what_is_within_is_left_alone(
-    rewards: list[float], clip: float
-) -> None:
-    made = rescaled(rewards, normalised=False, clip=clip)
+def test_only_rewards_beyond_the_clip_are_clipped(rewards: list[float], clip: float) -> None:
+    values = rescaled(rewards, normalised=False, clip=clip)
     assert all(
         now == was if abs(was) <= clip else now == math.copysign(clip, was)
-        for was, now in zip(rewards, made, strict=True)
+        for was, now in zip(rewards, values, strict=True)
     )
 
 
-def told(**changes: Any) -> dict[str, str]:
+def settings_of(**changes: Any) -> dict[str, str]:
     from pathlib import Path
 
     paths = {name: Path("x") for name in ("model", "train", "validation", "folder")}
@@ -56,10 +54,12 @@ def told(**changes: Any) -> dict[str, str]:
     return dict(line.lstrip("+").split("=", 1) for line in lines)
 
 
-def test_the_replay_buffer_is_told_of_both() -> None:
-    said = told(reward_normalised=True, reward_clip=3.0)["trainer.v1.sampler.sampler_kwargs"]
-    assert "normalised:True" in said and "clip:3.0" in said
-    assert "clip" not in told()["trainer.v1.sampler.sampler_kwargs"]
+def test_normalisation_and_clip_reach_the_replay_buffer() -> None:
+    settings = settings_of(reward_normalised=True, reward_clip=3.0)[
+        "trainer.v1.sampler.sampler_kwargs"
+    ]
+    assert "normalised:True" in settings and "clip:3.0" in settings
+    assert "clip" not in settings_of()["trainer.v1.sampler.sampler_kwargs"]
 
 
 @pytest.mark.slow  # imports verl
@@ -69,32 +69,35 @@ def test_the_replay_buffer_is_told_of_both() -> None:
 def test_the_kl_coefficient_rises_above_its_target_and_falls_below(
     kl: float, factor: float
 ) -> None:
-    """beta <- beta (1 + 0.1 clip(KL / target - 1, -0.2, 0.2)); Ziegler et al. 2019, arXiv:1909.08593, section 2.2."""
+    """beta <- beta (1 + 0.1 clip(KL / target - 1, -0.2, 0.2)); arXiv:1909.08593, section 2.2."""
     from omegaconf import OmegaConf
     from verl.trainer.ppo.core_algos import get_kl_controller
 
-    said = told(kl_coefficient=0.01, kl_in="reward", kl_target=0.02)
+    settings = settings_of(kl_coefficient=0.01, kl_in="reward", kl_target=0.02)
     numbers = {
-        key: float(said[f"algorithm.kl_ctrl.{key}"]) for key in ("kl_coef", "target_kl", "horizon")
+        key: float(settings[f"algorithm.kl_ctrl.{key}"])
+        for key in ("kl_coef", "target_kl", "horizon")
     }
     controller = get_kl_controller(
-        OmegaConf.create({"type": said["algorithm.kl_ctrl.type"], **numbers})
+        OmegaConf.create({"type": settings["algorithm.kl_ctrl.type"], **numbers})
     )
     controller.update(current_kl=kl, n_steps=Training().problems_per_step * Training().group_size)
     assert controller.value == pytest.approx(0.01 * factor)
 
 
 @pytest.mark.slow  # imports verl
-def test_weights_between_engine_and_trainer_are_their_ratio_cut_at_the_cap() -> None:
-    """min(pi_trainer / pi_engine, C) a token, 0 outside the answer: truncated importance sampling (Ionides 2008; Yao et al. 2025)."""
+def test_importance_weights_are_the_ratio_truncated_at_the_cap() -> None:
+    """min(pi_trainer / pi_engine, C) per token, 0 outside the completion (Ionides 2008)."""
     import torch
     from verl.trainer.ppo.rollout_corr_helper import compute_rollout_correction_weights
 
-    said = told(importance_cap=2.0)
+    settings = settings_of(importance_cap=2.0)
     trainer, engine = [[-0.1, -2.0, -0.5]], [[-1.5, -1.0, -0.5]]
     ratio, mask = torch.tensor(trainer) - torch.tensor(engine), torch.tensor([[1.0, 1.0, 0.0]])
     weights, _ = compute_rollout_correction_weights(
-        ratio, mask,
-        rollout_is=said["algorithm.rollout_correction.rollout_is"], rollout_is_threshold=said["algorithm.rollout_correction.rollout_is_threshold"],
-    )  # fmt: skip
+        ratio,
+        mask,
+        rollout_is=settings["algorithm.rollout_correction.rollout_is"],
+        rollout_is_threshold=settings["algorithm.rollout_correction.rollout_is_threshold"],
+    )
     assert weights.tolist()[0] == pytest.approx([min(2.0, math.exp(1.4)), math.exp(-1.0), 0.0])

@@ -1,4 +1,4 @@
-"""A curriculum draws what its schedule says, believes what training shows, and goes on from a checkpoint as if nothing had happened."""
+"""A curriculum follows its schedule, learns pass rates and resumes from a checkpoint."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def table(schedule: str = "window", problems: int = 20, seed: int = 1, **keys: f
 
 
 def answers(drawn: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
-    """Of each row the share of n answers that a policy of this skill passes: row 0 is the hardest."""
+    """Return n outcomes per row for a policy of this skill; row 0 is the hardest."""
     return [
         (f"p{row:02d}", k < round(n * min(1.0, skill * row / 20)))
         for row in drawn
@@ -63,7 +63,7 @@ def answers(drawn: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]
 
 
 @given(st.sampled_from(SCHEDULES), RATES, PROGRESS, st.data())
-def test_chances_are_chances_whatever_is_known(
+def test_chances_are_a_probability_distribution(
     schedule: str, rates: Floats, progress: float, data: st.DataObject
 ) -> None:
     weights = np.array(
@@ -74,7 +74,7 @@ def test_chances_are_chances_whatever_is_known(
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.02, 0.5), RATES, PROGRESS)
-def test_the_window_draws_what_is_nearer_to_the_target_more_often(
+def test_the_window_draws_problems_nearer_the_target_more_often(
     target: float, width: float, rates: Floats, progress: float
 ) -> None:
     found = chances(plan(target=target, width=width), even(rates), progress)
@@ -82,7 +82,7 @@ def test_the_window_draws_what_is_nearer_to_the_target_more_often(
     assert (np.diff(found[order]) <= 1e-12).all()
 
 
-def test_one_width_from_the_target_a_problem_is_drawn_0_6_times_as_often() -> None:
+def test_the_window_is_gaussian_in_its_width() -> None:
     at, one_off, two_off = chances(
         plan(target=0.5, width=0.2), even(np.array([0.5, 0.7, 0.1])), 0.0
     )
@@ -93,9 +93,7 @@ def test_one_width_from_the_target_a_problem_is_drawn_0_6_times_as_often() -> No
 
 
 @given(RATES, PROGRESS)
-def test_mixed_draws_every_problem_half_as_often_as_uniform_or_more(
-    rates: Floats, progress: float
-) -> None:
+def test_mixed_draws_every_problem_at_half_the_uniform_rate(rates: Floats, progress: float) -> None:
     assert (
         chances(plan("mixed"), even(rates), progress) >= UNIFORM_SHARE / len(rates) - NEARLY_NONE
     ).all()
@@ -106,28 +104,28 @@ def test_competence_only_adds_harder_problems(rates: Floats, early: float, late:
     first, then = (
         chances(plan("competence"), even(rates), at) > NEARLY_NONE for at in sorted((early, late))
     )
-    assert not (first & ~then).any()  # what could be drawn still can
+    assert not (first & ~then).any()  # problems stay available
     assert not first.any() or rates[first].min() >= rates[~first].max(
         initial=0.0
-    )  # and the harder ones are those that cannot
+    )  # the missing ones are harder
 
 
 @given(RATES, st.floats(0.5, 1))
-def test_competence_draws_from_all_after_half_of_the_training(
+def test_competence_draws_from_all_problems_after_half_the_training(
     rates: Floats, progress: float
 ) -> None:
     assert chances(plan("competence"), even(rates), progress) == pytest.approx(1 / len(rates))
 
 
-def test_competence_is_the_paper_s_square_root() -> None:
+def test_competence_follows_the_square_root_of_the_paper() -> None:
     assert competence(0.0) == START and competence(1.0) == 1.0
     assert competence(0.125) == pytest.approx(
         np.sqrt(0.25 * (1 - 0.01) + 0.01)
-    )  # a quarter of the way to all
+    )  # a quarter of the way
 
 
 @given(RATES, PROGRESS)
-def test_reverse_is_competence_with_the_order_turned_round(rates: Floats, progress: float) -> None:
+def test_reverse_is_competence_in_reverse_order(rates: Floats, progress: float) -> None:
     assert (
         chances(plan("reverse"), even(rates), progress)
         == chances(plan("competence"), even(1 - rates), progress)
@@ -137,7 +135,7 @@ def test_reverse_is_competence_with_the_order_turned_round(rates: Floats, progre
 @given(
     st.sampled_from(["weighted", "window", "competence", "reverse"]), PROGRESS, st.floats(0.1, 4)
 )
-def test_of_equal_problems_the_weight_decides(
+def test_the_weight_decides_between_equally_hard_problems(
     schedule: str, progress: float, weight: float
 ) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
@@ -146,20 +144,18 @@ def test_of_equal_problems_the_weight_decides(
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(1, 20), st.integers(0, 9))
-def test_a_step_draws_no_problem_twice_however_it_asks(
-    schedule: str, count: int, seed: int
-) -> None:
+def test_a_step_draws_no_problem_twice(schedule: str, count: int, seed: int) -> None:
     whole, one_by_one = table(schedule, seed=seed), table(schedule, seed=seed)
     assert len(set(whole.draw(count))) == count
     assert len({row for _ in range(count) for row in one_by_one.draw(1)}) == count
 
 
-def test_a_dataset_smaller_than_what_a_step_asks_for_one_by_one_is_drawn_again() -> None:
+def test_a_dataset_smaller_than_a_step_is_drawn_repeatedly() -> None:
     small = table(problems=3)
     assert Counter(row for _ in range(6) for row in small.draw(1)).total() == 6
 
 
-def test_problems_are_drawn_as_often_as_their_chances_say() -> None:
+def test_problems_are_drawn_in_proportion_to_their_chances() -> None:
     drawn: Counter[int] = Counter()
     weighted = Table(
         plan("weighted"),
@@ -175,22 +171,18 @@ def test_problems_are_drawn_as_often_as_their_chances_say() -> None:
     ]
 
 
-def test_the_pass_rate_follows_the_present_policy_and_forgets_the_old_one() -> None:
+def test_the_pass_rate_follows_the_current_policy() -> None:
     seen = table(half_life=2)
     seen.observe([("p10", False)] * 8)
     low = seen.rates()[10]
     seen.observe([("p10", True)] * 8)
-    assert (
-        low < 0.2 and seen.rates()[10] > 0.5
-    )  # eight failures of an older policy weigh less than eight new passes
+    assert low < 0.2 and seen.rates()[10] > 0.5  # old failures weigh less than new passes
     for _ in range(60):
         seen.observe([])
-    assert seen.rates()[10] == pytest.approx(
-        10.5 / 20, abs=0.01
-    )  # nothing is left but what its tags say
+    assert seen.rates()[10] == pytest.approx(10.5 / 20, abs=0.01)  # only the prior is left
 
 
-def test_what_the_ranking_saw_counts_as_answers() -> None:
+def test_attempts_of_the_ranking_count_in_the_pass_rate() -> None:
     ranked = Table(
         plan(),
         [
@@ -206,10 +198,8 @@ def test_what_the_ranking_saw_counts_as_answers() -> None:
 
 @pytest.mark.parametrize(
     ("skill", "row"), [(1.0, 10), (3.0, 20 / 6)]
-)  # where a policy of this skill passes half of its answers
-def test_the_window_finds_the_problems_that_the_policy_passes_half_of_the_time(
-    skill: float, row: float
-) -> None:
+)  # the row with a pass rate of one half
+def test_the_window_finds_problems_with_a_pass_rate_of_half(skill: float, row: float) -> None:
     taught, found = table(half_life=20, width=0.1), []
     for step in range(60):
         drawn = taught.draw(4)
@@ -219,7 +209,7 @@ def test_the_window_finds_the_problems_that_the_policy_passes_half_of_the_time(
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(0, 6))
-def test_from_a_saved_state_the_same_is_drawn(schedule: str, before: int) -> None:
+def test_a_restored_table_draws_the_same_problems(schedule: str, before: int) -> None:
     first = table(schedule)
     for _ in range(before):
         first.observe(answers(first.draw(5), 1.5))
@@ -231,7 +221,7 @@ def test_from_a_saved_state_the_same_is_drawn(schedule: str, before: int) -> Non
         assert resumed.observe(answers(drawn, 1.5)) == first.observe(answers(drawn, 1.5))
 
 
-def test_a_saved_state_does_not_change_with_the_table_that_gave_it() -> None:
+def test_a_saved_state_is_independent_of_its_table() -> None:
     seen = table()
     state = seen.state_dict()
     seen.observe(answers(seen.draw(5), 1.0))
@@ -240,33 +230,36 @@ def test_a_saved_state_does_not_change_with_the_table_that_gave_it() -> None:
     assert (fresh.rates() == table().rates()).all() and fresh.draw(5) == table().draw(5)
 
 
-def test_the_state_of_other_problems_is_refused() -> None:
-    with pytest.raises(ValueError, match="20 other problems than these 3"):
+def test_a_state_of_other_problems_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\b20\b.*\b3\b"):
         table(problems=3).load_state_dict(table(problems=20).state_dict())
 
 
-def test_a_verdict_on_a_problem_that_no_row_has_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="renamed/a is in no training row"):
+def test_a_verdict_on_an_unknown_problem_is_refused() -> None:
+    with pytest.raises(ValueError, match="renamed/a"):
         table().observe([("renamed/a", True)])
 
 
-def test_a_problem_that_is_there_twice_is_named() -> None:
+def test_a_duplicate_problem_is_refused() -> None:
     row = Expected("a/b", 0.5, 0, 0, 1.0)
-    with pytest.raises(ValueError, match="a/b is in the training rows twice"):
+    with pytest.raises(ValueError, match="a/b"):
         Table(plan(), [row, row], steps=2, seed=1)
 
 
-def test_figures_tell_what_was_expected_and_what_was_seen() -> None:
+def test_figures_compare_expected_and_observed_pass_rates() -> None:
     seen = table()
     seen.draw(2)
     found = figures([Draw("a", 8, 8, 0.5), Draw("b", 2, 8, 0.25)], seen)
     assert found == {
-        "curriculum/expected_pass_rate": 0.375, "curriculum/pass_rate": 0.625, "curriculum/error": 0.25,
-        "curriculum/informative": 0.5, "curriculum/drawn_so_far": 0.1,
-    }  # fmt: skip
+        "curriculum/expected_pass_rate": 0.375,
+        "curriculum/pass_rate": 0.625,
+        "curriculum/error": 0.25,
+        "curriculum/informative": 0.5,
+        "curriculum/drawn_so_far": 0.1,
+    }
 
 
-def test_draws_read_back_and_those_of_a_uniform_training_are_told_by_its_samples(
+def test_draws_of_a_uniform_training_come_from_its_samples(
     tmp_path: Path,
 ) -> None:
     drawn = [Draw("a", 1, 2, 0.4), Draw("b", 0, 2, 0.1)]

@@ -1,6 +1,6 @@
-"""verl's own FSDP2 engine with adapters or frozen layers, in a process of its own: it learns, hands its weights to our rollouts, and saves them.
+"""verl's FSDP2 engine with adapters or frozen layers trains, feeds our rollouts and saves.
 
-Same config, same classes as in a run; Ray, the data and the reward are left out.
+Config and classes are those of a training; Ray, the data and the reward are left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from verl_jobs.config.lora import Lora, merge_folder
 folder, ids = Path(sys.argv[1]), torch.tensor([[1, 5, 9, 33, 7, 12]])
 initialize_config_module(config_module="verl.trainer.config", version_base=None)
 config = compose("ppo_trainer", overrides=json.load(sys.stdin)).actor_rollout_ref
-torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+store = torch.distributed.HashStore()
+torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
 actor = omega_conf_to_dataclass(config.actor)
 actor.model_config = model_config = omega_conf_to_dataclass(config.model)
 engine = FSDPEngineWithLMHead(model_config, actor.engine, actor.optim, actor.checkpoint)
@@ -59,7 +60,9 @@ rollout = HFRollout.__new__(HFRollout)
 rollout.server = Remote()
 for done in (False, True):  # as verl's ActorRolloutRefWorker.update_weights does
     weights, peft = engine.get_per_tensor_param(base_sync_done=done)
-    asyncio.run(rollout.update_weights(weights, global_steps=1, peft_config=peft, base_sync_done=done))
+    asyncio.run(
+        rollout.update_weights(weights, global_steps=1, peft_config=peft, base_sync_done=done)
+    )
 engine.module.eval()
 engine.save_checkpoint(str(folder / "save"), global_step=1)
 with torch.no_grad():
@@ -68,18 +71,25 @@ with torch.no_grad():
         parameter.zero_()
 engine.load_checkpoint(str(folder / "save"), del_local_after_load=False)
 if model_config.lora_rank:
-    merge_folder(folder / "save" / "huggingface", Lora(rank=model_config.lora_rank, alpha=model_config.lora_alpha))
-saved = AutoModelForCausalLM.from_pretrained(folder / "save" / "huggingface", dtype=torch.float32).eval()
+    lora = Lora(rank=model_config.lora_rank, alpha=model_config.lora_alpha)
+    merge_folder(folder / "save" / "huggingface", lora)
+saved = AutoModelForCausalLM.from_pretrained(
+    folder / "save" / "huggingface", dtype=torch.float32
+).eval()
 before = dict(AutoModelForCausalLM.from_pretrained(folder / "start").named_parameters())
 with torch.no_grad():
     resumed = engine.module(input_ids=ids, use_cache=False).logits
-    apart = [float((logits - wanted).abs().max()) for logits in (server.model(ids).logits, saved(ids).logits, resumed)]
-changed = [name for name, parameter in saved.named_parameters() if not torch.equal(parameter, before[name])]
-print("TOLD", json.dumps({"apart": apart, "changed": changed, "config": json.loads((folder / "save" / "huggingface" / "config.json").read_text())}))
+    others = (server.model(ids).logits, saved(ids).logits, resumed)
+    apart = [float((logits - wanted).abs().max()) for logits in others]
+changed = [
+    name for name, parameter in saved.named_parameters() if not torch.equal(parameter, before[name])
+]
+config = json.loads((folder / "save" / "huggingface" / "config.json").read_text())
+print("TOLD", json.dumps({"apart": apart, "changed": changed, "config": config}))
 """
 
 
-def told(folder: Path, training: Training) -> dict[str, Any]:
+def outcome(folder: Path, training: Training) -> dict[str, Any]:
     make(
         TinyModel(hidden=32, layers=2, vocabulary=300),
         ["sort the list", "return sorted(x)"] * 4,
@@ -102,20 +112,20 @@ def told(folder: Path, training: Training) -> dict[str, Any]:
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    found: dict[str, Any] = json.loads(
+    result: dict[str, Any] = json.loads(
         next(line for line in run.stdout.splitlines() if line.startswith("TOLD")).removeprefix(
             "TOLD "
         )
     )
-    return found
+    return result
 
 
-def test_adapters_reach_the_rollouts_and_the_checkpoint_whole(tmp_path: Path) -> None:
-    found = told(tmp_path, Training(lora=Lora(rank=4, alpha=12), learning_rate=1e-2))
-    assert max(found["apart"]) < 1e-5, (
-        "rollouts, checkpoint and a resumed trainer are the policy that was trained, in fp32"
+def test_adapters_reach_rollouts_and_checkpoint_merged(tmp_path: Path) -> None:
+    result = outcome(tmp_path, Training(lora=Lora(rank=4, alpha=12), learning_rate=1e-2))
+    assert max(result["apart"]) < 1e-5, (
+        "rollouts, checkpoint and a resumed trainer have the weights of the policy, in fp32"
     )
-    assert {name.rsplit(".", 2)[1] for name in found["changed"]} == {
+    assert {name.rsplit(".", 2)[1] for name in result["changed"]} == {
         "q_proj",
         "k_proj",
         "v_proj",
@@ -127,11 +137,11 @@ def test_adapters_reach_the_rollouts_and_the_checkpoint_whole(tmp_path: Path) ->
     assert (tmp_path / "save" / "huggingface" / "adapter" / "adapter_config.json").exists()
 
 
-def test_frozen_layers_stay_and_leave_no_trace_in_the_checkpoint_s_config(tmp_path: Path) -> None:
-    found = told(
+def test_frozen_layers_keep_their_values_and_the_config_is_clean(tmp_path: Path) -> None:
+    result = outcome(
         tmp_path, Training(frozen=("model.layers.0.*", "model.embed_tokens.*"), learning_rate=1e-2)
     )
-    assert max(found["apart"]) == 0.0 and "frozen" not in found["config"]
-    assert found["changed"] and all(
-        name.startswith(("model.layers.1.", "model.norm")) for name in found["changed"]
+    assert max(result["apart"]) == 0.0 and "frozen" not in result["config"]
+    assert result["changed"] and all(
+        name.startswith(("model.layers.1.", "model.norm")) for name in result["changed"]
     )

@@ -1,4 +1,4 @@
-"""The training process: one at a time in a folder."""
+"""The training process: one per folder, its exit codes and its stop reason."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.entry import main
 
 
-def test_a_second_training_in_the_same_folder_does_not_begin(tmp_path: Path) -> None:
+def test_a_second_training_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     path = job.write()
-    with (tmp_path / "trainer.lock").open("a") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(SystemExit, match="another process trains in"):
+    with (tmp_path / "trainer.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(SystemExit, match=tmp_path.name):
             main(path)
     assert not (tmp_path / "done.json").exists()
 
@@ -37,21 +37,21 @@ def app(config):
 try:
     app()
 except KeyError:
-    print("came through")
+    print("caught")
 """
 
 
-def test_what_verl_raises_comes_through_hydra_to_the_entry(tmp_path: Path) -> None:
-    told = os.environ | environment(Training(), tmp_path)
+def test_exceptions_of_verl_pass_through_hydra(tmp_path: Path) -> None:
+    variables = os.environ | environment(Training(), tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", APP],
         capture_output=True,
         text=True,
-        env=told,
+        env=variables,
         cwd=tmp_path,
         check=False,
     )
-    assert done.stdout.strip() == "came through", done.stderr
+    assert done.stdout.strip() == "caught", done.stderr
 
 
 ASKED = """
@@ -62,30 +62,30 @@ from verl_jobs.job import TrainingJob
 reporter = Reporter(TrainingJob.read(Path(sys.argv[1])), None, owned=False)
 reporter.asked_at = time.monotonic() - float(sys.argv[2])
 reporter.asked_to_end()
-print("goes on to save")
+print("continues")
 """
 
 
-@pytest.mark.parametrize(("ago", "code", "said"), [(5.0, 0, "goes on to save"), (50.0, 75, "")])
-def test_sigterm_ends_what_has_had_its_time_to_save_and_asks_what_has_not(
-    tmp_path: Path, ago: float, code: int, said: str
+@pytest.mark.parametrize(("ago", "code", "output"), [(5.0, 0, "continues"), (50.0, 75, "")])
+def test_sigterm_ends_a_training_only_after_its_time_to_save(
+    tmp_path: Path, ago: float, code: int, output: str
 ) -> None:
-    """An owner that cancels asks first, and has Ray stop the job a minute later."""
+    """An owner that cancels sends a notice first and stops the Ray job a minute later."""
     command = [sys.executable, "-c", ASKED, str(a_job(tmp_path).write()), str(ago)]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
     )
-    assert (done.returncode, done.stdout.strip()) == (code, said), done.stderr
-    assert bool(owner.notice(tmp_path)) == bool(said)
+    assert (done.returncode, done.stdout.strip()) == (code, output), done.stderr
+    assert bool(owner.notice(tmp_path)) == bool(output)
 
 
-def test_what_stopped_a_life_that_was_killed_is_not_said_of_the_next_one(
+def test_the_stop_reason_of_a_killed_attempt_is_not_reported_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = a_job(tmp_path)
     (tmp_path / "stopped.json").write_text(
         '{"step": 4, "reason": "no progress"}'
-    )  # and a kill before done.json
+    )  # killed before done.json
     monkeypatch.setattr(entry, "_train", lambda *_: None)
     main(job.write())
     assert job.done == {"steps": job.training.steps, "candidates": [], "stopped": ""}

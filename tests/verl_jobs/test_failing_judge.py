@@ -1,4 +1,4 @@
-"""What judges may break; a step goes on, and what got no verdict is left out. Where nothing can be had the step is an error, and not a zero."""
+"""A failing judge: completions without a verdict are left out; with none left the step fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWN = """
 TASK = "code"
 def reward(task, answer, report):
     if {raises}:
-        raise KeyError("a corner that its author did not think of")
+        raise KeyError("corner case")
     return 1.0 if report.verdict == "AC" else -1.0
 """
 
@@ -38,12 +38,12 @@ def reward(task, answer, report):
 def scorer() -> Any:
     from verl_jobs.trainer.reward_manager import Scorer
 
-    made = Scorer(RewardConfig(), SandboxConfig(workers=2))
-    yield made
-    made._sandbox.close()
+    scorer = Scorer(RewardConfig(), SandboxConfig(workers=2))
+    yield scorer
+    scorer._sandbox.close()
 
 
-def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any) -> None:
+def test_a_batch_ends_although_its_sandbox_processes_are_killed(scorer: Any) -> None:
     pairs, stop = (
         [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG) * 60],
         threading.Event(),
@@ -53,7 +53,7 @@ def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any
     def kill() -> None:
         for _ in range(3):
             for process in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):  # gone with the one before it
+                with contextlib.suppress(psutil.NoSuchProcess):  # already gone
                     process.kill()
             if stop.wait(0.3):
                 return
@@ -72,7 +72,7 @@ def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any
     )
 
 
-def test_a_sandbox_that_is_gone_is_replaced(scorer: Any) -> None:
+def test_a_closed_sandbox_is_replaced(scorer: Any) -> None:
     pairs = [(ground_truth(MEDIAN), RIGHT)]
     first = scorer._sandbox
     first.close()
@@ -81,16 +81,16 @@ def test_a_sandbox_that_is_gone_is_replaced(scorer: Any) -> None:
     ] and scorer._sandbox is not first
 
 
-def test_a_sandbox_that_never_comes_up_is_an_error_of_the_batch(
+def test_a_sandbox_that_cannot_start_fails_the_batch(
     scorer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sandbox import sandbox as module
 
     def nowhere(*_: object) -> object:
-        raise SandboxError("no worker comes up")
+        raise SandboxError("no worker starts")
 
-    monkeypatch.setattr(module, "backend_of", nowhere)  # a machine that is out of processes
-    with pytest.raises(SandboxError, match="no worker comes up"):
+    monkeypatch.setattr(module, "backend_of", nowhere)  # a machine without free processes
+    with pytest.raises(SandboxError):
         scorer.score([(ground_truth(MEDIAN), RIGHT)])
     monkeypatch.undo()
     assert scorer.score([(ground_truth(MEDIAN), RIGHT)])[0].solved
@@ -103,30 +103,30 @@ def own_scorer(folder: Path, raises: str) -> Any:
     return Scorer(RewardConfig(file=str(folder / "reward.py")), SandboxConfig(workers=2))
 
 
-def test_a_reward_file_that_raises_at_one_answer_leaves_that_one_out(tmp_path: Path) -> None:
+def test_a_reward_file_that_raises_once_loses_only_that_completion(tmp_path: Path) -> None:
     scorer = own_scorer(tmp_path, "'sum(xs)' in answer")
     scores = scorer.score([(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG, RIGHT)])
     assert [score.value for score in scores] == [1.0, None, 1.0]
 
 
-def test_a_reward_file_that_raises_at_every_answer_is_an_error_of_the_batch(tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="a corner that its author did not think of"):
+def test_a_reward_file_that_always_raises_fails_the_batch(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="corner case"):
         own_scorer(tmp_path, "True").score(
             [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG)]
         )
 
 
-def test_a_reward_file_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+def test_an_unreadable_reward_file_raises_reward_file_error(tmp_path: Path) -> None:
     with pytest.raises(RewardFileError):
         own_scorer(tmp_path, "True or (").score([(ground_truth(MEDIAN), RIGHT)])
 
 
-# A batch loop that lacks its config fails at its first line, as at any other; TransferQueue, the loop's own code and verl's buffer are the real ones.
+# A batch loop without its config fails. TransferQueue, the loop and verl's buffer are real.
 BATCH = """
 import asyncio, json, os, sys
 from pathlib import Path
 import ray
-ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
+ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False)
 import transfer_queue as tq
 from verl_jobs.cpu.batched import BatchedAgentLoopWorker
 from verl_jobs.cpu.replay_buffer import FastReplayBuffer
@@ -137,13 +137,21 @@ os.environ["VERL_FILE_LOGGER_PATH"] = str(folder / "metrics-001.jsonl")
 tq.init()
 loop = object.__new__(BatchedAgentLoopWorker)
 loop.job = TrainingJob.read(folder / "job.json")
-buffer = FastReplayBuffer("sync", {}, max_off_policy_threshold=None, max_off_policy_strategy="drop", sampler_kwargs={"answers": 2, "least": 2})
+buffer = FastReplayBuffer(
+    "sync",
+    {},
+    max_off_policy_threshold=None,
+    max_off_policy_strategy="drop",
+    sampler_kwargs={"answers": 2, "least": 2},
+)
 for partition in ("train", "val"):
     uids = [f"{partition}{at}" for at in range(2)]
-    tq.kv_batch_put(keys=uids, partition_id=partition, tags=[{"is_prompt": True, "status": "pending", "global_steps": 1}] * 2)
+    tag = {"is_prompt": True, "status": "pending", "global_steps": 1}
+    tq.kv_batch_put(keys=uids, partition_id=partition, tags=[tag] * 2)
     asyncio.run(loop._run([{"uid": uid, "global_steps": 1} for uid in uids], partition == "val"))
     try:
-        print(partition, "gave", buffer.sample(global_steps=1, partition_id=partition, batch_size=2))
+        samples = buffer.sample(global_steps=1, partition_id=partition, batch_size=2)
+        print(partition, "gave", samples)
     except RuntimeError as error:
         print(partition, "raises", error)
 ray.shutdown()
@@ -151,7 +159,7 @@ ray.shutdown()
 
 
 @pytest.mark.timeout(300)
-def test_a_batch_that_fails_ends_its_step_with_an_error_in_training_and_in_validation(
+def test_a_failed_batch_raises_in_training_and_in_validation(
     tmp_path: Path,
 ) -> None:
     a_job(tmp_path).write()
@@ -174,13 +182,11 @@ def test_a_batch_that_fails_ends_its_step_with_an_error_in_training_and_in_valid
         env=environment,
         check=False,
     )
-    said = [line for line in done.stdout.splitlines() if line.startswith(("train ", "val "))]
-    assert len(said) == 2, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("train ", "val "))]
+    assert len(lines) == 2, done.stdout + done.stderr
     assert (
-        said[0].startswith("train raises")
-        and "no answer to 2 validation problems" in said[1]
-        and "AttributeError" in said[1]
+        lines[0].startswith("train raises")
+        and " 2 validation problems" in lines[1]
+        and "AttributeError" in lines[1]
     )
-    assert [fault.what.split(":")[0] for fault in faults.read(tmp_path)] == [
-        "none of 2 prompts was answered"
-    ] * 2
+    assert [" 2 prompts" in fault.what for fault in faults.read(tmp_path)] == [True, True]

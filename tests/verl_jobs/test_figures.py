@@ -1,4 +1,4 @@
-"""What a person follows a training by: figures of its last step, its curves, what is left, how busy the machine is."""
+"""Figures of a training: last step, curves, remaining time and machine load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HISTORY = [
 ]
 
 
-def test_the_last_step_is_told_by_what_was_measured_in_it() -> None:
+def test_the_last_figures_are_those_measured_in_the_last_step() -> None:
     assert last_figures(HISTORY) == {
         "reward": 0.3,
         "KL": 0.02,
@@ -39,15 +39,15 @@ def test_the_last_step_is_told_by_what_was_measured_in_it() -> None:
     }
 
 
-def test_before_the_first_step_there_is_nothing_to_tell() -> None:
+def test_there_are_no_figures_before_the_first_step() -> None:
     assert last_figures(HISTORY[:1]) == {} and seconds_left(HISTORY[:1], 20) is None
 
 
-def test_the_kl_to_the_start_goes_before_that_of_the_update() -> None:
+def test_the_kl_to_the_reference_is_preferred_to_the_update_kl() -> None:
     assert series(HISTORY, "KL") == [(1, -0.01), (2, 0.02)]
 
 
-def test_what_is_left_is_the_steps_to_come_at_the_speed_of_the_last_ones() -> None:
+def test_remaining_time_assumes_the_speed_of_the_last_steps() -> None:
     assert (
         seconds_left(HISTORY, 10) == pytest.approx(8 * 3.0)
         and seconds_left(HISTORY, 2) == 0
@@ -55,7 +55,7 @@ def test_what_is_left_is_the_steps_to_come_at_the_speed_of_the_last_ones() -> No
     )
 
 
-def test_a_gpu_is_told_by_its_load_and_memory_and_one_that_does_not_answer_is_left_out() -> None:
+def test_a_gpu_that_does_not_respond_is_left_out() -> None:
     assert machine.gpus("40, 2048\n60, 1024\n[N/A], 5\n") == {
         "gpu_percent": 50.0,
         "gpu_memory_gib": 3.0,
@@ -63,25 +63,25 @@ def test_a_gpu_is_told_by_its_load_and_memory_and_one_that_does_not_answer_is_le
     assert machine.gpus("") == {}
 
 
-def test_the_machine_tells_its_load_and_its_memory() -> None:
+def test_the_machine_reports_its_load_and_memory() -> None:
     before = machine.reading()
     time.sleep(0.1)
-    told = machine.load(before, machine.reading())
+    load = machine.load(before, machine.reading())
     assert (
-        0 <= told["cpu_percent"] <= 100
-        and told["memory_gib"] > 0
-        and set(told) <= set(machine.MEASURED)
+        0 <= load["cpu_percent"] <= 100
+        and load["memory_gib"] > 0
+        and set(load) <= set(machine.MEASURED)
     )
     assert "cpu_percent" not in machine.load(None, before)
 
 
-def test_a_picture_of_many_steps_is_small_and_ends_at_the_last_value() -> None:
-    drawn = panels(
+def test_a_chart_of_many_steps_is_small_and_complete() -> None:
+    chart = panels(
         {"reward": [(step, step / 1000) for step in range(1000)], "KL": [], "a & b": [(1, 2.0)]}
     )
     assert (
-        drawn.count(",") < 2 * MOST + 20
-        and ">0.999</text>" in drawn
-        and "a &amp; b" in drawn
-        and "KL" not in drawn
+        chart.count(",") < 2 * MOST + 20
+        and ">0.999</text>" in chart
+        and "a &amp; b" in chart
+        and "KL" not in chart
     )

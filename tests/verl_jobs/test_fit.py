@@ -1,4 +1,4 @@
-"""A training is refused where its own layout does not fit, though another would, and is told which."""
+"""A training whose layout does not fit is refused with a layout that fits."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ def training(ranks: int = 4, **scale: object) -> Training:
     )
 
 
-def test_what_fits_only_with_offloading_is_refused_without() -> None:
+def test_a_model_that_needs_offloading_is_refused_without_it() -> None:
     gpu = GPUS["H100"]
     best = plan(SEVEN, gpu, 2, training(2))
     assert best.offload
-    with pytest.raises(
-        DoesNotFit, match=r"beside \d\d\.\d GiB\. This fits: .*--set training\.scale\.offload=idle"
-    ):
+    with pytest.raises(DoesNotFit, match=r"\d\d\.\d GiB.*--set training\.scale\.offload=idle"):
         check_fit(SEVEN, gpu, training(2))
     check_fit(
         SEVEN,
@@ -44,12 +42,10 @@ def test_what_fits_only_with_offloading_is_refused_without() -> None:
     )
 
 
-def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> None:
+def test_a_too_long_forward_pass_is_refused_with_a_fitting_one() -> None:
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["RTX4090"]
     small = plan(shape, gpu, 4, training()).micro_batch
-    with pytest.raises(
-        DoesNotFit, match=rf"an update takes .* activations .*micro_batch_tokens={small}"
-    ):
+    with pytest.raises(DoesNotFit, match=rf"activations .*micro_batch_tokens={small}\b"):
         check_fit(shape, gpu, training(micro_batch_tokens=2 * small))
     check_fit(shape, gpu, training(micro_batch_tokens=small))
 
@@ -57,13 +53,13 @@ def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> No
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 @pytest.mark.parametrize("gpu", ["L40S", "A100-80", "H200"])
 @pytest.mark.parametrize("name", sorted(SHAPES))
-@pytest.mark.parametrize("told", [{}, {"precision": "fp32"}, {"activation_checkpointing": False}])
-def test_what_the_planner_picks_fits(
-    name: str, gpu: str, gpus: int, told: dict[str, object]
+@pytest.mark.parametrize("scale", [{}, {"precision": "fp32"}, {"activation_checkpointing": False}])
+def test_every_plan_passes_the_fit_check(
+    name: str, gpu: str, gpus: int, scale: dict[str, object]
 ) -> None:
-    asked = training(gpus, **told)
+    wanted = training(gpus, **scale)
     try:
-        best = plan(SHAPES[name], GPUS[gpu], gpus, asked)
+        best = plan(SHAPES[name], GPUS[gpu], gpus, wanted)
     except DoesNotFit:
         return
     picked = {
@@ -71,10 +67,10 @@ def test_what_the_planner_picks_fits(
         "tensor_parallel": best.tensor_parallel,
         "offload": "idle" if best.offload else "none",
     }
-    check_fit(SHAPES[name], GPUS[gpu], training(gpus, **told, **picked))
+    check_fit(SHAPES[name], GPUS[gpu], training(gpus, **scale, **picked))
 
 
-def test_a_critic_takes_its_room_and_a_reference_that_lies_in_the_host_s_memory_none() -> None:
+def test_a_critic_needs_gpu_memory_and_a_reference_needs_none() -> None:
     alone, both = (
         plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more))
         for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01})
@@ -84,7 +80,7 @@ def test_a_critic_takes_its_room_and_a_reference_that_lies_in_the_host_s_memory_
     )
 
 
-def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
+def test_layouts_outside_the_formulas_are_not_refused() -> None:
     large, gpu = SHAPES["Qwen/Qwen2.5-Coder-32B"], GPUS["A100-40"]
     with pytest.raises(DoesNotFit):
         check_fit(large, gpu, training())
@@ -92,18 +88,18 @@ def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
     check_fit(large, gpu, training(placement="separate_async", engine_gpus=4))
 
 
-def test_what_the_planner_knows_nothing_of_is_asked_of_the_layout_itself() -> None:
-    large, gpu, told = (
+def test_the_fit_check_accepts_layouts_that_the_planner_does_not_try() -> None:
+    large, gpu, scale = (
         SHAPES["Qwen/Qwen2.5-Coder-14B"],
         GPUS["H100"],
         {"offload": "always", "tensor_parallel": 2, "micro_batch_tokens": 4096},
     )
     with pytest.raises(DoesNotFit):
         plan(large, gpu, 2, training(2))
-    check_fit(large, gpu, training(2, **told))
+    check_fit(large, gpu, training(2, **scale))
 
 
-def test_ranks_that_share_sequences_each_have_the_whole_budget_of_tokens() -> None:
+def test_sequence_parallel_ranks_each_have_the_whole_token_budget() -> None:
     one, four = (
         update_as_told(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))[
             "activations"
@@ -118,7 +114,7 @@ def test_ranks_that_share_sequences_each_have_the_whole_budget_of_tokens() -> No
     assert one == 4 * four
 
 
-def test_what_is_offered_instead_takes_back_what_the_plan_has_otherwise() -> None:
+def test_the_suggested_layout_resets_conflicting_settings() -> None:
     with pytest.raises(
         DoesNotFit, match=r"--set training\.scale\.shards=0 --set training\.scale\.accumulation=0"
     ):

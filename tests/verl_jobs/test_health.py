@@ -1,4 +1,4 @@
-"""An alarm for what is beyond its bound over the last steps, and none for what was not measured."""
+"""Alarms for values beyond their bounds over the last steps."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ def steps(key: str, values: list[float]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "parts"),
     [
-        (CUT, 0.44, "44% of the answers were cut by their length: raise training.answer_tokens"),
+        (CUT, 0.44, ["44%", "training.answer_tokens"]),
         (
             "training/rollout_probs_diff_mean",
             0.05,
-            "differ by 0.050 in a token's probability: set training.importance_cap",
+            ["0.050", "training.importance_cap"],
         ),
-        (LOST, 2.0, "2.0 answers a step had no verdict"),
+        (LOST, 2.0, ["2.0"]),
     ],
 )
-def test_what_is_beyond_its_bound_is_said_with_its_mend(key: str, value: float, said: str) -> None:
+def test_a_value_beyond_its_bound_raises_an_alarm_with_its_setting(
+    key: str, value: float, parts: list[str]
+) -> None:
     [alarm] = alarms(steps(key, [value] * LAST))
-    assert said in alarm
+    assert all(part in alarm for part in parts)
 
 
-def test_what_was_bad_and_is_well_again_is_not_said() -> None:
+def test_a_recovered_value_raises_no_alarm() -> None:
     assert alarms(steps(CUT, [1.0] * 10 + [0.0] * LAST)) == []
 
 
-def test_an_entropy_that_falls_is_said_before_it_ends_the_training() -> None:
+def test_a_falling_entropy_raises_an_alarm_before_the_early_stop() -> None:
     from verl_jobs.config.training import Stop
     from verl_jobs.trainer.early_stop import reason
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)
-    assert (
-        "the entropy fell to 21% of its first 5 steps" in alarm and reason(falling, Stop()) is None
-    )
+    assert "entropy" in alarm and "21%" in alarm and reason(falling, Stop()) is None
     assert alarms(steps("actor/entropy", [0.5] * 12)) == [] and alarms(falling[:9]) == []
 
 
-def test_what_was_not_measured_gives_no_alarm() -> None:
+def test_missing_values_raise_no_alarm() -> None:
     assert alarms([{"step": 1}]) == [] and alarms([]) == []

@@ -1,4 +1,4 @@
-"""A training run on disk: what it is told, and what a later attempt replaces."""
+"""A training job on disk: its key, its file and the metrics of its attempts."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from verl_jobs.job import TrainingJob, metrics, next_attempt
 
 
 def a_job(folder: Path, **changes: object) -> TrainingJob:
-    told = {
+    values = {
         "folder": str(folder),
         "chain": "chain-0001",
         "start": "start",
@@ -24,21 +24,21 @@ def a_job(folder: Path, **changes: object) -> TrainingJob:
         "isolation": "auto",
         "seed": 1,
     }
-    return TrainingJob.model_validate(told | changes)
+    return TrainingJob.model_validate(values | changes)
 
 
-def test_the_same_work_has_the_same_key_wherever_it_lies(tmp_path: Path) -> None:
+def test_the_key_does_not_depend_on_the_folder(tmp_path: Path) -> None:
     assert a_job(tmp_path / "a").key == a_job(tmp_path / "b").key
     assert a_job(tmp_path).key != a_job(tmp_path, seed=2).key
     assert a_job(tmp_path).key != a_job(tmp_path, training=Training(learning_rate=1e-4)).key
 
 
-def test_a_job_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_a_job_survives_a_round_trip_through_json(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     assert TrainingJob.read(job.write()) == job
 
 
-def test_a_job_that_an_older_version_wrote_is_read_and_finds_its_copies(tmp_path: Path) -> None:
+def test_a_job_file_of_an_older_version_is_readable(tmp_path: Path) -> None:
     job = a_job(tmp_path, store="s3://bucket/prefix")
     written = json.loads(job.model_dump_json(exclude={"store"}))
     (tmp_path / "job.json").write_text(
@@ -49,7 +49,7 @@ def test_a_job_that_an_older_version_wrote_is_read_and_finds_its_copies(tmp_path
     assert TrainingJob.read(tmp_path / "job.json").mirror == ""
 
 
-def test_a_later_attempt_replaces_the_steps_that_it_did_again(tmp_path: Path) -> None:
+def test_a_later_attempt_replaces_repeated_steps(tmp_path: Path) -> None:
     first = [{"step": step, "data": {"reward": 0.1 * step}} for step in (1, 2, 3)]
     second = [{"step": 2, "data": {"reward": 9.0}}, {"step": 3, "data": {"reward": 8.0}}]
     (tmp_path / "metrics-001.jsonl").write_text(
@@ -64,12 +64,12 @@ def test_a_later_attempt_replaces_the_steps_that_it_did_again(tmp_path: Path) ->
     assert next_attempt(tmp_path) == 3
 
 
-def test_steps_that_no_checkpoint_would_save_are_refused() -> None:
-    with pytest.raises(ValueError, match="no multiple of save_every"):
+def test_steps_after_the_last_checkpoint_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"steps 25 .*save_every 10"):
         Training(steps=25, save_every=10)
 
 
-def test_a_step_that_is_written_later_is_read_though_the_steps_before_are_remembered(
+def test_cached_metrics_include_steps_written_later(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "metrics-001.jsonl"

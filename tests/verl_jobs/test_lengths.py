@@ -1,4 +1,4 @@
-"""Limits follow from measured lengths."""
+"""Token limits from measured lengths."""
 
 from __future__ import annotations
 
@@ -17,24 +17,22 @@ TOKENIZER = train_tokenizer(["def solve(x):\n    return sorted(x)[::-1]"] * 4, 3
 @pytest.mark.parametrize(
     ("share", "length"), [(0.01, 1), (0.5, 50), (0.99, 99), (0.991, 100), (1.0, 100)]
 )
-def test_a_quantile_is_the_least_length_that_so_many_do_not_exceed(
-    share: float, length: int
-) -> None:
+def test_a_quantile_is_the_smallest_length_that_covers_the_share(share: float, length: int) -> None:
     assert Lengths("t", tuple(range(1, 101))).quantile(share) == length
 
 
-def test_limits_hold_the_longest_kind_in_multiples_of_eight() -> None:
+def test_limits_cover_the_longest_kind_in_multiples_of_eight() -> None:
     short, long = Lengths("references", (10, 20, 30)), Lengths("answers", (10, 50, 70))
     assert limits(Lengths("prompts", (5, 9, 17)), [short, long], 1.0) == (24, 72)
     assert limits(Lengths("prompts", (5, 9, 17)), [short, long], 0.6) == (16, 56)
 
 
-def test_no_more_than_the_rest_is_longer_than_its_limit() -> None:
+def test_at_most_the_remaining_share_exceeds_a_quantile() -> None:
     kind = Lengths("answers", tuple(sorted(i * i % 97 for i in range(200))))
     assert kind.over(kind.quantile(0.9)) <= 0.1 and kind.over(kind.quantile(1.0)) == 0
 
 
-def test_a_prompt_is_counted_with_the_chat_s_own_tokens() -> None:
+def test_a_prompt_is_counted_with_its_chat_template() -> None:
     text = "return sorted"
     whole = TOKENIZER.apply_chat_template(
         [{"role": "user", "content": text}],
@@ -45,7 +43,7 @@ def test_a_prompt_is_counted_with_the_chat_s_own_tokens() -> None:
     assert of_prompts(TOKENIZER, [text]).tokens == (len(whole),)
 
 
-def test_an_answer_is_counted_with_its_end() -> None:
+def test_a_completion_is_counted_with_its_end_token() -> None:
     assert of_answers("references", TOKENIZER, ["return sorted"]).tokens == (
         len(TOKENIZER.encode("return sorted")) + 1,
     )
@@ -55,5 +53,7 @@ def test_a_past_run_is_measured_over_all_its_steps(tmp_path: Path) -> None:
     assert of_run(TOKENIZER, tmp_path) is None
     for step, answer in ((1, "return"), (2, "return sorted(x)")):
         samples.write(tmp_path, step, [Sample("p", answer, 1.0, "AC", 1.0, {})])
-    found = of_run(TOKENIZER, tmp_path)
-    assert found is not None and len(found.tokens) == 2 and found.tokens[0] < found.tokens[1]
+    lengths = of_run(TOKENIZER, tmp_path)
+    assert (
+        lengths is not None and len(lengths.tokens) == 2 and lengths.tokens[0] < lengths.tokens[1]
+    )

@@ -1,4 +1,4 @@
-"""Adapters: what is merged is what was trained, what is saved loads anywhere, and what shall not learn does not."""
+"""Merging and saving adapters, and freezing parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def loaded(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def adapted(base: Path) -> Any:
-    """A model whose adapter adds something: PEFT begins with B = 0."""
+    """Return a model whose adapter is not zero, while PEFT starts with B = 0."""
     torch.manual_seed(0)
     model = wrap(loaded(base), LORA).eval()
     for name, parameter in model.named_parameters():
@@ -45,7 +45,7 @@ def adapted(base: Path) -> Any:
     return model
 
 
-def test_merged_weights_say_what_the_model_with_its_adapter_says(adapted: Any, base: Path) -> None:
+def test_merged_weights_give_the_logits_of_the_adapted_model(adapted: Any, base: Path) -> None:
     plain = loaded(base)
     weights, adapter = apart(adapted.state_dict())
     plain.load_state_dict(merged(weights, adapter, LORA.scale))
@@ -54,9 +54,7 @@ def test_merged_weights_say_what_the_model_with_its_adapter_says(adapted: Any, b
         assert not torch.allclose(plain(IDS).logits, loaded(base)(IDS).logits, atol=1e-2)
 
 
-def test_a_saved_adapter_is_merged_once_and_both_load(
-    adapted: Any, base: Path, tmp_path: Path
-) -> None:
+def test_a_saved_adapter_is_merged_once_and_loads(adapted: Any, base: Path, tmp_path: Path) -> None:
     from peft import PeftModel
     from safetensors.torch import save_file
     from transformers import AutoConfig
@@ -84,7 +82,7 @@ def test_a_saved_adapter_is_merged_once_and_both_load(
 def test_an_adapter_of_another_architecture_is_refused(adapted: Any) -> None:
     weights, adapter = apart(adapted.state_dict())
     del weights["model.layers.1.mlp.up_proj.weight"]
-    with pytest.raises(KeyError, match=r"up_proj.weight: they are of two architectures"):
+    with pytest.raises(KeyError, match=r"up_proj\.weight"):
         merged(weights, adapter, LORA.scale)
 
 
@@ -106,20 +104,20 @@ def test_frozen_parameters_keep_their_values_through_a_step(base: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patterns", "said"),
+    ("patterns", "error"),
     [
-        (("model.layer.0.*",), "matches no parameter of this model, which has e.g. model"),
-        (("*",), "nothing is left to learn"),
+        (("model.layer.0.*",), r"model\.layer\.0\..*e\.g\. model"),
+        (("*",), r"\* "),
     ],
 )
 def test_names_that_freeze_nothing_or_everything_are_refused(
-    base: Path, patterns: tuple[str, ...], said: str
+    base: Path, patterns: tuple[str, ...], error: str
 ) -> None:
     names = [name for name, _ in loaded(base).named_parameters()]
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=error):
         chosen(names, patterns)
 
 
 def test_adapters_and_frozen_names_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="give lora or frozen"):
+    with pytest.raises(ValueError, match="lora or frozen"):
         Training(lora=Lora(), frozen=("model.embed_tokens.*",))

@@ -1,4 +1,4 @@
-"""One lost sample changes nobody else's baseline: verl's own advantages on verl's own tensors, padding included."""
+"""A lost sample changes no other baseline, in verl's advantages on verl's padded tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key(prompt: int, session: int) -> str:
 def advantages(
     algorithm: str, rewards: dict[str, float], padding: int = 0
 ) -> dict[str, torch.Tensor]:
-    """Advantages (LENGTH) by key, with so many of verl's padding rows (padding_utils.py) behind the real ones."""
+    """Return key -> advantages (LENGTH), computed with verl's padding rows (padding_utils.py)."""
     from verl.protocol import DataProto
     from verl.trainer.config import AlgoConfig
     from verl.trainer.ppo.padding_utils import construct_minimal_padding_template
@@ -42,10 +42,10 @@ def advantages(
             "position_ids": torch.arange(2 + LENGTH),
             "rm_scores": scores[0],
         }
-        made, _ = construct_minimal_padding_template(sample, {}, eos_token_id=0)
+        template, _ = construct_minimal_padding_template(sample, {}, eos_token_id=0)
         mask[len(rewards) :, 0], scores[len(rewards) :, 0] = (
-            made["response_mask"].float(),
-            made["rm_scores"],
+            template["response_mask"].float(),
+            template["rm_scores"],
         )
     data = DataProto.from_single_dict(
         {"response_mask": mask, "token_level_rewards": scores, "token_level_scores": scores}
@@ -64,7 +64,7 @@ def advantages(
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
 @settings(max_examples=25)
 @given(REWARDS, st.data())
-def test_a_lost_sample_is_as_if_it_had_never_been_drawn(
+def test_a_lost_sample_changes_no_baseline_outside_its_group(
     algorithm: str, groups: list[list[float]], data: st.DataObject
 ) -> None:
     rewards = {
@@ -85,7 +85,7 @@ def test_a_lost_sample_is_as_if_it_had_never_been_drawn(
         other_group = name[:3] != lost[:3]
         assert torch.equal(
             padded[name], whole[name] if other_group else alone[name]
-        )  # its own group: the mean of who is left
+        )  # its own group has the mean of the remaining ones
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo", "reinforce_plus_plus"])
@@ -103,21 +103,21 @@ def test_padding_changes_no_advantage(
     assert all(torch.allclose(bare[name], padded[name], atol=1e-6) for name in rewards)
 
 
-def test_verl_takes_a_lone_answer_s_reward_for_its_advantage_so_it_is_left_out() -> None:
+def test_a_lone_completion_of_a_group_is_left_out() -> None:
     from verl_jobs.trainer.replay_buffer import too_few
 
     rewards = {
         key(0, 0): 1.0,
         key(0, 1): -1.0,
         key(1, 2): -0.8,
-    }  # of the second group one answer kept its score
+    }  # one score in the second group
     assert advantages("grpo", rewards)[key(1, 2)].tolist() == pytest.approx([-0.8] * LENGTH)
     assert (
         too_few(list(rewards), least=2) == {key(1, 2)} and too_few(list(rewards), least=1) == set()
     )
 
 
-def test_a_group_is_counted_by_its_answers_and_not_by_their_turns() -> None:
+def test_a_group_is_counted_in_completions_and_not_in_turns() -> None:
     from verl_jobs.trainer.replay_buffer import too_few
 
     assert too_few(["000_0_0", "000_0_1", "001_0_0", "001_1_0"], least=2) == {"000_0_0", "000_0_1"}

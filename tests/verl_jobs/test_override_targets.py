@@ -1,4 +1,4 @@
-"""Every module of ours that an override names for verl exists."""
+"""Every module of ours that an override names exists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIANTS = {
 
 
 def own() -> None:
-    """Stands for a user's part: only its reference matters here."""
+    """Stand for a plugin; only its reference is used."""
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)

@@ -1,4 +1,4 @@
-"""Our overrides against verl's own schema: a key that verl does not know, or a plug-in that it cannot load, fails here and not in a run."""
+"""verl's schema accepts our overrides and loads the plug-ins that they name."""
 
 import json
 import os
@@ -35,13 +35,18 @@ for told in json.load(sys.stdin):
     if loop and get_platform().device_name == "cpu":
         load_class_from_fqn(loop, "AgentLoopManager")
     load_class_from_fqn(config.trainer.checkpoint_callback_class)
-    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)  # imports external_lib, as every worker does
-    print("FROZE", bool(model.override_config.get("frozen")), hasattr(model.hf_config, "frozen"), model.lora_rank, model.target_modules)
+    # imports external_lib, as every worker does
+    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
+    frozen = bool(model.override_config.get("frozen")), hasattr(model.hf_config, "frozen")
+    print("FROZE", *frozen, model.lora_rank, model.target_modules)
     get_dataset_class(config.data)
     get_adv_estimator_fn(config.algorithm.adv_estimator)
     get_policy_loss_fn(config.actor_rollout_ref.actor.policy_loss.loss_mode)
-    validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
-    print("SAID", get_platform().device_name, resolve_reward_manager_cls(config).__name__, config.actor_rollout_ref.rollout.name, need_critic(config))
+    critic = need_critic(config)
+    validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=critic)
+    manager = resolve_reward_manager_cls(config).__name__
+    engine = config.actor_rollout_ref.rollout.name
+    print("SAID", get_platform().device_name, manager, engine, critic)
 """
 
 FSDP2 = [
@@ -111,16 +116,21 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
         "validation": tmp_path / "v.parquet",
         "folder": tmp_path,
     }
-    told = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
+    lines = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
     run = subprocess.run(
         [sys.executable, "-c", COMPOSE],
-        env=os.environ | environment(runs[0], tmp_path), input=json.dumps(told), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=os.environ | environment(runs[0], tmp_path),
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-2000:]
-    said = [line for line in run.stdout.splitlines() if line.startswith("SAID")]
+    managers = [line for line in run.stdout.splitlines() if line.startswith("SAID")]
     engines = {"hf": "hf_cpu"}
-    assert said == [
-        f"SAID cpu SandboxRewardManager {engines.get(training.engine, training.engine)} {training.algorithm == 'ppo'}"
+    assert managers == [
+        f"SAID cpu SandboxRewardManager {engines.get(training.engine, training.engine)} "
+        f"{training.algorithm == 'ppo'}"
         for training in runs
     ]
     froze = [
@@ -133,9 +143,9 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     ]
 
 
-def test_every_key_is_told_once(tmp_path: Path) -> None:
+def test_every_override_key_occurs_once(tmp_path: Path) -> None:
     for name in NAMES:
-        told = overrides(
+        lines = overrides(
             Training(algorithm=name),
             seed=1,
             model=tmp_path,
@@ -145,5 +155,5 @@ def test_every_key_is_told_once(tmp_path: Path) -> None:
             loggers=[],
             name="t",
         )
-        keys = [line.lstrip("+").split("=")[0] for line in told]
+        keys = [line.lstrip("+").split("=")[0] for line in lines]
         assert len(keys) == len(set(keys))

@@ -1,4 +1,4 @@
-"""Two trainings on one Ray, as a search has them on a cluster: each has a queue of its own."""
+"""Two trainings on one Ray, as in a search, have separate queues."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-# A driver puts a prompt into the queue of its training from an actor, as verl does, and says what it finds there. The first one starts the Ray and,
-# while its prompt is there, the second one.
+# A driver puts a prompt into the queue of its training from an actor, as verl does, and prints the
+# contents. The first driver starts Ray and then, while its prompt is queued, the second driver.
 DRIVER = """
 import json, subprocess, sys
 import ray
 from omegaconf import OmegaConf
 
 name, address, folder = sys.argv[1:]
-told = {"num_cpus": 4, "include_dashboard": False, "_temp_dir": folder} if address == "none" else {"address": address}
-context = ray.init(log_to_driver=False, logging_level="error", **told)
+own = {"num_cpus": 4, "include_dashboard": False, "_temp_dir": folder}
+options = own if address == "none" else {"address": address}
+context = ray.init(log_to_driver=False, logging_level="error", **options)
 
 @ray.remote(num_cpus=0)
 class Trainer:
@@ -43,7 +44,8 @@ trainer = Trainer.remote()
 said = [(name, ray.get(trainer.put.remote(name)))]
 if address == "none":
     command = [sys.executable, __file__, "second", context.address_info["gcs_address"], folder]
-    said += json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    said += json.loads(ended.stdout.splitlines()[-1])
     said += [("first after the end of the second", ray.get(trainer.find.remote()))]
 ray.get(trainer.close.remote())
 print(json.dumps(said))
@@ -52,7 +54,7 @@ print(json.dumps(said))
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_training_never_finds_the_prompts_of_another_one_on_the_same_ray(tmp_path: Path) -> None:
+def test_trainings_on_one_ray_have_separate_queues(tmp_path: Path) -> None:
     (tmp_path / "driver.py").write_text(DRIVER)
     settings = {
         "RAY_AUTH_MODE": "disabled",
@@ -67,7 +69,7 @@ def test_a_training_never_finds_the_prompts_of_another_one_on_the_same_ray(tmp_p
     }
     with tempfile.TemporaryDirectory(
         prefix="ratchet-ray-", dir="/tmp"
-    ) as short:  # Ray's sockets need a path of fewer than 108 bytes
+    ) as short:  # socket paths of Ray have fewer than 108 bytes
         command = [sys.executable, str(tmp_path / "driver.py"), "first", "none", short]
         ended = subprocess.run(
             command,
@@ -78,8 +80,8 @@ def test_a_training_never_finds_the_prompts_of_another_one_on_the_same_ray(tmp_p
             timeout=200,
         )
     assert ended.returncode == 0, ended.stderr[-2000:]
-    said = json.loads(ended.stdout.splitlines()[-1])
-    assert said == [
+    queues = json.loads(ended.stdout.splitlines()[-1])
+    assert queues == [
         ["first", ["first"]],
         ["second", ["second"]],
         ["first after the end of the second", ["first"]],

@@ -1,4 +1,4 @@
-"""What would stop a training on its hardware is refused before there is any: one line with the file, the row or key, and the mend."""
+"""The preflight of a training refuses faulty data and models in one line with file and row."""
 
 from __future__ import annotations
 
@@ -40,13 +40,21 @@ def job(start: Path, tmp_path: Path) -> TrainingJob:
     write_verl(problems(8), tmp_path / "train.parquet")
     write_verl(problems(2), tmp_path / "validation.parquet")
     return TrainingJob(
-        folder=str(tmp_path / "job"), chain="chain-0001", start=str(tmp_path / "start"), train=str(tmp_path / "train.parquet"),
-        validation=str(tmp_path / "validation.parquet"), inputs={}, training=Training(problems_per_step=8), reward=RewardConfig(),
-        reward_hash="f" * 64, isolation="auto", seed=1,
-    )  # fmt: skip
+        folder=str(tmp_path / "job"),
+        chain="chain-0001",
+        start=str(tmp_path / "start"),
+        train=str(tmp_path / "train.parquet"),
+        validation=str(tmp_path / "validation.parquet"),
+        inputs={},
+        training=Training(problems_per_step=8),
+        reward=RewardConfig(),
+        reward_hash="f" * 64,
+        isolation="auto",
+        seed=1,
+    )
 
 
-def test_a_job_that_can_run_is_let_through_and_nothing_is_written(job: TrainingJob) -> None:
+def test_a_valid_job_passes_and_nothing_is_written(job: TrainingJob) -> None:
     check(job)
     assert not job.path.exists()
 
@@ -88,7 +96,8 @@ def gated(folder: Path) -> None:
 def unittests(folder: Path) -> None:
     tests = (
         {
-            "source": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(1), 2)\n"
+            "source": "import unittest\nclass T(unittest.TestCase):\n"
+            "    def test(self): self.assertEqual(solve(1), 2)\n"
         },
     )
     write_verl(
@@ -97,49 +106,48 @@ def unittests(folder: Path) -> None:
     )
 
 
-def test_unittests_train_where_the_reward_pays_for_shared_trust(
-    job: TrainingJob, tmp_path: Path
-) -> None:
+def test_unittests_are_accepted_with_shared_trust(job: TrainingJob, tmp_path: Path) -> None:
     unittests(tmp_path)
     check(job.model_copy(update={"reward": RewardConfig(shared=True)}))
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "error"),
     [
-        (without_truth, r"train.parquet, row 3: reward_model has no ground_truth, .* leave the row out"),
-        (unittests, r"row 8: mine/9 has unittests, .* Set reward.shared: true"),
-        (another_truth, r"row 0: ground_truth is none that a reward understands: .*give math or qa"),
-        (gated, r"row 8: HumanEval/3 is gated \(.*\): for evaluation only"),
-        (lambda folder: write_verl(problems(5), folder / "train.parquet"), "holds 5 problems and a step takes 8: .*lower training.problems_per_step"),
-        (lambda folder: (folder / "validation.parquet").write_text("no"), "validation.parquet is no parquet that can be read"),
-        (lambda folder: (folder / "train.parquet").unlink(), "train.parquet is no parquet that can be read"),
+        (without_truth, r"train\.parquet, row 3: .*ground_truth"),
+        (unittests, r"train\.parquet, row 8: mine/9 .*reward\.shared: true"),
+        (another_truth, r"train\.parquet, row 0: ground_truth .*essay"),
+        (gated, r"train\.parquet, row 8: HumanEval/3 "),
+        (
+            lambda folder: write_verl(problems(5), folder / "train.parquet"),
+            r"train\.parquet .*\b5\b.*\b8\b.*training\.problems_per_step",
+        ),
+        (lambda folder: (folder / "validation.parquet").write_text("no"), r"validation\.parquet "),
+        (lambda folder: (folder / "train.parquet").unlink(), r"train\.parquet "),
     ],
-)  # fmt: skip
-def test_what_cannot_be_trained_is_refused_with_place_and_mend(
-    job: TrainingJob, tmp_path: Path, spoil: Callable[[Path], object], said: str
+)
+def test_untrainable_data_is_refused_with_file_and_row(
+    job: TrainingJob, tmp_path: Path, spoil: Callable[[Path], object], error: str
 ) -> None:
     spoil(tmp_path)
-    with pytest.raises(CannotTrain, match=said) as caught:
+    with pytest.raises(CannotTrain, match=error) as caught:
         check(job)
     assert "\n" not in str(caught.value) and not job.path.exists()
 
 
-def test_a_start_that_does_not_fit_is_refused_with_the_rest(
-    job: TrainingJob, tmp_path: Path
-) -> None:
+def test_the_preflight_checks_the_start_model(job: TrainingJob, tmp_path: Path) -> None:
     (tmp_path / "start" / "tokenizer.json").unlink()
-    with pytest.raises(UnfitStart, match="no tokenizer"):
+    with pytest.raises(UnfitStart, match=r"tokenizer\.json"):
         check(job)
 
 
-def test_saves_that_the_disk_cannot_hold_are_refused_with_the_numbers(
+def test_checkpoints_that_exceed_the_disk_are_refused(
     job: TrainingJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: whole._replace(free=1000))
     with pytest.raises(
         CannotTrain,
-        match=r"0.0 GiB of disk left, and \d saves and candidates of [\d,]+ parameters take",
+        match=r"0\.0 GiB .*[\d,]+ parameters .*training\.keep",
     ):
         check(job)

@@ -1,4 +1,4 @@
-"""verl's own actor in processes of their own: two ranks learn what one learns, one goes on from their save, all take the memory that was planned."""
+"""verl's actor on one and two ranks: equal losses, resharding and planned memory."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def training(ranks: int) -> Training:
     )
 
 
-def trained(model: Path, ranks: int, **asked: Any) -> dict[str, Any]:
-    """What rank 0 of so many says of two steps of two updates."""
-    told = {
+def trained(model: Path, ranks: int, **changes: Any) -> dict[str, Any]:
+    """Train two steps of two updates and return the figures of rank 0."""
+    task = {
         "model": str(model),
         "training": training(ranks).model_dump(),
         "prompt": PROMPT,
         "answer": ANSWER,
         "count": COUNT,
         "steps": 2,
-    } | asked
+    } | changes
     command = [
         sys.executable,
         "-m",
@@ -62,16 +62,16 @@ def trained(model: Path, ranks: int, **asked: Any) -> dict[str, Any]:
         "--rdzv-backend=c10d",
         "--rdzv-endpoint=127.0.0.1:0",
     ]
-    command += ["--local-addr=127.0.0.1", str(ROOT / "measurements" / "rank.py"), json.dumps(told)]
+    command += ["--local-addr=127.0.0.1", str(ROOT / "measurements" / "rank.py"), json.dumps(task)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    found: dict[str, Any] = json.loads(
+    figures: dict[str, Any] = json.loads(
         next(line for line in run.stdout.splitlines() if line.startswith('{"losses"'))
     )
-    return found
+    return figures
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def alone(model: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str, Any]) -> None:
+def test_two_ranks_have_the_losses_of_one(model: Path, alone: dict[str, Any]) -> None:
     both = trained(model, 2)
     assert len(alone["losses"]) == 4 and len(set(alone["losses"])) == 4
     assert both["losses"] == pytest.approx(alone["losses"], abs=1e-4)
@@ -88,14 +88,14 @@ def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str
 
 
 @pytest.mark.soak
-def test_one_rank_goes_on_from_the_save_of_two(
+def test_one_rank_resumes_from_the_checkpoint_of_two(
     model: Path, alone: dict[str, Any], tmp_path: Path
 ) -> None:
     save = tmp_path / "global_step_1"
     trained(model, 2, save=str(save / "actor"))
     seal(save)
     assert reshard(save, 1) and not reshard(save, 1) and not damage(save)
-    after = trained(model, 1, load=str(save / "actor"))  # weights, moments and learning rate
+    after = trained(model, 1, load=str(save / "actor"))  # with moments and learning rate
     assert after["losses"] == pytest.approx(alone["losses"][2:], abs=1e-4)
     assert after["grad_norms"] == pytest.approx(alone["grad_norms"][2:], abs=1e-4)
 
@@ -109,7 +109,7 @@ def test_one_rank_goes_on_from_the_save_of_two(
         ("update", "update"),
     ],
 )
-def test_the_planner_s_memory_of_each_phase_is_within_15_percent_of_what_was_allocated(
+def test_planned_memory_of_each_phase_is_within_15_percent(
     model: Path, alone: dict[str, Any], phase: str, name: str
 ) -> None:
     planned = sum(cpu_phases(shape_of(str(model)), training(1))[phase].values())

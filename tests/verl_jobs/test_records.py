@@ -1,4 +1,4 @@
-"""What a Reviewer learns from."""
+"""Records from which a reviewer learns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from verl_jobs.agents.records import Review, difference, read_reviews, reviews, 
 
 @pytest.fixture(scope="module")
 def problems() -> list[Problem]:
-    made = generate(FamilyConfig(demonstrations=12, train=4, validation=2))
-    return [replace(problem, visible_tests=3) for problem in made]
+    family = generate(FamilyConfig(demonstrations=12, train=4, validation=2))
+    return [replace(problem, visible_tests=3) for problem in family]
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,16 @@ def executor() -> Iterator[Executor]:
 
 
 @pytest.fixture(scope="module")
-def found(problems: list[Problem], executor: Executor) -> list[Review]:
+def records(problems: list[Problem], executor: Executor) -> list[Review]:
     return reviews(problems, executor)
 
 
-def test_each_record_is_a_failing_program_with_a_comment_that_mends_it(
-    problems: list[Problem], found: list[Review]
+def test_each_record_pairs_a_failing_program_with_a_fixing_comment(
+    problems: list[Problem], records: list[Review]
 ) -> None:
     solutions = {problem.problem_id: problem.solutions[0] for problem in problems}
-    assert len(found) >= 10
-    for review in found:
+    assert len(records) >= 10
+    for review in records:
         assert "fails" in review.report or "examples pass" in review.report
         assert review.comment == difference(review.program, solutions[review.problem_id])
         assert [m["role"] for m in review.messages] == ["user", "assistant"] and review.messages[1][
@@ -52,24 +52,24 @@ def test_each_record_is_a_failing_program_with_a_comment_that_mends_it(
         )
 
 
-def test_no_record_is_made_of_what_must_not_be_learned(
+def test_held_out_gated_and_blind_problems_give_no_records(
     problems: list[Problem], executor: Executor
 ) -> None:
-    kept_out = [
+    excluded = [
         replace(problems[0], split="heldout"),
         replace(problems[0], gated=True),
         replace(problems[0], visible_tests=0),
     ]
-    assert reviews(kept_out, executor) == []
+    assert reviews(excluded, executor) == []
     assert {problem.split for problem in problems} > {"validation"}
 
 
-def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Review]) -> None:
-    """A hidden test's call, written as the visible ones are, stands in no report and in no question."""
+def test_no_record_contains_a_hidden_test(problems: list[Problem], records: list[Review]) -> None:
+    """Search reports and prompts for hidden tests written like visible ones."""
     from problems.dataset.rl_parquet import shown_test
 
     by_id = {problem.problem_id: problem for problem in problems}
-    for review in found:
+    for review in records:
         problem = by_id[review.problem_id]
         visible = {shown_test(problem, test) for test in problem.tests[: problem.visible_tests]}
         hidden = {
@@ -81,7 +81,7 @@ def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Revi
 
 
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "comment"),
     [
         ("def f(x):\n    return x + 2", "`return x + 2` should be `return x + 1`."),
         ("def f(x):\n    x = 0\n    return x + 1", "`x = 0` should not be there."),
@@ -89,33 +89,33 @@ def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Revi
         ("def f(x:", None),
     ],
 )
-def test_a_comment_names_the_first_line_that_differs(program: str, said: str | None) -> None:
-    assert difference(program, "def f(x):\n    return x + 1") == said
+def test_a_comment_names_the_first_line_that_differs(program: str, comment: str | None) -> None:
+    assert difference(program, "def f(x):\n    return x + 1") == comment
 
 
-def test_records_survive_their_parquet_and_hold_what_verl_reads(
-    found: list[Review], tmp_path: Path
+def test_records_survive_a_round_trip_through_parquet(
+    records: list[Review], tmp_path: Path
 ) -> None:
-    write_reviews(found, tmp_path / "reviews.parquet")
-    assert read_reviews(tmp_path / "reviews.parquet") == found
+    write_reviews(records, tmp_path / "reviews.parquet")
+    assert read_reviews(tmp_path / "reviews.parquet") == records
     assert "messages" in pq.read_schema(tmp_path / "reviews.parquet").names
     pq.write_table(
         pq.read_table(tmp_path / "reviews.parquet").drop_columns(["comment"]),
         tmp_path / "other.parquet",
     )
-    with pytest.raises(ValueError, match="lacks comment"):
+    with pytest.raises(ValueError, match=r"other\.parquet.*comment"):
         read_reviews(tmp_path / "other.parquet")
 
 
-def test_mending_is_shown_with_the_report_that_asks_for_it_and_a_right_program(
+def test_fix_examples_pair_a_report_with_a_correct_program(
     problems: list[Problem], executor: Executor
 ) -> None:
     fallible = [problem for problem in problems if problem.split == "demonstrations"]
-    made = mends(fallible, executor)
+    examples = mends(fallible, executor)
     right = {problem.solutions[0] for problem in fallible}
-    assert 0 < len(made) < len(fallible) and {answer for _, answer in made} <= right
+    assert 0 < len(examples) < len(fallible) and {answer for _, answer in examples} <= right
     assert all(
         [m["role"] for m in talk] == ["user", "assistant", "user"]
         and talk[-1]["content"].endswith(MEND)
-        for talk, _ in made
+        for talk, _ in examples
     )

@@ -1,4 +1,4 @@
-"""Real trainings of two steps: the same seed gives the same metrics, step by step; adapters end in checkpoints that load without PEFT."""
+"""Real trainings of two steps: reproducible metrics, and adapters merged in checkpoints."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 BETWEEN = (
     "rollout_corr/",
     "training/rollout_probs_diff",
-)  # the engine's probabilities beside the trainer's: batches of other sizes, 1e-8
-CLOCK = ("timing", "perf/", "peak", "memory")  # in the names of what no two runs have alike
+)  # engine and trainer batch differently: 1e-8
+CLOCK = ("timing", "perf/", "peak", "memory")  # parts of metric names that depend on the clock
 SMALL = {"steps": 2, "save_every": 2, "problems_per_step": 8, "group_size": 4, "answer_tokens": 64}
 TRAIN = """
 import sys
@@ -44,7 +44,7 @@ for folder in map(Path, sys.argv[1:]):
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
-    """Trainings from a warmed-up tiny model, each twice, one after the other on one Ray, which ends with the process that started it."""
+    """Run each training twice from a warmed-up tiny model, all on one Ray."""
     home = tmp_path_factory.mktemp("repeats")
     problems = generate(FamilyConfig(demonstrations=300, train=16, validation=8))
     chats = [
@@ -62,22 +62,30 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
         "reward_normalised": True,
         "reward_clip": 2.0,
     }
-    told = {
+    trainings = {
         "grpo": Training(**SMALL),
         "ppo": Training(algorithm="ppo", **SMALL),
         "lora": Training.model_validate(adapters | SMALL),
     }
-    reward, made = load_profile("small").reward, {}
+    reward, jobs = load_profile("small").reward, {}
     for name, training in [
-        (f"{name}{again}", each) for name, each in told.items() for again in ("", "-again")
+        (f"{name}{again}", each) for name, each in trainings.items() for again in ("", "-again")
     ]:
-        made[name] = TrainingJob(
-            folder=str(home / name), chain=name, start=str(home / "start"), train=str(home / "train.parquet"),
-            validation=str(home / "validation.parquet"), inputs={}, training=training, reward=reward, reward_hash=reward_hash(reward),
-            isolation="auto", seed=7,
-        )  # fmt: skip
-        made[name].write()
-    command = [sys.executable, "-c", TRAIN, *(job.folder for job in made.values())]
+        jobs[name] = TrainingJob(
+            folder=str(home / name),
+            chain=name,
+            start=str(home / "start"),
+            train=str(home / "train.parquet"),
+            validation=str(home / "validation.parquet"),
+            inputs={},
+            training=training,
+            reward=reward,
+            reward_hash=reward_hash(reward),
+            isolation="auto",
+            seed=7,
+        )
+        jobs[name].write()
+    command = [sys.executable, "-c", TRAIN, *(job.folder for job in jobs.values())]
     run = subprocess.run(
         command,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -86,11 +94,11 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
         check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    return made
+    return jobs
 
 
 def measured(job: TrainingJob) -> list[dict[str, Any]]:
-    """What was measured of each step, less what the clock says."""
+    """Return the metrics of each step without those that depend on the clock."""
     return [
         {key: value for key, value in row.items() if not any(word in key for word in CLOCK)}
         for row in metrics(job.path)
@@ -99,14 +107,14 @@ def measured(job: TrainingJob) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "name", ["grpo", "ppo", "lora"]
-)  # a critic's value head and adapters are made anew
-def test_the_same_seed_gives_the_same_metrics_step_by_step_and_the_same_weights(
+)  # a value head and adapters are initialized
+def test_the_same_seed_gives_the_same_metrics_and_weights(
     jobs: dict[str, TrainingJob], name: str
 ) -> None:
     first, again = jobs[name], jobs[f"{name}-again"]
     assert [row["step"] for row in measured(first)] == [0, 1, 2]
     assert any(row.get("actor/grad_norm", 0.0) > 0 for row in measured(first)), (
-        "nothing was learned, so nothing was shown"
+        "nothing was learned"
     )
     for before, after in zip(measured(first), measured(again), strict=True):
         differ = {
@@ -129,10 +137,10 @@ def test_adapters_are_trained_by_verl_and_published_merged(jobs: dict[str, Train
     from transformers import AutoModelForCausalLM
 
     job = jobs["lora"]
-    made = candidates(job.path)[2]
+    candidate = candidates(job.path)[2]
     start, merged = (
         load_file(Path(job.start) / "model.safetensors"),
-        load_file(made / "model.safetensors"),
+        load_file(candidate / "model.safetensors"),
     )
     changed = {
         name.rsplit(".", 2)[1] for name in start if not torch.equal(start[name], merged[name])
@@ -149,12 +157,14 @@ def test_adapters_are_trained_by_verl_and_published_merged(jobs: dict[str, Train
     ids = torch.tensor([[1, 5, 9, 33, 7]])
     base, alone = (
         AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        for folder in (job.start, made)
+        for folder in (job.start, candidate)
     )
-    wearing: Any = PeftModel.from_pretrained(base, made / ADAPTER).eval()
+    adapted: Any = PeftModel.from_pretrained(base, candidate / ADAPTER).eval()
     with torch.inference_mode():
-        assert torch.allclose(alone.eval()(ids).logits, wearing(ids).logits, atol=1e-4)
-    assert json.loads((made / "config.json").read_text())["architectures"] == ["Qwen2ForCausalLM"]
+        assert torch.allclose(alone.eval()(ids).logits, adapted(ids).logits, atol=1e-4)
+    assert json.loads((candidate / "config.json").read_text())["architectures"] == [
+        "Qwen2ForCausalLM"
+    ]
     steps = [row for row in metrics(job.path) if RAW in row]
     assert len(steps) == 2 and all(
         -1 <= row[RAW] <= 1 and abs(row["critic/score/min"]) <= 2.0 for row in steps
@@ -168,5 +178,5 @@ def test_adapters_are_trained_by_verl_and_published_merged(jobs: dict[str, Train
         if "training/rollout_probs_diff_max" in row
     ]
     assert apart and max(apart) < 1e-4, (
-        "the engine samples from the policy that is trained, adapter and all"
+        "the engine samples from the trained policy with its adapter"
     )

@@ -1,4 +1,4 @@
-"""verl's door: its signature, its keys, and what it is told where there is no verdict."""
+"""The reward function as verl calls it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sandbox.protocol import Verdict
 from verl_jobs.trainer.reward_manager import NoScore, as_verl, compute_score
 
 
-def test_a_program_is_judged_by_verl_s_own_signature() -> None:
+def test_compute_score_accepts_the_call_of_verl() -> None:
     right = compute_score(
         "battery", f"```python\n{CODE['call'].reference}```", ground_truth(MEDIAN), {"index": 0}
     )
@@ -27,21 +27,25 @@ def test_a_program_is_judged_by_verl_s_own_signature() -> None:
     )
 
 
-@pytest.mark.parametrize(("source", "answer", "truth", "info", "acc"), [
-    ("openai/gsm8k", "so #### 72", "72", {}, 1.0), ("mine", "Answer: Danube", "the Danube", {"task": "qa"}, 1.0),
-    ("mine", "#### 1", "2", {"task": "math"}, 0.0),
-])  # fmt: skip
-def test_a_bare_right_answer_is_enough_for_questions(
+@pytest.mark.parametrize(
+    ("source", "answer", "truth", "info", "acc"),
+    [
+        ("openai/gsm8k", "so #### 72", "72", {}, 1.0),
+        ("mine", "Answer: Danube", "the Danube", {"task": "qa"}, 1.0),
+        ("mine", "#### 1", "2", {"task": "math"}, 0.0),
+    ],
+)
+def test_a_plain_ground_truth_is_enough_for_questions(
     source: str, answer: str, truth: str, info: dict[str, str], acc: float
 ) -> None:
     assert compute_score(source, answer, truth, info)["acc"] == acc
 
 
-def test_a_bare_right_answer_without_a_task_is_refused() -> None:
+def test_a_plain_ground_truth_without_a_task_is_refused() -> None:
     with pytest.raises(ValueError, match="extra_info"):
         compute_score("mine", "x", "y")
 
 
-def test_no_verdict_is_no_score_and_no_zero() -> None:
+def test_a_missing_verdict_raises_and_is_not_zero() -> None:
     with pytest.raises(NoScore):
         as_verl(Score(None, Verdict.INFRA))

@@ -1,4 +1,4 @@
-"""The scale of a training: each switch is an override, and what cannot be is refused with its numbers before anything starts."""
+"""The scale settings of a training become overrides; impossible ones are refused."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from verl_jobs.config.training import Training
 HERE = {name: Path(name) for name in ("model", "train", "validation", "folder")}
 
 
-def told(**given: Any) -> dict[str, str]:
-    lines = overrides(Training(**given), seed=1, loggers=[], name="t", **HERE)
+def settings_of(**scale_keys: Any) -> dict[str, str]:
+    lines = overrides(Training(**scale_keys), seed=1, loggers=[], name="t", **HERE)
     return dict(line.lstrip("+").split("=", 1) for line in lines)
 
 
@@ -24,7 +24,7 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
 
 
 @pytest.mark.parametrize(
-    ("given", "key", "value"),
+    ("scale_keys", "key", "value"),
     [
         ({"shards": 4}, f"{FSDP}.fsdp_size", "4"),
         ({"reshard": False}, f"{FSDP}.reshard_after_forward", "False"),
@@ -72,53 +72,54 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
         ),
     ],
 )
-def test_each_switch_is_an_override(given: dict[str, Any], key: str, value: str) -> None:
-    assert told(engine="vllm", ranks=8, scale=Scale(**given))[key] == value
+def test_each_scale_setting_becomes_an_override(
+    scale_keys: dict[str, Any], key: str, value: str
+) -> None:
+    assert settings_of(engine="vllm", ranks=8, scale=Scale(**scale_keys))[key] == value
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: str) -> None:
-    found = told(engine=engine)
-    assert found["actor_rollout_ref.rollout.name"] == engine
-    assert "param_dtype:bf16,reduce_dtype:fp32" in found[f"{FSDP}.mixed_precision"]
-    assert found["actor_rollout_ref.model.enable_gradient_checkpointing"] == "True"
+    settings = settings_of(engine=engine)
+    assert settings["actor_rollout_ref.rollout.name"] == engine
+    assert "param_dtype:bf16,reduce_dtype:fp32" in settings[f"{FSDP}.mixed_precision"]
+    assert settings["actor_rollout_ref.model.enable_gradient_checkpointing"] == "True"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("scale_keys", "error"),
     [
-        ({"scale": Scale(offload="idle")}, "offload is for GPUs"),
-        ({"ranks": 3}, r"32 problems x 8 answers do not divide among 3 ranks"),
-        ({"ranks": 4, "scale": Scale(nodes=3)}, "4 ranks cannot be spread evenly over 3 nodes"),
-        ({"scale": Scale(updates=5)}, "32 problems do not divide into 5 updates"),
-        ({"scale": Scale(accumulation=7)}, "256 answers do not divide among 1 ranks into 7"),
-        ({"ranks": 4, "scale": Scale(shards=3)}, "4 ranks do not divide into groups of 3 shards"),
+        ({"scale": Scale(offload="idle")}, "offload"),
+        ({"ranks": 3}, "32 problems x 8 .* 3 ranks"),
+        ({"ranks": 4, "scale": Scale(nodes=3)}, "4 ranks .* 3 nodes"),
+        ({"scale": Scale(updates=5)}, "32 problems .* 5 updates"),
+        ({"scale": Scale(accumulation=7)}, "256 .* 1 ranks .* 7"),
+        ({"ranks": 4, "scale": Scale(shards=3)}, "4 ranks .* 3 shards"),
         (
             {"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)},
-            "2 ranks do not divide into groups of 4",
+            "2 ranks .* 4",
         ),
-        ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus go together"),
+        ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus"),
         (
             {"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())},
-            "ppo trains a critic",
+            "ppo .*Megatron",
         ),
         (
             {"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")},
-            "precision is FSDP2's",
+            "precision .*FSDP2",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_numbers(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        Training(**given)
+def test_an_impossible_scale_is_refused_with_its_numbers(
+    scale_keys: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValidationError, match=error):
+        Training(**scale_keys)
 
 
-def test_what_was_never_run_says_so() -> None:
+def test_untested_scale_settings_are_listed() -> None:
     scale = Scale(
         megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async"
     )
-    assert (
-        scale.unrun
-        == "Passed to verl as told and never run by us: Megatron, distillation, placement colocated_async."
-    )
+    assert scale.unrun.endswith(": Megatron, distillation, placement colocated_async.")
     assert Scale().unrun == ""

@@ -1,4 +1,4 @@
-"""Where a step's time goes, from a real trace of torch and from figures that can be added up by hand."""
+"""Where the time of a step goes, from a real torch trace and from small examples."""
 
 from __future__ import annotations
 
@@ -27,19 +27,23 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def test_phases_are_medians_without_the_first_step_and_what_no_timer_names_comes_last() -> None:
-    found, whole = phases(ROWS)
+def test_phases_are_medians_without_the_first_step() -> None:
+    spent_times, whole = phases(ROWS)
     assert whole == 11.0
-    assert [(spent.name, spent.seconds, spent.times) for spent in found] == [
-        ("gen", 6.5, 2), ("testing", 5.0, 1), ("update_actor", 3.0, 2), ("save_checkpoint", 2.0, 1), ("(no timer)", 0.5, 2),
-    ]  # fmt: skip
+    assert [(spent.name, spent.seconds, spent.times) for spent in spent_times] == [
+        ("gen", 6.5, 2),
+        ("testing", 5.0, 1),
+        ("update_actor", 3.0, 2),
+        ("save_checkpoint", 2.0, 1),
+        ("(no timer)", 0.5, 2),
+    ]
 
 
 def test_a_run_without_a_step_has_no_phases() -> None:
     assert phases(ROWS[:1]) == ([], 0.0)
 
 
-def test_an_operation_s_time_is_without_those_inside_of_it(tmp_path: Path) -> None:
+def test_the_time_of_an_operation_excludes_nested_ones(tmp_path: Path) -> None:
     rows = [
         ("linear", 1, 0, 100),
         ("mm", 1, 10, 60),
@@ -71,14 +75,19 @@ def test_an_operation_s_time_is_without_those_inside_of_it(tmp_path: Path) -> No
             },
             file,
         )
-    found = {
+    spent_times = {
         spent.name: (round(spent.seconds * 1e6), spent.times) for spent in operations(tmp_path)
     }
-    assert found == {"mm": (55 + 50 + 7, 3), "linear": (30, 1), "add": (10, 1), "copy": (5, 1)}
+    assert spent_times == {
+        "mm": (55 + 50 + 7, 3),
+        "linear": (30, 1),
+        "add": (10, 1),
+        "copy": (5, 1),
+    }
 
 
 @pytest.mark.slow
-def test_torch_s_own_trace_is_read(tmp_path: Path) -> None:
+def test_a_real_trace_of_torch_is_read(tmp_path: Path) -> None:
     import torch
 
     (tmp_path / TRACES).mkdir()
@@ -87,13 +96,13 @@ def test_torch_s_own_trace_is_read(tmp_path: Path) -> None:
         for _ in range(20):
             a = torch.nn.functional.relu(a @ a) / 300
     traced.export_chrome_trace(str(tmp_path / TRACES / "a.json.gz"))
-    found = {spent.name: spent for spent in operations(tmp_path)}
+    spent_times = {spent.name: spent for spent in operations(tmp_path)}
     known = {event.key: event.self_cpu_time_total / 1e6 for event in traced.key_averages()}
-    assert found["aten::mm"].times == 20
-    assert found["aten::mm"].seconds == pytest.approx(known["aten::mm"], rel=0.05)
+    assert spent_times["aten::mm"].times == 20
+    assert spent_times["aten::mm"].seconds == pytest.approx(known["aten::mm"], rel=0.05)
 
 
-def test_ray_s_tasks_are_added_up_by_name(tmp_path: Path) -> None:
+def test_ray_tasks_are_summed_by_name(tmp_path: Path) -> None:
     (tmp_path / TRACES).mkdir()
     events = [
         {"ph": "X", "cat": f"task::{name}", "dur": took}

@@ -1,4 +1,4 @@
-"""Every token that the policy did not write has mask 0: on the tokens of real conversations, with the project's tokenizer and others' templates."""
+"""Only tokens of the policy have mask 1, on real conversations and several chat templates."""
 
 from __future__ import annotations
 
@@ -21,14 +21,23 @@ from verl_jobs.agents.shaping import improvements
 from verl_jobs.agents.stream import PolicyWriter, Template, Written, stream_of
 
 PROBLEM = Problem(
-    problem_id="t/1", source="t", statement="Write solve(x).", style="call", entry_point="solve", visible_tests=1,
+    problem_id="t/1",
+    source="t",
+    statement="Write solve(x).",
+    style="call",
+    entry_point="solve",
+    visible_tests=1,
     tests=({"args": [1], "expected": 2}, {"args": [2], "expected": 4}),
-)  # fmt: skip
+)
 LLAMA = (
-    "{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n{{ m['content'] | trim }}<|endoftext|>{% endfor %}"
+    "{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n"
+    "{{ m['content'] | trim }}<|endoftext|>{% endfor %}"
     "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
 )
-FORGETS = "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}"  # as templates that drop earlier thoughts
+# like templates that drop earlier reasoning
+FORGETS = (
+    "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +52,7 @@ def tokenizer() -> Any:
 
 
 class Fails:
-    """An Executor to whom nothing is ever right; `shares` of the visible tests pass, in turn."""
+    """An executor for which no program is correct; `shares` of its visible tests pass."""
 
     def __init__(self, shares: Sequence[float] = ()) -> None:
         self.shares = list(shares)
@@ -56,10 +65,10 @@ class Fails:
 
 
 class Policy:
-    """Writes given tokens, and keeps what it was asked and what it wrote."""
+    """A policy that writes given tokens and records its prompts and completions."""
 
     def __init__(self, answers: Sequence[list[int]], eos: int) -> None:
-        self.answers, self.eos, self.asked, self.wrote = (
+        self.answers, self.eos, self.prompts, self.wrote = (
             list(answers),
             eos,
             list[list[int]](),
@@ -70,7 +79,7 @@ class Policy:
         written = []
         for ids, limit in zip(prompts, limits, strict=True):
             tokens = self.answers.pop(0)[:limit]
-            self.asked.append(ids)
+            self.prompts.append(ids)
             self.wrote.append(tokens)
             written.append(
                 (tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length")
@@ -103,11 +112,11 @@ ANSWERS = st.lists(
 
 @settings(max_examples=60)
 @given(answers=ANSWERS, turns=st.integers(1, 4), room=st.integers(40, 400), itself=st.booleans())
-def test_the_mask_is_one_on_the_policy_s_own_tokens_alone(
+def test_the_mask_is_one_only_on_tokens_of_the_policy(
     tokenizer: Any, answers: list[tuple[list[int], bool]], turns: int, room: int, itself: bool
 ) -> None:
-    said = [ids + [tokenizer.eos_token_id] * ends for ids, ends in answers]
-    conversation, policy = played(tokenizer, said, turns, room, itself)
+    completions = [ids + [tokenizer.eos_token_id] * ends for ids, ends in answers]
+    conversation, policy = played(tokenizer, completions, turns, room, itself)
     stream = stream_of(conversation)
     own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]
     assert own == [token for wrote in policy.wrote for token in wrote]
@@ -115,21 +124,18 @@ def test_the_mask_is_one_on_the_policy_s_own_tokens_alone(
     assert all(
         p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True)
     )
-    assert stream.mask[-1] == 1  # it ends with the policy's words
-    for asked, wrote in zip(
-        policy.asked, policy.wrote, strict=True
-    ):  # what it saw is what it is trained on: nothing was tokenized again
-        assert stream.all[: len(asked) + len(wrote)] == asked + wrote
+    assert stream.mask[-1] == 1  # it ends with a token of the policy
+    # nothing is tokenized again between sampling and training
+    for prompt, wrote in zip(policy.prompts, policy.wrote, strict=True):
+        assert stream.all[: len(prompt) + len(wrote)] == prompt + wrote
     assert [stream.tokens[end - 1] for end in stream.ends] == [wrote[-1] for wrote in policy.wrote]
     cut = any(wrote[-1] != tokenizer.eos_token_id for wrote in policy.wrote)
-    assert stream.reason == (
-        "length" if cut else "completed"
-    )  # be it an earlier program than the last
+    assert stream.reason == ("length" if cut else "completed")  # also for an earlier program
 
 
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize("template", [None, LLAMA])
-def test_a_stream_reads_as_the_chat_template_writes_the_conversation(
+def test_a_stream_decodes_to_the_chat_template(
     tokenizer: Any, ends: bool, template: str | None
 ) -> None:
     import copy
@@ -150,18 +156,18 @@ def test_a_stream_reads_as_the_chat_template_writes_the_conversation(
     )
 
 
-def test_a_template_that_forgets_answers_is_refused(tokenizer: Any) -> None:
+def test_a_template_that_drops_earlier_completions_is_refused(tokenizer: Any) -> None:
     import copy
 
     forgetful = copy.deepcopy(tokenizer)
     forgetful.chat_template = FORGETS
-    with pytest.raises(ValueError, match="changes or drops earlier answers"):
+    with pytest.raises(ValueError, match="chat template"):
         played(forgetful, [[5, 6], [7]], turns=2)
 
 
-def test_rewards_lie_on_the_last_token_and_on_the_programs_that_improved(tokenizer: Any) -> None:
-    said = [[10, 11], [12, 13, 14], [15]]
-    conversation, _ = played(tokenizer, said, turns=3, shares=[0.25, 0.75, 0.5])
+def test_rewards_lie_on_the_last_token_and_on_improvements(tokenizer: Any) -> None:
+    completions = [[10, 11], [12, 13, 14], [15]]
+    conversation, _ = played(tokenizer, completions, turns=3, shares=[0.25, 0.75, 0.5])
     stream, score = stream_of(conversation), Score(0.4, Verdict.WA)
     assert rollout_of(conversation, score, shaping=0.0).rewards == {len(stream.tokens) - 1: 0.4}
     shaped = rollout_of(conversation, score, shaping=0.5)
@@ -170,7 +176,7 @@ def test_rewards_lie_on_the_last_token_and_on_the_programs_that_improved(tokeniz
     assert all(stream.mask[at] for at in shaped.rewards) and shaped.last_tokens == 1
 
 
-def test_with_a_review_in_between_improvements_still_lie_on_programs(tokenizer: Any) -> None:
+def test_shaping_rewards_lie_on_programs_and_not_on_reviews(tokenizer: Any) -> None:
     conversation, _ = played(
         tokenizer, [[10], [20, 21], [11]], turns=2, itself=True, shares=[0.0, 1.0]
     )
@@ -180,7 +186,7 @@ def test_with_a_review_in_between_improvements_still_lie_on_programs(tokenizer: 
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
-def test_a_poor_program_written_to_be_mended_wins_nothing(shares: list[float]) -> None:
+def test_a_deliberately_poor_first_program_gains_nothing(shares: list[float]) -> None:
     gained = improvements(shares)
     assert min(gained) >= 0 and sum(gained) <= max(shares) + 1e-9
     assert sum(gained) <= sum(improvements([max(shares)])) + 1e-9

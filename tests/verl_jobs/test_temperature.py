@@ -1,4 +1,4 @@
-"""The temperature of the rollouts: what is configured, step by step, for the engine that samples and the trainer that scales its logits."""
+"""The temperature schedule of the rollouts, in the engine and in the trainer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 
-def told(training: Training) -> list[str]:
+def lines_of(training: Training) -> list[str]:
     paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
     return overrides(training, seed=1, loggers=[], name="t", **paths)
 
 
-def test_it_stays_as_it_is_by_default() -> None:
+def test_the_temperature_is_constant_by_default() -> None:
     assert {Training(temperature=0.9).temperature_at(step) for step in range(1, 21)} == {0.9}
 
 
-def test_it_goes_in_a_straight_line_to_that_of_the_last_step() -> None:
+def test_the_temperature_falls_linearly_to_the_last_step() -> None:
     training = Training(steps=5, temperature=1.2, final_temperature=0.8)
     assert [round(training.temperature_at(step), 6) for step in range(1, 6)] == [
         1.2,
@@ -42,19 +42,19 @@ def test_a_training_of_one_step_has_one_temperature() -> None:
         ({"final_temperature": 0.7, "algorithm": "remax"}, "GreedyFirstManager"),
     ],
 )
-def test_verls_own_agent_loops_follow_it_where_there_is_a_schedule(
+def test_verl_agent_loops_follow_the_temperature_schedule(
     changes: dict[str, object], manager: str
 ) -> None:
     lines = [
         line
-        for line in told(Training.model_validate({"engine": "vllm"} | changes))
+        for line in lines_of(Training.model_validate({"engine": "vllm"} | changes))
         if "agent_loop_manager_class" in line
     ]
     assert [line.rpartition(".")[2] for line in lines] == ([manager] if manager else [])
 
 
 @pytest.mark.slow  # importing verl takes longer than all of this
-def test_the_trainers_logits_are_scaled_by_the_temperature_of_the_step() -> None:
+def test_the_trainer_scales_logits_by_the_step_temperature() -> None:
     from types import SimpleNamespace
 
     from omegaconf import OmegaConf

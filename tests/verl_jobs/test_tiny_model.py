@@ -1,4 +1,4 @@
-"""A model from scratch, and its warm-up: the same seed gives the same bytes."""
+"""A model made from scratch and its warm-up: the same seed gives the same bytes."""
 
 from pathlib import Path
 
@@ -33,13 +33,13 @@ def test_another_seed_makes_another_model(tmp_path: Path) -> None:
     assert hash_folder(tmp_path / "a") != hash_folder(tmp_path / "b")
 
 
-def test_every_text_survives_the_tokenizer() -> None:
+def test_the_tokenizer_round_trips_any_text() -> None:
     tokenizer = train_tokenizer(TEXTS, 300)
     for text in ("x = {w: len(w) for w in x}", "héllo \U0001f40d\ttab", ""):
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_the_chat_template_ends_where_the_answer_begins() -> None:
+def test_the_chat_template_ends_where_the_completion_starts() -> None:
     tokenizer = train_tokenizer(TEXTS, 300)
     chat = tokenizer.apply_chat_template(
         [{"role": "user", "content": "hi"}], tokenize=False, add_generation_prompt=True
@@ -48,7 +48,7 @@ def test_the_chat_template_ends_where_the_answer_begins() -> None:
 
 
 @pytest.mark.slow
-def test_the_warm_up_learns_and_repeats(tmp_path: Path) -> None:
+def test_the_warm_up_learns_and_is_reproducible(tmp_path: Path) -> None:
     make(SMALL, TEXTS, tmp_path / "base")
     config = WarmUp(steps=12, batch=4)
     losses = [warm_up(tmp_path / "base", CHATS, config, tmp_path / name) for name in ("a", "b")]

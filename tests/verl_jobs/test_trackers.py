@@ -1,4 +1,4 @@
-"""verl's own loggers: W&B offline and MLflow in a file get a training under one name and with the same tags."""
+"""Trainings in verl's loggers: W&B offline and MLflow in a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
     import wandb
 
-    wandb.teardown()  # it reads its environment once; a trainer is a process of its own
+    wandb.teardown()  # it reads its environment once per process
     for name in (
         "VERL_FILE_LOGGER_PATH",
         "WANDB_DIR",
@@ -33,24 +33,34 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
         monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
-    made = TrainingJob(
-        folder=str(tmp_path / "job"), chain="chain-0007", start="start", train="t", validation="v", inputs={"start": "a" * 64},
-        training=Training(algorithm="rloo"), reward=RewardConfig(), reward_hash="f" * 64, battery="b" * 64, isolation="auto", seed=1007,
+    job_ = TrainingJob(
+        folder=str(tmp_path / "job"),
+        chain="chain-0007",
+        start="start",
+        train="t",
+        validation="v",
+        inputs={"start": "a" * 64},
+        training=Training(algorithm="rloo"),
+        reward=RewardConfig(),
+        reward_hash="f" * 64,
+        battery="b" * 64,
+        isolation="auto",
+        seed=1007,
         tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}",
-    )  # fmt: skip
-    made.path.mkdir()
-    made.write()
-    return made
+    )
+    job_.path.mkdir()
+    job_.write()
+    return job_
 
 
-def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> None:
+def test_both_trackers_get_the_same_name_and_tags(job: TrainingJob) -> None:
     import wandb
     from mlflow import MlflowClient
     from verl.utils.tracking import Tracking
 
     from verl_jobs.trainer.callback import AfterSave
 
-    # as verl's trainer does, before its loggers
+    # verl's trainer does this before it makes its loggers
     AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
     loggers = Tracking("ratchet", job.chain, ["file", "mlflow", "wandb"], {"trainer": {"steps": 1}})
     loggers.log({"critic/score/mean": 0.5}, step=1)
@@ -80,7 +90,7 @@ def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> 
     assert offline.stat().st_size > 0 and json.loads(os.environ["MLFLOW_RUN_CONTEXT"]) == job.tags
 
 
-def test_a_training_that_a_sweeps_agent_started_is_the_run_that_the_sweep_waits_for(
+def test_a_training_of_a_sweep_joins_the_run_of_its_agent(
     job: TrainingJob,
 ) -> None:
     import wandb

@@ -1,4 +1,4 @@
-"""Supervised training: goes on from a kill to the same bytes; adapters and frozen layers end in a checkpoint like any other."""
+"""Supervised warm-up: resuming after a kill, adapters, frozen layers and batches."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
-    found: dict[str, torch.Tensor] = load_file(folder / "model.safetensors")
-    return found
+    tensors: dict[str, torch.Tensor] = load_file(folder / "model.safetensors")
+    return tensors
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_killed_goes_on_to_the_same_bytes(
+def test_a_killed_warm_up_resumes_to_the_same_bytes(
     base: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SAVE_EVERY_S", 0.0)
@@ -70,7 +70,7 @@ def test_what_was_killed_goes_on_to_the_same_bytes(
     assert hash_folder(tmp_path / "again") == hash_folder(tmp_path / "whole")
 
 
-def test_adapters_end_as_merged_weights_with_the_adapter_beside(base: Path, tmp_path: Path) -> None:
+def test_adapters_are_saved_merged_and_separately(base: Path, tmp_path: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
@@ -89,18 +89,18 @@ def test_adapters_end_as_merged_weights_with_the_adapter_beside(base: Path, tmp_
         "down_proj",
     }
     ids = torch.tensor([[1, 5, 9, 33, 7]])
-    wearing: Any = PeftModel.from_pretrained(
+    adapted: Any = PeftModel.from_pretrained(
         AutoModelForCausalLM.from_pretrained(base), tmp_path / ADAPTER
     ).eval()
     with torch.inference_mode():
         assert torch.allclose(
             AutoModelForCausalLM.from_pretrained(tmp_path).eval()(ids).logits,
-            wearing(ids).logits,
+            adapted(ids).logits,
             atol=1e-5,
         )
 
 
-def test_frozen_layers_are_the_start_s_own(base: Path, tmp_path: Path) -> None:
+def test_frozen_layers_keep_the_weights_of_the_start(base: Path, tmp_path: Path) -> None:
     warm_up(base, CHATS, WAYS["frozen"], tmp_path)
     before, after = weights(base), weights(tmp_path)
     assert {name for name in before if not torch.equal(before[name], after[name])} == {
@@ -108,8 +108,8 @@ def test_frozen_layers_are_the_start_s_own(base: Path, tmp_path: Path) -> None:
     }
 
 
-def test_a_loss_that_is_no_number_ends_it_at_its_step(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(FloatingPointError, match=r"at step \d+: lower warm_up.learning_rate"):
+def test_a_nan_loss_ends_the_warm_up_with_its_step(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError, match=r"step \d+.*warm_up\.learning_rate"):
         warm_up(
             base,
             CHATS,
@@ -124,16 +124,16 @@ def batches(rows: int, batch: int, steps: int) -> list[list[int]]:
     )
 
 
-def test_fewer_rows_than_a_batch_are_one_batch() -> None:
-    made = batches(rows=3, batch=16, steps=4)
-    assert len(made) == 4 and all(sorted(picked) == [0, 1, 2] for picked in made)
+def test_fewer_rows_than_a_batch_form_one_batch() -> None:
+    epochs = batches(rows=3, batch=16, steps=4)
+    assert len(epochs) == 4 and all(sorted(picked) == [0, 1, 2] for picked in epochs)
 
 
-def test_an_epoch_holds_each_row_once() -> None:
-    made = batches(rows=8, batch=4, steps=4)
-    assert sorted(made[0] + made[1]) == sorted(made[2] + made[3]) == list(range(8))
+def test_an_epoch_contains_each_row_once() -> None:
+    epochs = batches(rows=8, batch=4, steps=4)
+    assert sorted(epochs[0] + epochs[1]) == sorted(epochs[2] + epochs[3]) == list(range(8))
 
 
-def test_no_row_at_all_is_refused() -> None:
+def test_an_empty_dataset_is_refused() -> None:
     with pytest.raises(ValueError, match=r"family\.demonstrations"):
         batches(rows=0, batch=4, steps=1)

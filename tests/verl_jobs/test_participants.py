@@ -1,4 +1,4 @@
-"""Conversations as training plays them: a policy whose tokens are given, the real sandbox, the real reward."""
+"""Conversations of a training with scripted policies, the real sandbox and the real reward."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ from verl_jobs.config.training import Training
 from verl_jobs.trainer.reward_manager import Scorer
 
 DOUBLE = Problem(
-    problem_id="t/double", source="t", statement="Write solve(x): twice x.", style="call", entry_point="solve", visible_tests=1,
-    tests=({"args": [2], "expected": 4}, {"args": [3], "expected": 6}, {"args": [7], "expected": 14}), limits=Limits(wall_s=9.0, cpu_s=2.0),
-)  # fmt: skip
+    problem_id="t/double",
+    source="t",
+    statement="Write solve(x): twice x.",
+    style="call",
+    entry_point="solve",
+    visible_tests=1,
+    tests=tuple({"args": [x], "expected": 2 * x} for x in (2, 3, 7)),
+    limits=Limits(wall_s=9.0, cpu_s=2.0),
+)
 RIGHT, WRONG, SQUARE = (
     "def solve(x):\n    return 2 * x",
     "def solve(x):\n    return x + 1",
@@ -52,9 +58,9 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="module")
 def scorer() -> Iterator[Scorer]:
-    made = Scorer(RewardConfig())
-    yield made
-    made.sandbox.close()
+    scorer = Scorer(RewardConfig())
+    yield scorer
+    scorer.sandbox.close()
 
 
 def row(problem: Problem = DOUBLE) -> Asked:
@@ -93,7 +99,7 @@ def play(
     return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer), scorer.score))
 
 
-def test_the_reward_is_that_of_the_last_answer_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
+def test_the_reward_scores_the_last_program_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
     [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
     assert mended and mended.score.solved and mended.messages == 4
     [alone] = play(scorer, tokenizer, [RIGHT], Agents(turns=2))
@@ -104,7 +110,7 @@ def test_the_reward_is_that_of_the_last_answer_on_all_tests(scorer: Scorer, toke
     )
 
 
-def test_a_program_that_passes_the_visible_tests_alone_ends_the_conversation_and_is_no_solution(
+def test_passing_only_visible_tests_ends_the_conversation_unsolved(
     scorer: Scorer, tokenizer: Any
 ) -> None:
     [fooled] = play(scorer, tokenizer, [SQUARE, RIGHT], Agents(turns=2, shaping=0.2))
@@ -117,7 +123,9 @@ def test_a_program_that_passes_the_visible_tests_alone_ends_the_conversation_and
     assert fooled.reward == pytest.approx(fooled.score.value + 0.2)
 
 
-def test_a_mend_earns_less_shaping_than_a_first_answer(scorer: Scorer, tokenizer: Any) -> None:
+def test_a_fixed_program_earns_less_shaping_than_a_first_one(
+    scorer: Scorer, tokenizer: Any
+) -> None:
     shaped = Agents(turns=2, shaping=0.2)
     [mended], [at_once] = (
         play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT])
@@ -125,7 +133,7 @@ def test_a_mend_earns_less_shaping_than_a_first_answer(scorer: Scorer, tokenizer
     assert mended and at_once and mended.reward == pytest.approx(at_once.reward - 0.1)
 
 
-def test_the_budget_of_tokens_ends_a_conversation_whose_last_answer_still_counts(
+def test_a_conversation_cut_by_its_token_budget_is_still_scored(
     scorer: Scorer, tokenizer: Any
 ) -> None:
     [cut] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2), room=40)
@@ -138,9 +146,7 @@ def test_the_budget_of_tokens_ends_a_conversation_whose_last_answer_still_counts
     )
 
 
-def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(
-    scorer: Scorer, tokenizer: Any
-) -> None:
+def test_a_completion_without_a_verdict_gives_no_rollout(scorer: Scorer, tokenizer: Any) -> None:
     def loses_the_second(pairs: Sequence[tuple[str, str]]) -> list[Score]:
         return [
             score if at != 1 else Score(None, Verdict.INFRA)
@@ -156,7 +162,7 @@ def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(
 
 
 class Loses:
-    """A sandbox that takes programs and gives no verdict."""
+    """A sandbox without verdicts."""
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
         return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
@@ -165,9 +171,7 @@ class Loses:
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["closed", "gives no verdict"])
-def test_a_broken_sandbox_is_replaced_while_a_conversation_goes_on(
-    tokenizer: Any, loses: bool
-) -> None:
+def test_a_broken_sandbox_is_replaced_during_a_conversation(tokenizer: Any, loses: bool) -> None:
     scorer = Scorer(RewardConfig(), SandboxConfig(workers=1))
     scorer.sandbox.close()
     if loses:
@@ -177,15 +181,15 @@ def test_a_broken_sandbox_is_replaced_while_a_conversation_goes_on(
     assert mended and mended.messages == 4 and mended.score.solved
 
 
-def test_a_question_without_a_program_is_refused() -> None:
+def test_a_prompt_without_a_program_is_refused_for_conversations() -> None:
     truth = question_truth(Question("q/1", "How many?", "math", ("3",)))
-    with pytest.raises(ValueError, match=r"conversations are about programs.*agents\.turns to 1"):
+    with pytest.raises(ValueError, match=r"q/1.*agents\.turns to 1"):
         asked_of({"raw_prompt": [], "reward_model": {"ground_truth": truth}})
 
 
 @dataclass
 class Follows:
-    """A Generator: wrong at first; a comment decides how it mends, and without one `alone` does."""
+    """A generator that starts wrong and then follows the comment, or writes `alone` without one."""
 
     alone: str
     heard: list[str] = field(default_factory=list)
@@ -209,7 +213,7 @@ class Follows:
 @pytest.mark.parametrize(
     ("alone", "rewards"), [(WRONG, [1, 0, 0]), (RIGHT, [0, -1, 0])], ids=["helpless", "able"]
 )
-def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(
+def test_a_comment_is_rewarded_by_its_effect_on_the_fix(
     scorer: Scorer, tokenizer: Any, alone: str, rewards: list[int]
 ) -> None:
     generator = Follows(alone)
@@ -221,9 +225,7 @@ def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(
     )
     found = [one.reward if one else None for one in played]
     assert [value and value / abs(value) for value in found] == rewards
-    assert (
-        len(generator.heard) == 1 + 1 + 3
-    )  # one first program and one control for all three comments
+    assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for three comments
     assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(
         set(one.stream.mask) == {1} for one in played if one
     )
@@ -231,7 +233,7 @@ def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(
 
 @dataclass
 class Goes:
-    """An endpoint that mends whatever it is told, and gives no answer where `fails` stands in the question, or its `error`."""
+    """An endpoint that fixes any program, but raises `error` where the prompt contains `fails`."""
 
     fails: str
     error: type[NoReply] = NoReply
@@ -253,7 +255,7 @@ class Goes:
     ],
     ids=["a mend", "the control", "no room for a mend"],
 )
-def test_a_comment_is_not_paid_for_an_endpoint_that_gives_no_answer(
+def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
     scorer: Scorer, tokenizer: Any, fails: str, error: type[NoReply], rewards: list[int | None]
 ) -> None:
     generator = EndpointWriter(cast(Endpoint, Goes(fails, error)), "m", 100, lenient=True)
@@ -267,7 +269,7 @@ def test_a_comment_is_not_paid_for_an_endpoint_that_gives_no_answer(
     assert [value and value / abs(value) for value in found] == rewards
 
 
-def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
+def test_a_comment_without_both_verdicts_has_no_reward() -> None:
     lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
     assert (
         change(lost, right) is None
@@ -276,7 +278,7 @@ def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
     )
 
 
-def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> None:
+def test_a_frozen_model_replies_independently_of_its_batch(tmp_path: Path) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(TinyModel(hidden=32, layers=1, heads=2, positions=128), [RIGHT], tmp_path)
@@ -291,28 +293,30 @@ def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("training", "error"),
     [
-        ({"agents": {"trains": "reviewer"}}, "trains: reviewer needs a generator"),
+        ({"agents": {"trains": "reviewer"}}, r"agents\.generator"),
         (
             {"agents": {"trains": "reviewer", "generator": "m", "reviewer": "self"}},
-            "the policy is the reviewer",
+            r"agents\.reviewer",
         ),
-        ({"agents": {"reviewer": "self"}}, "with one turn there is nothing to review"),
+        ({"agents": {"reviewer": "self"}}, r"agents\.turns of 2"),
         (
             {"agents": {"turns": 3, "tokens": 150}, "answer_tokens": 100},
-            "leaves no room for a second program of 100 tokens",
+            r"agents\.tokens 150 .* 100 tokens",
         ),
     ],
 )
-def test_a_cast_that_cannot_play_is_refused_with_the_mend(told: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        Training.model_validate(told)
+def test_impossible_combinations_of_participants_are_refused(
+    training: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValidationError, match=error):
+        Training.model_validate(training)
 
 
 @pytest.mark.slow  # importing verl takes longer than all of this
-def test_verl_learns_from_the_policy_s_tokens_alone(scorer: Scorer, tokenizer: Any) -> None:
-    """verl's own fields and its own advantages, on conversations of different lengths."""
+def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: Any) -> None:
+    """Use verl's fields and advantages on conversations of different lengths."""
     import numpy as np
     import torch
     from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
@@ -349,14 +353,14 @@ def test_verl_learns_from_the_policy_s_tokens_alone(scorer: Scorer, tokenizer: A
         assert torch.equal(field_["input_ids"], torch.tensor(one.stream.all))
 
 
-def test_a_problem_as_training_has_it_hides_the_same_tests() -> None:
+def test_the_ground_truth_keeps_hidden_tests_and_omits_solutions() -> None:
     asked = row(replace(DOUBLE, solutions=(RIGHT,)))
     assert asked.problem.visible_tests == 1 and RIGHT not in asked.truth
 
 
 @pytest.mark.slow
-def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_path: Path) -> None:
-    """For engines that batch by themselves: verl's config, dataset and token output, with the CPU's engine in this process."""
+def test_verl_agent_loop_runs_one_conversation_at_a_time(tmp_path: Path) -> None:
+    """Engines with their own batching: verl's config, dataset and output with the CPU engine."""
     from verl_jobs.agents.loop import ConversationLoop
     from verl_jobs.plugins.dry_rollouts import Recorded, _rolled_out
     from verl_jobs.plugins.tiny_training import TinyTraining
@@ -380,4 +384,4 @@ def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_pat
     )
     assert (
         output.reward_score == output.extra_fields["reward_extra_info"]["score"] == -1.0
-    )  # a model that knows nothing
+    )  # an untrained model

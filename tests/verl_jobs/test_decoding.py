@@ -1,4 +1,4 @@
-"""Decoding: what a row gets depends on the row alone, and log-probabilities are those of the model."""
+"""Decoding: rows are independent, and log-probabilities are those of the model."""
 
 from typing import Any
 
@@ -42,9 +42,9 @@ def requests(count: int, temperature: float, seed: int = 0) -> list[dict[str, An
 def test_a_row_is_independent_of_its_neighbours(model: Any, temperature: float) -> None:
     from verl_jobs.decoding import decode_batch
 
-    asked = requests(6, temperature)
-    together = [tokens for tokens, _, _ in decode_batch(model, asked, {2}, 0)]
-    alone = [decode_batch(model, [request], {2}, 0)[0][0] for request in asked]
+    batch = requests(6, temperature)
+    together = [tokens for tokens, _, _ in decode_batch(model, batch, {2}, 0)]
+    alone = [decode_batch(model, [request], {2}, 0)[0][0] for request in batch]
     assert together == alone
 
 
@@ -60,7 +60,7 @@ def test_log_probabilities_are_those_of_the_model(model: Any) -> None:
     assert torch.allclose(chosen, torch.tensor(log_probs), atol=1e-4)
 
 
-def test_an_answer_that_never_ends_is_said_to_be_cut(model: Any) -> None:
+def test_a_completion_without_an_end_is_truncated(model: Any) -> None:
     from verl_jobs.decoding import decode_batch
 
     [(tokens, _, reason)] = decode_batch(model, requests(1, 1.0), set(), 0)

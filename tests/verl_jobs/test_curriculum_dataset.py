@@ -1,4 +1,4 @@
-"""The curriculum in verl's hands: its own dataset, sampler and dataloader in process, then one training of three steps."""
+"""The curriculum in verl's dataset, sampler and dataloader, and in short trainings."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from resources.ray.job import train
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
 train(job, Private(job.path / "ray", job), attempts=1)
-"""  # in a process of its own: Ray reads where its token lies when it is imported, which verl does
+"""  # a separate process: importing verl imports Ray, which reads its token path
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model, 24 training problems of which row k is expected to pass with k / 24, 4 validation problems."""
+    """Make a tiny model, 24 training problems (row k has pass rate k / 24) and 4 for validation."""
     folder = tmp_path_factory.mktemp("rows")
     family = generate(FamilyConfig(demonstrations=8, train=24, validation=4))
     train = [problem for problem in family if problem.split == "train"]
@@ -75,7 +75,7 @@ def without_table() -> Iterator[None]:
 def loader(
     rows: Path, schedule: str, files: str = "train", dataset_class: str = "CurriculumDataset"
 ) -> Any:
-    """As verl's trainer makes it (trainer_base.py, `_init_dataloader`)."""
+    """Return the dataloader of verl's trainer (trainer_base.py, `_init_dataloader`)."""
     from omegaconf import OmegaConf
     from torchdata.stateful_dataloader import StatefulDataLoader
     from transformers import AutoTokenizer
@@ -85,9 +85,19 @@ def loader(
     train, validation = str(rows / "train.parquet"), str(rows / "validation.parquet")
     plan = Curriculum.model_validate({"schedule": schedule}).model_dump() | {"steps": 10}
     config = OmegaConf.create(
-        {"train_files": train, "val_files": validation, "seed": 7, "shuffle": True, "max_prompt_length": 512, "curriculum": plan,
-         "custom_cls": {"path": "pkg://verl_jobs.curriculum.curriculum_dataset", "name": dataset_class}}
-    )  # fmt: skip
+        {
+            "train_files": train,
+            "val_files": validation,
+            "seed": 7,
+            "shuffle": True,
+            "max_prompt_length": 512,
+            "curriculum": plan,
+            "custom_cls": {
+                "path": "pkg://verl_jobs.curriculum.curriculum_dataset",
+                "name": dataset_class,
+            },
+        }
+    )
     tokenizer = AutoTokenizer.from_pretrained(rows / "model")
     dataset = create_rl_dataset(
         train if files == "train" else validation,
@@ -107,7 +117,7 @@ def loader(
 
 
 def a_step(batches: Iterator[Any]) -> list[str]:
-    """Draws a batch, and observes that one answer in two of each passed."""
+    """Draw a batch and observe one pass and one failure for each problem."""
     from verl_jobs.curriculum import curriculum
 
     drawn = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
@@ -118,29 +128,29 @@ def a_step(batches: Iterator[Any]) -> list[str]:
 
 
 @pytest.mark.usefixtures("without_table")
-def test_verl_s_dataloader_gives_what_the_table_draws_and_resumes_from_its_own_state(
+def test_verl_dataloader_yields_the_drawn_problems_and_resumes(
     rows: Path,
 ) -> None:
     first = loader(rows, "competence")
     batches = iter(first)
-    begun = [a_step(batches) for _ in range(3)]
-    assert all(len(set(batch)) == BATCH for batch in begun)
-    assert set(begun[0]) == {
+    first_draws = [a_step(batches) for _ in range(3)]
+    assert all(len(set(batch)) == BATCH for batch in first_draws)
+    assert set(first_draws[0]) == {
         row.problem_id for row in read_expected(rows / FILE)[-BATCH:]
-    }  # the easiest come first
-    state = first.state_dict()  # what verl writes to data.pt
-    went_on = [a_step(batches) for _ in range(3)]
+    }  # the easiest first
+    state = first.state_dict()  # verl writes this to data.pt
+    next_draws = [a_step(batches) for _ in range(3)]
     again = loader(rows, "competence")
     again.load_state_dict(state)
     resumed = iter(again)
-    assert [a_step(resumed) for _ in range(3)] == went_on
-    assert a_step(iter(loader(rows, "competence"))) == begun[0]  # without the state it begins anew
+    assert [a_step(resumed) for _ in range(3)] == next_draws
+    assert (
+        a_step(iter(loader(rows, "competence"))) == first_draws[0]
+    )  # without the state it starts over
 
 
 @pytest.mark.usefixtures("without_table")
-def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(
-    rows: Path, tmp_path: Path
-) -> None:
+def test_a_custom_dataset_class_is_drawn_by_the_curriculum(rows: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from verl.utils.dataset.rl_dataset import RLHFDataset\n"
         "class Mine(RLHFDataset):\n"
@@ -154,7 +164,7 @@ def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(
 
 
 @pytest.mark.usefixtures("without_table")
-def test_an_epoch_ends_and_the_table_goes_on(rows: Path) -> None:
+def test_the_table_continues_over_epochs(rows: Path) -> None:
     from verl_jobs.curriculum import curriculum
 
     whole = loader(rows, "window")
@@ -167,7 +177,7 @@ def test_an_epoch_ends_and_the_table_goes_on(rows: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_table")
-def test_validation_problems_are_not_drawn_but_read_once_each(rows: Path) -> None:
+def test_validation_problems_are_read_once_each(rows: Path) -> None:
     from verl_jobs.curriculum import curriculum
 
     batch = next(iter(loader(rows, "window", files="validation")))
@@ -179,23 +189,38 @@ def test_validation_problems_are_not_drawn_but_read_once_each(rows: Path) -> Non
 
 def a_job(rows: Path, folder: Path, plan: Curriculum, steps: int, save_every: int) -> TrainingJob:
     training = Training(
-        steps=steps, problems_per_step=BATCH, group_size=2, save_every=save_every, answer_tokens=16, curriculum=plan, threads=1
-    )  # fmt: skip
+        steps=steps,
+        problems_per_step=BATCH,
+        group_size=2,
+        save_every=save_every,
+        answer_tokens=16,
+        curriculum=plan,
+        threads=1,
+    )
     return TrainingJob(
-        folder=str(folder), chain="c", start=str(rows / "model"), train=str(rows / "train.parquet"),
-        validation=str(rows / "validation.parquet"), inputs={}, training=training, reward=RewardConfig(), reward_hash="", isolation="auto", seed=5,
-    )  # fmt: skip
+        folder=str(folder),
+        chain="c",
+        start=str(rows / "model"),
+        train=str(rows / "train.parquet"),
+        validation=str(rows / "validation.parquet"),
+        inputs={},
+        training=training,
+        reward=RewardConfig(),
+        reward_hash="",
+        isolation="auto",
+        seed=5,
+    )
 
 
 def trained(job: TrainingJob) -> list[list[draws.Draw]]:
-    """What each step drew, after a training by real verl."""
+    """Run a training with real verl and return the draws of each step."""
     command = [sys.executable, "-c", TRAIN, str(job.write())]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
     return [draws.read(job.path, step) for step in range(1, job.training.steps + 1)]
 
 
-def test_a_training_draws_by_its_curriculum_and_saves_its_table(rows: Path, tmp_path: Path) -> None:
+def test_a_training_follows_its_curriculum_and_saves_its_table(rows: Path, tmp_path: Path) -> None:
     import torch
 
     recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))[
@@ -214,10 +239,10 @@ def test_a_training_draws_by_its_curriculum_and_saves_its_table(rows: Path, tmp_
             sample.problem_id for sample in samples.read(job.path, step)
         }
         assert [draw.n for draw in batch] == [2] * BATCH
-    told = [row for row in metrics(job.path) if row["step"] > 0]
+    steps = [row for row in metrics(job.path) if row["step"] > 0]
     assert all(
         row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch]))
-        for row, batch in zip(told, drawn, strict=True)
+        for row, batch in zip(steps, drawn, strict=True)
     )
     state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)[
         "dataset_state"
@@ -229,9 +254,7 @@ def test_a_training_draws_by_its_curriculum_and_saves_its_table(rows: Path, tmp_
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-def test_a_training_that_lost_its_last_save_draws_and_learns_the_same_again(
-    rows: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_training_repeats_its_draws_and_weights(rows: Path, tmp_path: Path) -> None:
     job = a_job(rows, tmp_path / "job", Curriculum(schedule="window"), steps=4, save_every=2)
     drawn, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
     learned = weights.read_bytes()

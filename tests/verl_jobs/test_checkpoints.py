@@ -1,4 +1,4 @@
-"""Saves and candidates: what survives a kill, what damage does, and what stays."""
+"""Checkpoints and candidates: kills, damage and retention."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def weights_of(save: Path) -> Path:
     return save / "actor" / "huggingface"
 
 
-def test_a_half_written_save_is_dropped_and_the_tracker_names_the_newest_whole_one(
+def test_a_half_written_checkpoint_is_removed(
     tmp_path: Path,
 ) -> None:
     a_save(tmp_path, 10)
     half = a_save(tmp_path, 20, whole=False)
     (tmp_path / "saves" / TRACKER).write_text(
         ""
-    )  # verl truncates it before it writes: a kill leaves it empty
+    )  # verl truncates it first, so a kill leaves it empty
     assert repair(tmp_path) == 10 and not half.exists()
     assert (tmp_path / "saves" / TRACKER).read_text() == "10"
 
 
-def test_with_no_whole_save_training_begins_anew(tmp_path: Path) -> None:
+def test_without_a_complete_checkpoint_training_starts_over(tmp_path: Path) -> None:
     a_save(tmp_path, 10, whole=False)
     (tmp_path / "saves" / TRACKER).write_text("10")
     assert repair(tmp_path) is None
@@ -73,7 +73,7 @@ def seal_torn(save: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [truncated, one_bit_other, shard_missing, seal_torn])
-def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(
+def test_a_damaged_checkpoint_is_skipped_and_recorded_in_faults(
     tmp_path: Path, harm: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, newest = a_save(tmp_path, 10), a_save(tmp_path, 20)
@@ -81,14 +81,11 @@ def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(
     assert repair(tmp_path) == 10 and (tmp_path / "saves" / TRACKER).read_text() == "10"
     assert good.exists() and not newest.exists()
     [fault] = faults.read(tmp_path)
-    assert (
-        fault.what.startswith("the save of step 20 is damaged: ")
-        and fault.what in capsys.readouterr().out
-    )
+    assert "step 20" in fault.what and fault.what in capsys.readouterr().out
     assert repair(tmp_path) == 10 and len(faults.read(tmp_path)) == 1
 
 
-def test_the_fault_names_the_file_and_what_is_wrong(tmp_path: Path) -> None:
+def test_the_fault_names_the_damaged_file(tmp_path: Path) -> None:
     save = a_save(tmp_path, 10)
     assert damage(save) == ""
     truncated(save)
@@ -97,7 +94,7 @@ def test_the_fault_names_the_file_and_what_is_wrong(tmp_path: Path) -> None:
     assert damage(save) == f"{SHARD} is missing"
 
 
-def test_where_all_saves_are_damaged_training_begins_anew_and_says_so_of_each(
+def test_when_all_checkpoints_are_damaged_training_starts_over(
     tmp_path: Path,
 ) -> None:
     for step in (10, 20):
@@ -115,7 +112,7 @@ STEPS = st.sets(st.integers(1, 60), max_size=12)
     st.integers(1, 3),
     st.integers(0, 10),
 )
-def test_the_newest_the_best_and_every_so_many_stay_and_nothing_else(
+def test_only_the_newest_best_and_periodic_checkpoints_are_kept(
     steps: set[int], scores: dict[int, float], last: int, best: int, every: int
 ) -> None:
     stay = kept(steps, scores, Keep(last=last, best=best, every=every))
@@ -132,7 +129,7 @@ def test_the_newest_the_best_and_every_so_many_stay_and_nothing_else(
     assert not known or max(known.values()) in {known[step] for step in stay & set(known)}
 
 
-def test_saves_and_candidates_go_by_the_same_policy(tmp_path: Path) -> None:
+def test_checkpoints_and_candidates_follow_one_retention_policy(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=25)))
     for step in (5, 10, 15, 20, 25, 30, 35):
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
@@ -142,7 +139,7 @@ def test_saves_and_candidates_go_by_the_same_policy(tmp_path: Path) -> None:
     assert best(tmp_path, {10: 0.4, 25: 0.1, 30: 0.0, 35: 0.3})[0] == 10
 
 
-def test_where_a_run_was_stopped_and_went_on_nothing_is_chosen(tmp_path: Path) -> None:
+def test_the_score_at_an_interruption_is_ignored_after_a_resume(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=0)))
     for step in (5, 7, 10, 15, 20):
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
@@ -152,7 +149,7 @@ def test_where_a_run_was_stopped_and_went_on_nothing_is_chosen(tmp_path: Path) -
     assert list(candidates(tmp_path)) == [10, 15, 20]
 
 
-def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(
+def test_the_score_at_an_interruption_counts_when_alone(
     tmp_path: Path,
 ) -> None:
     job = a_job(tmp_path)
@@ -160,14 +157,12 @@ def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(
     assert job.validations() == {0: 0.3, 7: 0.9}
 
 
-def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
+def test_a_candidate_is_published_once_and_completely(tmp_path: Path) -> None:
     job, weights = a_job(tmp_path), weights_of(a_save(tmp_path, 10))
-    (tmp_path / "candidates" / ".step-000010").mkdir(
-        parents=True
-    )  # left by a kill in the middle of a copy
+    (tmp_path / "candidates" / ".step-000010").mkdir(parents=True)  # left by a kill during a copy
     (tmp_path / "candidates" / "step-000010" / "half").mkdir(
         parents=True
-    )  # and by one in the middle of a removal, before it went back
+    )  # left by a kill during a removal
     first = publish_candidate(job, 10, weights)
     (weights / "model.safetensors").write_bytes(b"changed afterwards")
     assert publish_candidate(job, 10, weights) == first
@@ -175,7 +170,7 @@ def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     assert candidates(tmp_path) == {10: first}
 
 
-def test_candidates_of_steps_that_are_done_again_go_with_the_life_that_made_them(
+def test_candidates_of_repeated_steps_are_removed(
     tmp_path: Path,
 ) -> None:
     job = a_job(tmp_path)
@@ -183,7 +178,7 @@ def test_candidates_of_steps_that_are_done_again_go_with_the_life_that_made_them
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
     publish_candidate(
         job, 15, weights_of(a_save(tmp_path, 15, whole=False))
-    )  # and a kill before the seal
+    )  # killed before the seal
     truncated(tmp_path / "saves" / "global_step_10")
     assert repair(tmp_path) == 5 and list(candidates(tmp_path)) == [5]
     again = weights_of(a_save(tmp_path, 10))
@@ -200,12 +195,12 @@ def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
     assert best(tmp_path, {0: 0.9, 10: 0.4, 20: 0.5, 30: 0.5})[0] == 20
 
 
-def test_no_scored_candidate_is_an_error_and_not_the_last_one(tmp_path: Path) -> None:
-    with pytest.raises(LookupError, match="no candidate has a validation score"):
+def test_best_without_a_scored_candidate_raises(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match=tmp_path.name):
         best(tmp_path, {0: 0.9})
 
 
-def test_the_adaptive_kl_coefficient_goes_on_where_it_stood(tmp_path: Path) -> None:
+def test_the_adaptive_kl_coefficient_is_restored(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(kl_coefficient=0.1, kl_in="reward", kl_target=0.02))
     save = a_save(tmp_path, 10)
     assert restored(job, 10) == job == restored(job, None)
@@ -215,11 +210,11 @@ def test_the_adaptive_kl_coefficient_goes_on_where_it_stood(tmp_path: Path) -> N
     )
 
 
-def test_on_a_notice_training_ends_only_where_its_last_step_is_saved(tmp_path: Path) -> None:
+def test_a_notice_ends_training_only_after_a_checkpoint(tmp_path: Path) -> None:
     end_if_asked(tmp_path, 0)
     owner.give_notice(tmp_path, "SIGTERM")
     with pytest.raises(owner.Ended, match="SIGTERM"):
-        end_if_asked(tmp_path, 0)  # nothing done yet: nothing to lose
+        end_if_asked(tmp_path, 0)  # no step is done yet
     a_save(tmp_path, 10)
     end_if_asked(tmp_path, 11)
     with pytest.raises(owner.Ended):

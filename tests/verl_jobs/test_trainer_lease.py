@@ -1,4 +1,4 @@
-"""Who wants a training to go on: the lease seen by the training, the notice that it ends by."""
+"""The lease by which a training sees its owner, and the notice that ends it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from verl_jobs.trainer.trainer_lease import (
 )
 
 OWNER = (
-    "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import owned\n"
+    "import sys, time; from pathlib import Path\n"
+    "from verl_jobs.trainer.trainer_lease import owned\n"
     "with owned(Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
 )
 
 
-def test_a_lease_that_is_renewed_does_not_expire_and_one_that_is_not_does(tmp_path: Path) -> None:
+def test_only_a_lease_that_is_not_renewed_expires(tmp_path: Path) -> None:
     (tmp_path / LEASE).write_text("1 0")
     lease = Lease(tmp_path, term_s=0.05)
     for count in range(1, 6):
@@ -37,19 +38,19 @@ def test_a_lease_that_is_renewed_does_not_expire_and_one_that_is_not_does(tmp_pa
     assert not lease.expired()
 
 
-def test_a_clock_that_is_wrong_on_the_owner_s_machine_ends_nothing(tmp_path: Path) -> None:
+def test_the_clock_of_the_owner_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / LEASE).write_text("1 0")
     os.utime(tmp_path / LEASE, (0, 0))
     assert not Lease(tmp_path, term_s=5).expired()
 
 
-def test_a_training_started_by_hand_has_no_lease_to_lose(tmp_path: Path) -> None:
+def test_a_training_without_a_lease_file_never_expires(tmp_path: Path) -> None:
     lease = Lease(tmp_path, term_s=0.0)
     time.sleep(0.01)
     assert not lease.expired()
 
 
-def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
+def test_the_lease_of_a_killed_owner_expires(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE
     ) as process:
@@ -66,7 +67,7 @@ def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
     assert lease.expired()
 
 
-def test_an_owner_renews_its_lease_while_its_own_thread_is_busy(tmp_path: Path) -> None:
+def test_a_busy_owner_renews_its_lease(tmp_path: Path) -> None:
     with owned(tmp_path, every_s=0.01):
         assert wait_until(
             lambda: (tmp_path / LEASE).exists() and (tmp_path / LEASE).stat().st_size, 60
@@ -76,10 +77,12 @@ def test_an_owner_renews_its_lease_while_its_own_thread_is_busy(tmp_path: Path) 
             sum(range(1000))
             read.add((tmp_path / LEASE).read_bytes())
         assert not lease.expired()
-    assert all(said.startswith(f"{os.getpid()} ".encode()) for said in read)  # never half-written
+    assert all(
+        content.startswith(f"{os.getpid()} ".encode()) for content in read
+    )  # never half-written
 
 
-def test_the_first_reason_of_a_notice_stays_until_it_is_withdrawn(tmp_path: Path) -> None:
+def test_the_first_reason_of_a_notice_is_kept(tmp_path: Path) -> None:
     assert notice(tmp_path) == ""
     give_notice(tmp_path, "SIGTERM")
     give_notice(tmp_path, "cancelled")

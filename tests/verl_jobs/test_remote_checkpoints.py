@@ -1,4 +1,4 @@
-"""Saves in an object store: what goes up arrives, and a training goes on from there in a bare folder. Against a folder, and slowly against S3."""
+"""Checkpoints in a mirror, a folder or S3, from which a training resumes in an empty folder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
     return moved
 
 
-def test_a_training_goes_on_from_the_mirror_in_a_bare_folder(tmp_path: Path, url: str) -> None:
+def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, url: str) -> None:
     job = a_job(
         tmp_path / "here",
         store=url,
@@ -90,7 +90,7 @@ def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> Non
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15, 20])
     there = in_bare_folder(job, tmp_path / "there")
-    for _ in range(2):  # the newest copy is enough; without it the one before
+    for _ in range(2):  # the newest copy is enough, or the one before it
         fetch(there)
         assert len(whole_saves(there.path / "saves")) == 1
         system, base = fsspec.core.url_to_fs(job.mirror)
@@ -98,12 +98,10 @@ def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> Non
         system.rm(f"{base}/saves/global_step_{newest}", recursive=True)
         shutil.rmtree(there.path / "saves")
     fetch(there)
-    assert whole_saves(there.path / "saves") == []  # 15 and 20 were there, 5 and 10 were not
+    assert whole_saves(there.path / "saves") == []  # only 15 and 20 were there
 
 
-def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(
-    tmp_path: Path, url: str
-) -> None:
+def test_a_damaged_copy_is_skipped_and_recorded_in_faults(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10])
     system, base = fsspec.core.url_to_fs(job.mirror)
@@ -111,12 +109,11 @@ def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 5
-    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [
-        f"the copy of step 10 in {job.mirror}"
-    ]
+    [fault] = faults.read(there.path)
+    assert "step 10" in fault.what and job.mirror in fault.what
 
 
-def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> None:
+def test_a_copy_without_its_seal_is_ignored(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     system, base = fsspec.core.url_to_fs(job.mirror)
@@ -130,7 +127,7 @@ def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> Non
     assert repair(there.path) == 5 and faults.read(there.path) == []
 
 
-def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: str) -> None:
+def test_a_newer_local_checkpoint_is_not_replaced(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     a_save(job.path, 10)
@@ -138,24 +135,17 @@ def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: st
     assert whole_saves(job.path / "saves") == [5, 10]
 
 
-def test_a_save_that_is_damaged_here_gives_way_to_its_copy_and_is_told(
-    tmp_path: Path, url: str
-) -> None:
+def test_a_damaged_local_checkpoint_is_replaced_by_its_copy(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10])
     (job.path / "saves" / "global_step_10" / SHARD).write_bytes(b"other bytes")
     fetch(job)
     assert repair(job.path) == 10 and damage(job.path / "saves" / "global_step_10") == ""
     [fault] = faults.read(job.path)
-    assert (
-        fault.what.startswith(f"the save of step 10 is damaged: {SHARD} has 11 bytes")
-        and job.mirror in fault.what
-    )
+    assert f"step 10 is damaged: {SHARD} has 11 bytes" in fault.what and job.mirror in fault.what
 
 
-def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(
-    tmp_path: Path, url: str
-) -> None:
+def test_damage_on_both_sides_falls_back_to_an_earlier_copy(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15])
     there = in_bare_folder(job, tmp_path / "there")
@@ -167,9 +157,7 @@ def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(
     assert repair(there.path) == 10
 
 
-def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(
-    tmp_path: Path, url: str
-) -> None:
+def test_after_a_restore_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     job.path.mkdir()
     scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
@@ -180,19 +168,17 @@ def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(
     assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [5, 20, 25]
 
 
-def test_what_a_lost_life_left_in_the_mirror_is_replaced_by_the_one_that_goes_on(
-    tmp_path: Path, url: str
-) -> None:
+def test_a_resumed_training_replaces_copies_of_the_lost_attempt(tmp_path: Path, url: str) -> None:
     job, name = a_job(tmp_path / "here", store=url), "candidates/step-000010"
     save_as_verl(job, [5, 10])
     mirror = Mirror(job.mirror)
-    mirror.drop("saves/global_step_10", SEAL)  # as a kill between the two uploads leaves it
+    mirror.drop("saves/global_step_10", SEAL)  # as after a kill between the two uploads
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     mirror.push_bytes(b"a file that later weights do not have", f"{name}/old.bin")
     assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
     callback = save_as_verl(there, [])
-    callback.mirror = None  # a kill before its upload
+    callback.mirror = None  # killed before its upload
     again = a_save(there.path, 10, whole=False)
     (again / "actor" / "huggingface" / "model.safetensors").write_bytes(b"other weights")
     callback.on_save(SimpleNamespace(), 10, str(again))
@@ -212,9 +198,7 @@ def stated(candidate: Path) -> str:
     return Manifest.model_validate_json((candidate / NAME).read_text()).content_hash
 
 
-def test_a_copy_later_than_where_the_training_is_goes_with_the_life_that_made_it(
-    tmp_path: Path, url: str
-) -> None:
+def test_copies_later_than_the_resumed_step_are_removed(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15])
     there = in_bare_folder(job, tmp_path / "there")
@@ -226,26 +210,24 @@ def test_a_copy_later_than_where_the_training_is_goes_with_the_life_that_made_it
     assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [10, 12]
 
 
-def test_a_mirror_that_fails_is_told_and_ends_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a file is no folder")
+def test_a_failing_mirror_is_recorded_and_training_continues(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
     job = a_job(tmp_path / "here", store=str(tmp_path / "file" / "store"))
     save_as_verl(job, [5])
     [fault] = faults.read(job.path)
-    assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
+    assert job.mirror in fault.what and repair(job.path) == 5
 
 
 @pytest.mark.slow
-def test_an_object_store_that_does_not_answer_is_told_and_ends_nothing(tmp_path: Path) -> None:
+def test_an_unreachable_object_store_is_recorded_and_training_continues(tmp_path: Path) -> None:
     with no_object_store() as url:
         job = a_job(tmp_path / "here", store=url)
         save_as_verl(job, [5])
     [fault] = faults.read(job.path)
-    assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
+    assert job.mirror in fault.what and repair(job.path) == 5
 
 
-def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_taken(
-    tmp_path: Path, url: str
-) -> None:
+def test_the_mirror_of_another_training_is_refused(tmp_path: Path, url: str) -> None:
     job, other = a_job(tmp_path / "here", store=url), a_job(tmp_path / "there", store=url, seed=2)
     assert job.mirror != other.mirror
     save_as_verl(job, [5])
@@ -259,17 +241,12 @@ def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_take
         check=False,
     )
     assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
-    said = f"error: {other.mirror} holds what another training saved (its key is {job.key[:20]}, this one's {other.key[:20]}): move that away"
-    assert (
-        ended.stderr.startswith(said)
-        and not (other.path / "saves").exists()
-        and not (other.path / "candidates").exists()
-    )
+    assert ended.stderr.startswith(f"error: {other.mirror} ")
+    assert job.key[:20] in ended.stderr and other.key[:20] in ended.stderr
+    assert not (other.path / "saves").exists() and not (other.path / "candidates").exists()
 
 
-def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_found(
-    tmp_path: Path, url: str
-) -> None:
+def test_copies_of_an_older_version_without_a_key_are_used(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     system, base = fsspec.core.url_to_fs(job.mirror)
@@ -279,7 +256,7 @@ def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_fou
     assert repair(there.path) == 5
 
 
-def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(
+def test_metrics_written_during_the_upload_do_not_block_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
@@ -288,7 +265,7 @@ def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(
     before = metrics(job.path)
 
     def writing(send: Callable[..., None]) -> Callable[..., None]:
-        """Once, between the hash and the upload."""
+        """Append a step once, between the hash and the upload."""
 
         def sent(*args: Any, **kwargs: Any) -> None:
             if len(metrics(job.path)) == 1 and any(
@@ -309,22 +286,20 @@ def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(
     assert repair(there.path) == 5 and metrics(there.path) == before
 
 
-def test_metrics_that_cannot_be_copied_hold_no_save_back_and_are_told(tmp_path: Path) -> None:
+def test_metrics_that_cannot_be_copied_do_not_block_a_checkpoint(tmp_path: Path) -> None:
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
     job.path.mkdir()
     scored(job.path, {5: 0.5})
-    (Path(job.mirror) / "metrics-001.jsonl" / "a folder in its place").mkdir(parents=True)
+    (Path(job.mirror) / "metrics-001.jsonl" / "folder").mkdir(parents=True)
     save_as_verl(job, [5])
     [fault] = faults.read(job.path)
     shutil.rmtree(Path(job.mirror) / "metrics-001.jsonl")
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
-    assert "a save or its metrics did not reach" in fault.what and repair(there.path) == 5
+    assert job.mirror in fault.what and repair(there.path) == 5
 
 
-def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(
-    tmp_path: Path, url: str
-) -> None:
+def test_half_written_local_files_are_replaced_by_the_copy(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     there = in_bare_folder(job, tmp_path / "there")
@@ -335,7 +310,7 @@ def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(
     assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
 
 
-def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more(
+def test_on_a_notice_verl_saves_after_its_step_without_validation(
     tmp_path: Path,
 ) -> None:
     job = a_job(tmp_path)
@@ -350,7 +325,7 @@ def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more
     assert callback.config.trainer.test_freq == -1 and repair(tmp_path) == 7
 
 
-def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None:
+def test_our_state_is_sealed_with_the_checkpoint(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     save_as_verl(job, [5], kl=0.3)
     save = tmp_path / "saves" / "global_step_5"
@@ -368,14 +343,14 @@ def test_a_training_that_stops_early_waits_for_its_upload(
 
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
     callback = save_as_verl(job, [])
-    held, push = threading.Event(), callback._push
-    monkeypatch.setattr(callback, "_push", lambda *told: (held.wait(60), push(*told)))
+    released, push = threading.Event(), callback._push
+    monkeypatch.setattr(callback, "_push", lambda *args: (released.wait(60), push(*args)))
     callback.on_save(SimpleNamespace(), 5, str(a_save(job.path, 5, whole=False)))
     (job.path / "metrics-001.jsonl").write_text('{"step": 5, "data": {"actor/pg_loss": NaN}}\n')
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(job.path / "metrics-001.jsonl"))
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
     buffer.trainer = SimpleNamespace(checkpoint_callback=callback)
-    threading.Timer(0.5, held.set).start()
-    with pytest.raises(stopping.EarlyStop, match="actor/pg_loss is nan"):
+    threading.Timer(0.5, released.set).start()
+    with pytest.raises(stopping.EarlyStop, match=r"actor/pg_loss.* nan"):
         buffer.sample(6, "train", 1)
     assert Mirror(job.mirror).sealed("saves", SEAL) == ["global_step_5"]

@@ -1,4 +1,4 @@
-"""A Ray process that was killed is told from those that ended as they should, on a real Ray."""
+"""Tell killed Ray processes from those that ended normally, on a real Ray."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 KILLED = """
 import os, time
 import ray
-ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 from sandbox.backends.ray import Place
 from verl_jobs.trainer.dead_actors import died
 
@@ -46,12 +46,15 @@ ray.shutdown()
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_only_a_process_that_was_killed_and_that_nobody_replaces_has_died(tmp_path: Path) -> None:
+def test_only_a_killed_actor_counts_as_dead(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0" * 64)
-    told = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")}
-    told |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    environment = os.environ | {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token"),
+    }
+    environment |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     done = subprocess.run(
-        [sys.executable, "-c", KILLED], capture_output=True, text=True, env=told, check=False
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, env=environment, check=False
     )
-    said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
-    assert said == ["SAID []", "SAID ['Actor (process KILLED)']"], done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert lines == ["SAID []", "SAID ['Actor (process KILLED)']"], done.stdout + done.stderr

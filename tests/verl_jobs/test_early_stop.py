@@ -1,4 +1,4 @@
-"""A training that goes wrong is ended with its own reason; one that goes well is left alone."""
+"""Early stopping: a diverging training is stopped with a reason, a stable one is not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verl_jobs.trainer.early_stop import a_token, reason
 
 
 def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
-    """A calm history; a column is a function of the step, absent where it gives None."""
+    """Return a stable history; a column is a function of the step, absent where it is None."""
     calm: dict[str, Any] = {
         "actor/pg_loss": lambda t: 0.1,
         "actor/grad_norm": lambda t: 0.05,
@@ -26,12 +26,14 @@ def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
     }
     rows: list[dict[str, Any]] = [{"step": 0, VALIDATION: 0.3}]
     for t in range(1, steps + 1):
-        told = {key: rule(t) for key, rule in (calm | columns).items()}
-        rows.append({"step": t} | {key: value for key, value in told.items() if value is not None})
+        values = {key: rule(t) for key, rule in (calm | columns).items()}
+        rows.append(
+            {"step": t} | {key: value for key, value in values.items() if value is not None}
+        )
     return rows
 
 
-def test_a_calm_run_goes_on_at_every_step() -> None:
+def test_a_stable_training_is_never_stopped() -> None:
     history = run(40)
     assert all(
         reason(history[:length], Stop(patience=3)) is None for length in range(len(history) + 1)
@@ -40,14 +42,14 @@ def test_a_calm_run_goes_on_at_every_step() -> None:
 
 @pytest.mark.parametrize("key", ["actor/pg_loss", "actor/grad_norm", "critic/score/mean"])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_number_ends_it(key: str, value: float) -> None:
+def test_a_nan_or_infinity_stops_the_training(key: str, value: float) -> None:
     assert (
         reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop())
         == f"{key} is {value} at step 8"
     )
 
 
-def test_a_policy_far_from_its_start_ends_it_and_one_outlier_does_not() -> None:
+def test_a_large_kl_stops_the_training_but_one_outlier_does_not() -> None:
     assert "KL: actor/kl_loss" in (
         reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or ""
     )
@@ -57,23 +59,23 @@ def test_a_policy_far_from_its_start_ends_it_and_one_outlier_does_not() -> None:
     )
 
 
-def test_a_collapsed_entropy_ends_it_unless_it_may() -> None:
+def test_a_collapsed_entropy_stops_the_training_unless_disabled() -> None:
     history = run(20, **{"actor/entropy": lambda t: 0.5 * 0.7**t})
     assert "entropy collapsed: 0.2" in (reason(history, Stop()) or "")
     assert reason(history, Stop(entropy=0.0)) is None
 
 
-def test_a_growing_gap_between_visible_and_hidden_tests_ends_it() -> None:
+def test_a_growing_gap_to_hidden_tests_stops_the_training() -> None:
     assert "reward hacking" in (
         reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or ""
     )
 
 
 @pytest.mark.parametrize("algorithm", ["dr_grpo", "grpo"])
-def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_answer(
+def test_entropy_and_kl_are_compared_per_token(
     algorithm: Name,
 ) -> None:
-    """Answers become shorter, and nothing else changes: dr_grpo's figures fall with them."""
+    """Only the length of completions falls, and dr_grpo's summed figures fall with it."""
     training = Training(algorithm=algorithm, answer_tokens=100)
     lengths = [100.0 - 4.5 * step for step in range(20)]
     shorter = [
@@ -85,15 +87,15 @@ def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_
         }
         for at, mean in enumerate(lengths, 1)
     ]
-    found = a_token(shorter, training)
+    per_token = a_token(shorter, training)
     assert ("entropy collapsed" in (reason(shorter, Stop(entropy=0.3)) or "")) and (
-        reason(found, Stop(entropy=0.3)) is None
+        reason(per_token, Stop(entropy=0.3)) is None
     ) == (algorithm == "dr_grpo")
     if algorithm == "dr_grpo":
         assert all(
             row["actor/kl_loss"] == pytest.approx(0.4)
             and row["actor/entropy"] == pytest.approx(0.5)
-            for row in found
+            for row in per_token
         )
         collapsed = [
             row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]}
@@ -102,10 +104,8 @@ def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_
         assert "entropy collapsed" in (reason(a_token(collapsed, training), Stop()) or "")
 
 
-def test_no_progress_is_counted_in_validations_since_the_best() -> None:
+def test_patience_counts_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
-    assert (
-        reason(history, Stop(patience=4))
-        == "no progress: 4 validations since the best, 60.0 % at step 10"
-    )
+    stop_reason = reason(history, Stop(patience=4)) or ""
+    assert all(part in stop_reason for part in ("no progress", "4", "60.0 %", "step 10"))
     assert reason(history, Stop(patience=5)) is None and reason(history, Stop(patience=0)) is None

@@ -1,0 +1,26 @@
+"""A completion counts as truncated by its stop reason, or by its length if it has none."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
+
+
+@pytest.mark.parametrize(
+    ("extra_fields", "tokens", "cut"),
+    [
+        ({"stop_reason": "length"}, 3, True),  # a program of a conversation
+        ({"stop_reason": "completed"}, 5, False),  # it ends with the end token
+        ({}, 5, True),  # an agent loop without a stop reason
+        ({}, 4, False),
+    ],
+)
+def test_a_completion_is_truncated_where_its_length_ended_it(
+    extra_fields: dict[str, str], tokens: int, cut: bool
+) -> None:
+    from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
+
+    buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
+    buffer.longest = 5
+    assert buffer._cut(extra_fields, [0.0] * tokens) is cut
