@@ -1,12 +1,15 @@
-"""Where the real data lies; tests that need it skip where it is absent."""
+"""The folder of real data and a sandbox; tests without their data are skipped."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from sandbox.config import SandboxConfig
+from sandbox.sandbox import Sandbox
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
@@ -15,7 +18,7 @@ DATA = Path(
 
 @pytest.fixture
 def data() -> Callable[[str], Path]:
-    """The folder of a real set, e.g. data("mbpp")."""
+    """Return the function that gives the folder of a real data set, e.g. data("mbpp")."""
 
     def folder(name: str) -> Path:
         if not (DATA / name).is_dir():
@@ -23,3 +26,9 @@ def data() -> Callable[[str], Path]:
         return DATA / name
 
     return folder
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2)) as opened:
+        yield opened

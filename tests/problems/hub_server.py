@@ -1,7 +1,8 @@
-"""A hub of datasets over HTTP on 127.0.0.1, over a folder: as much of the hub's interface as `datasets` and `huggingface_hub` ask for.
+"""A hub of datasets over HTTP on 127.0.0.1, with the API calls of the hub's client libraries.
 
-ROOT/owner/name/COMMIT/...    files of a commit, whose name is 40 hexadecimal digits; the last one by ROOT/owner/name/main
-ROOT/owner/name/gated         only members may read it
+ROOT/owner/name/COMMIT/...    files of a commit (40 hexadecimal digits)
+ROOT/owner/name/main          the newest commit
+ROOT/owner/name/gated         only members may read the dataset
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def commit(root: Path, dataset: str, files: dict[str, bytes], gated: bool = False) -> str:
-    """A new commit of a dataset, with these files and no others."""
+    """Write a commit of a dataset with exactly these files and return its name."""
     name = hashlib.sha1(
         json.dumps(
             [dataset, sorted((path, content.hex()) for path, content in files.items())]
@@ -37,7 +38,7 @@ def commit(root: Path, dataset: str, files: dict[str, bytes], gated: bool = Fals
 
 @contextmanager
 def hub(root: Path) -> Iterator[str]:
-    """The address of the server, which ends with the block."""
+    """Serve the hub within the block and yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -56,11 +57,11 @@ def hub(root: Path) -> Iterator[str]:
 
         def _get(self, paths: list[str] | None = None) -> None:
             path = unquote(urlsplit(self.path).path)
-            if found := re.fullmatch(
+            if match := re.fullmatch(
                 r"/api/datasets/([^/]+/[^/]+)(?:/(revision|tree|paths-info)/([^/]+)(?:/(.*))?)?",
                 path,
             ):
-                dataset, verb, revision, under = found.groups()
+                dataset, verb, revision, under = match.groups()
                 if folder := self._folder(dataset, revision):
                     if verb == "tree":
                         self._json(
@@ -94,8 +95,8 @@ def hub(root: Path) -> Iterator[str]:
                                 "downloads": 0,
                             }
                         )
-            elif found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
-                dataset, revision, name = found.groups()
+            elif match := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+                dataset, revision, name = match.groups()
                 if folder := self._folder(dataset, revision):
                     self._file(folder, folder / name)
             else:

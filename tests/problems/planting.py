@@ -1,4 +1,4 @@
-"""Copies of real problems as they get into other collections: verbatim, renamed, re-worded, with their tests in another order."""
+"""Copies of real problems as other collections contain them: renamed, reworded, reordered."""
 
 from __future__ import annotations
 
@@ -13,16 +13,38 @@ from problems.schema import Problem
 from problems.syntax import parse
 
 SYNONYMS = {
-    "write a function to": "your task: code that should", "write a python function to": "implement something that will", "find": "determine",
-    "calculate": "work out", "check whether": "decide if", "check if": "decide whether", "given": "supplied", "return": "give back", "remove": "drop",
-    "array": "list", "string": "text", "element": "item", "elements": "items", "maximum": "largest", "minimum": "smallest", "number": "amount",
-    "sum": "total", "convert": "turn", "count": "tell", "you are": "we are", "integers": "whole numbers", "such that": "so that", "each": "every",
-}  # fmt: skip
-UNRELATED = "Answer as the examples show; everything that is needed follows from them and from common sense."
+    "write a function to": "your task: code that should",
+    "write a python function to": "implement something that will",
+    "find": "determine",
+    "calculate": "work out",
+    "check whether": "decide if",
+    "check if": "decide whether",
+    "given": "supplied",
+    "return": "give back",
+    "remove": "drop",
+    "array": "list",
+    "string": "text",
+    "element": "item",
+    "elements": "items",
+    "maximum": "largest",
+    "minimum": "smallest",
+    "number": "amount",
+    "sum": "total",
+    "convert": "turn",
+    "count": "tell",
+    "you are": "we are",
+    "integers": "whole numbers",
+    "such that": "so that",
+    "each": "every",
+}
+UNRELATED = (
+    "Answer as the examples show; everything that is needed follows from them and from common "
+    "sense."
+)
 
 
 class Rename(ast.NodeTransformer):
-    """Every name that the source gives itself becomes another one."""
+    """Rename every name that the source defines."""
 
     def __init__(self, tree: ast.AST, rng: random.Random) -> None:
         own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"}
@@ -72,18 +94,18 @@ def verbatim(problem: Problem, rng: random.Random) -> Problem:
 
 
 def renamed(problem: Problem, rng: random.Random) -> Problem:
-    """Other names of functions, arguments and variables, in the solutions and in the statement."""
-    found, solutions = dict[str, str](), []
+    """Rename functions, arguments and variables in the solutions and in the statement."""
+    new_names, solutions = dict[str, str](), []
     for source in programs(problem):
         tree = parse(source)
         rename = Rename(tree, rng)
         solutions.append(ast.unparse(rename.visit(tree)))
-        found |= rename.names
+        new_names |= rename.names
     statement = re.sub(
-        r"[A-Za-z_]\w{2,}", lambda match: found.get(match[0], match[0]), problem.statement
+        r"[A-Za-z_]\w{2,}", lambda match: new_names.get(match[0], match[0]), problem.statement
     )
     names = (problem.entry_point or "").split("().")
-    entry_point = "().".join(found.get(name, name) for name in names) or None
+    entry_point = "().".join(new_names.get(name, name) for name in names) or None
     return replace(
         verbatim(problem, rng),
         statement=statement,
@@ -94,12 +116,12 @@ def renamed(problem: Problem, rng: random.Random) -> Problem:
 
 
 def reworded(problem: Problem, rng: random.Random) -> Problem:
-    """Renamed, and four of five words that have a synonym replaced; sentences that can change places do."""
+    """Rename, replace four of five words by synonyms and shuffle the sentences."""
     copy = renamed(problem, rng)
     text = copy.statement.lower()
-    for said, instead in SYNONYMS.items():
+    for word, instead in SYNONYMS.items():
         text = re.sub(
-            rf"\b{said}\b",
+            rf"\b{word}\b",
             lambda match, instead=instead: instead if rng.random() < 0.8 else match[0],  # type: ignore[misc]
             text,
         )
@@ -109,7 +131,7 @@ def reworded(problem: Problem, rng: random.Random) -> Problem:
 
 
 def reordered(problem: Problem, rng: random.Random) -> Problem:
-    """Re-worded, and the tests in another order."""
+    """Reword and put the tests in another order."""
     tests = [
         {**test, "source": _shuffled(test["source"], rng)} if "source" in test else test
         for test in problem.tests
@@ -127,13 +149,16 @@ def _shuffled(source: str, rng: random.Random) -> str:
 
 
 WAYS: dict[str, Callable[[Problem, random.Random], Problem]] = {
-    "verbatim": verbatim, "renamed": renamed, "re-worded": reworded, "reordered tests": reordered,
-}  # fmt: skip
+    "verbatim": verbatim,
+    "renamed": renamed,
+    "re-worded": reworded,
+    "reordered tests": reordered,
+}
 
 NO_TESTS = ({"source": "def check(candidate):\n    pass\n"},)
 ALONE: dict[
     str, Callable[[Problem, random.Random], Problem]
-] = {  # nothing of the problem is left but one trace
+] = {  # only one part of the problem is left
     "renamed solution alone": lambda problem, rng: replace(
         renamed(problem, rng), statement=UNRELATED, tests=NO_TESTS
     ),

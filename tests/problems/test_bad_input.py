@@ -1,10 +1,11 @@
-"""Whatever a file holds, each row is a problem or is rejected with place, reason and mend, and the counts add up."""
+"""Each row of any file is a problem or is rejected with place, reason and fix."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,14 @@ def ids(loaded: Loaded) -> list[str]:
     return [problem.problem_id.removeprefix("mine/") for problem in loaded.problems]
 
 
-def test_a_truncated_parquet_is_named_with_the_mend(tmp_path: Path) -> None:
+def test_a_truncated_parquet_is_refused_by_name(tmp_path: Path) -> None:
     file = parquet(tmp_path / "mine.parquet", ROWS)
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(
-        ProblemError, match=r"mine\.parquet: not a whole parquet file .*: fetch or write it again"
-    ):
+    with pytest.raises(ProblemError, match=r"mine\.parquet: "):
         load("mine", file)
 
 
-def test_a_truncated_parquet_in_a_folder_does_not_take_the_others_with_it(tmp_path: Path) -> None:
+def test_a_truncated_parquet_in_a_folder_is_one_rejection(tmp_path: Path) -> None:
     half = parquet(tmp_path / "b.parquet", ROWS)
     half.write_bytes(half.read_bytes()[:-20])
     parquet(tmp_path / "a.parquet", ROWS[:2])
@@ -57,7 +56,7 @@ def test_a_truncated_parquet_in_a_folder_does_not_take_the_others_with_it(tmp_pa
     ] == [str(half)]
 
 
-def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Path) -> None:
+def test_rows_before_a_broken_part_of_a_parquet_are_read(tmp_path: Path) -> None:
     file = parquet(tmp_path / "mine.parquet", ROWS, row_group_size=300, compression="zstd")
     content = bytearray(file.read_bytes())
     start = pq.ParquetFile(file).metadata.row_group(1).column(0).data_page_offset
@@ -70,23 +69,25 @@ def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Pat
     )
 
 
-def test_columns_of_the_wrong_type_are_named_row_by_row(tmp_path: Path) -> None:
+def test_wrong_column_types_are_rejected_row_by_row(tmp_path: Path) -> None:
     loaded = load(
         "mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]])
     )
-    assert [rejected.reason for rejected in loaded.rejected] == [
-        "column statement is a number 3"
-    ] * 2 and not loaded.problems
+    assert len(loaded.rejected) == 2 and not loaded.problems
+    assert all("statement is a number 3" in rejected.reason for rejected in loaded.rejected)
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("limits", {"cpu_s": 10**400}), ("limits", {"wall_s": float("inf")}), ("limits", {"memory_mb": 2**63}), ("tolerance", float("inf")),
-     ("tolerance", 10**400)],
-)  # fmt: skip
-def test_a_number_that_no_table_holds_is_one_bad_row(
-    tmp_path: Path, column: str, value: Any
-) -> None:
+    [
+        ("limits", {"cpu_s": 10**400}),
+        ("limits", {"wall_s": float("inf")}),
+        ("limits", {"memory_mb": 2**63}),
+        ("tolerance", float("inf")),
+        ("tolerance", 10**400),
+    ],
+)
+def test_a_number_out_of_range_is_one_bad_row(tmp_path: Path, column: str, value: Any) -> None:
     file = tmp_path / "mine.jsonl"
     file.write_text(
         "\n".join(json.dumps(row) for row in (ROW | {column: value}, ROW | {"id": "b"})),
@@ -94,20 +95,18 @@ def test_a_number_that_no_table_holds_is_one_bad_row(
     )
     loaded = load("mine", file)
     write_parquet(loaded.problems, tmp_path / "out.parquet")
-    assert ids(loaded) == ["b"] and loaded.rejected[0].reason.startswith(f"column {column} is")
+    assert ids(loaded) == ["b"] and loaded.rejected[0].reason.startswith(f"column {column} ")
 
 
-def test_a_missing_column_is_named_row_by_row(tmp_path: Path) -> None:
+def test_a_missing_column_is_rejected_row_by_row(tmp_path: Path) -> None:
     loaded = load(
         "mine",
         parquet(tmp_path / "mine.parquet", [{"id": "1", "style": "stdio", "tests": ROW["tests"]}]),
     )
-    assert loaded.rejected[0].reason == "column statement is missing" and loaded.rejected[
-        0
-    ].row.endswith("row 0")
+    assert "statement" in loaded.rejected[0].reason and loaded.rejected[0].row.endswith("row 0")
 
 
-def test_dates_and_decimals_of_a_parquet_are_kept_as_text(tmp_path: Path) -> None:
+def test_dates_and_decimals_of_a_parquet_become_text(tmp_path: Path) -> None:
     rows = [
         ROW
         | {
@@ -120,7 +119,7 @@ def test_dates_and_decimals_of_a_parquet_are_kept_as_text(tmp_path: Path) -> Non
     assert problem.extra == {"at": "2024-07-01", "when": "2024-07-01T12:00:00", "rate": "1.50"}
 
 
-def test_an_id_that_is_in_two_files_of_a_source_is_rejected_with_both_places(
+def test_a_duplicate_id_is_rejected_with_both_places(
     tmp_path: Path,
 ) -> None:
     first, second = (
@@ -129,27 +128,25 @@ def test_an_id_that_is_in_two_files_of_a_source_is_rejected_with_both_places(
     )
     loaded = load("mine", tmp_path)
     assert ids(loaded) == ["0", "1", "2"]
-    assert [(r.row, r.reason) for r in loaded.rejected] == [
-        (f"{second}: row 0", f"problem_id 'mine/1' is also at {first}: row 1")
-    ]
+    [rejected] = loaded.rejected
+    assert rejected.row == f"{second}: row 0"
+    assert "'mine/1'" in rejected.reason and f"{first}: row 1" in rejected.reason
 
 
-@pytest.mark.slow  # lines are tried in test_sources
+@pytest.mark.slow  # test_sources tests lines
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.json"])
-def test_a_statement_of_a_hundred_megabytes_is_rejected_whatever_the_format(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_statement_of_100_megabytes_is_rejected(tmp_path: Path, name: str) -> None:
     rows, file = [ROW | {"statement": "x" * 100_000_000}, ROW | {"id": "b"}], tmp_path / name
     if name.endswith("parquet"):
         parquet(file, rows)
     else:
         file.write_text(json.dumps(rows), encoding="utf-8")
     loaded = load("mine", file)
-    assert ids(loaded) == ["b"] and "a row of 95 MiB" in loaded.rejected[0].reason
+    assert ids(loaded) == ["b"] and "95 MiB" in loaded.rejected[0].reason
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "cp500"])
-def test_another_encoding_is_named_with_the_line(tmp_path: Path, encoding: str) -> None:
+def test_another_encoding_is_rejected_with_the_line(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "mine.jsonl").write_bytes(json.dumps(ROW).encode(encoding) + b"\n")
     loaded = load("mine", tmp_path / "mine.jsonl")
     assert (
@@ -159,7 +156,7 @@ def test_another_encoding_is_named_with_the_line(tmp_path: Path, encoding: str) 
     )
 
 
-def test_utf_8_with_a_mark_is_read(tmp_path: Path) -> None:
+def test_utf_8_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_bytes(json.dumps(ROW).encode("utf-8-sig"))
     assert ids(load("mine", tmp_path / "mine.jsonl")) == ["a"]
 
@@ -168,15 +165,15 @@ def test_utf_8_with_a_mark_is_read(tmp_path: Path) -> None:
     ("name", "content"),
     [("mine.jsonl", b""), ("mine.jsonl", b"\n \n"), ("mine.json", b"[]"), ("mine.json", b"")],
 )
-def test_an_empty_source_is_an_error(tmp_path: Path, name: str, content: bytes) -> None:
+def test_an_empty_source_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ProblemError, match="the file is empty"):
+    with pytest.raises(ProblemError, match=re.escape(name)):
         load("mine", tmp_path)
 
 
-def test_a_parquet_without_rows_is_an_error(tmp_path: Path) -> None:
+def test_a_parquet_without_rows_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": pa.array([], pa.string())}), tmp_path / "mine.parquet")
-    with pytest.raises(ProblemError, match="the file is empty"):
+    with pytest.raises(ProblemError, match=r"mine\.parquet"):
         load("mine", tmp_path)
 
 
@@ -196,9 +193,7 @@ LINES = st.lists(
     suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture],
 )
 @given(lines=LINES)
-def test_every_line_is_a_problem_or_rejected_and_none_is_both(
-    tmp_path: Path, lines: list[bytes]
-) -> None:
+def test_every_line_is_either_a_problem_or_rejected(tmp_path: Path, lines: list[bytes]) -> None:
     content = b"\n".join(lines)
     (tmp_path / "mine.jsonl").write_bytes(content)
     written = sum(bool(line.strip()) for line in content.split(b"\n"))

@@ -1,4 +1,4 @@
-"""Weights make what is rare more frequent, within bounds, and leave nothing out."""
+"""Balancing weights favour rare groups within bounds and exclude nothing."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ def easy(count: int, tag: str) -> list[Problem]:
 
 
 @given(problems)
-def test_every_problem_has_a_weight_above_zero_and_the_mean_is_one(
+def test_weights_are_positive_bounded_and_average_one(
     drawn: list[tuple[Problem, float]],
 ) -> None:
     hard = {problem.problem_id: difficulty for problem, difficulty in drawn}
-    found = weigh([problem for problem, _ in drawn], hard)
-    assert sum(row.weight for row in found) == pytest.approx(len(drawn), abs=1e-3)
-    assert max(row.weight for row in found) <= CAP**2 * min(row.weight for row in found) + 1e-3
-    assert weigh([problem for problem, _ in drawn[::-1]], hard) == found
+    weights = weigh([problem for problem, _ in drawn], hard)
+    assert sum(row.weight for row in weights) == pytest.approx(len(drawn), abs=1e-3)
+    assert max(row.weight for row in weights) <= CAP**2 * min(row.weight for row in weights) + 1e-3
+    assert weigh([problem for problem, _ in drawn[::-1]], hard) == weights
 
 
-def test_a_set_that_is_balanced_already_keeps_weights_of_one() -> None:
+def test_a_balanced_set_has_weights_of_one() -> None:
     both = easy(10, "a") + easy(10, "b")
     assert {row.weight for row in weigh(both, {problem.problem_id: 0.5 for problem in both})} == {
         1.0
     }
 
 
-def test_the_rare_come_more_often_and_never_more_often_than_the_common() -> None:
+def test_rare_groups_gain_share_but_never_exceed_common_ones() -> None:
     common, rare = (
         easy(90, "common"),
         [replace(problem, style="stdio") for problem in easy(10, "rare")],
     )
-    found = weigh(
+    weights = weigh(
         [*common, *rare],
         {problem.problem_id: 0.9 if problem in rare else 0.1 for problem in [*common, *rare]},
     )
     share = {
         (axis, group): (before, after)
-        for axis, group, _, before, after in shares([*common, *rare], found)
+        for axis, group, _, before, after in shares([*common, *rare], weights)
     }
     before, after = share["tag", "rare"]
     assert (
@@ -71,13 +71,13 @@ def test_the_rare_come_more_often_and_never_more_often_than_the_common() -> None
     )
 
 
-def test_what_was_measured_decides_the_level_of_difficulty() -> None:
+def test_a_measured_pass_rate_decides_the_difficulty_level() -> None:
     [one] = weigh(easy(1, "a"), {"toy/a0": 0.1}, {"toy/a0": 0.0})
     assert one.measured and one.level == LEVELS and level(0.0) == 1
 
 
-def test_only_the_training_part_is_weighed_and_weights_come_back_from_disk(tmp_path: Path) -> None:
+def test_only_training_problems_have_weights(tmp_path: Path) -> None:
     other = [replace(problem, problem_id="toy/x", split="validation") for problem in easy(1, "b")]
-    found = weigh([*easy(2, "a"), *other], {"toy/a0": 0.1, "toy/a1": 0.2, "toy/x": 0.3})
-    write_weights(found, tmp_path / "weights.parquet")
-    assert read_weights(tmp_path / "weights.parquet") == found and len(found) == 2
+    weights = weigh([*easy(2, "a"), *other], {"toy/a0": 0.1, "toy/a1": 0.2, "toy/x": 0.3})
+    write_weights(weights, tmp_path / "weights.parquet")
+    assert read_weights(tmp_path / "weights.parquet") == weights and len(weights) == 2

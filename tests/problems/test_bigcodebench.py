@@ -1,11 +1,11 @@
-"""BigCodeBench: both prompts, a result for each method, and no verdict where a package is absent."""
+"""BigCodeBench: both prompts, per-method results, and no verdict without its packages."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from problems.verification.journal import ABSENT
 from problems.verification.verification import verify
 from problems.verification.verification_batch import idle_answer
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 
 ROW = {
     "task_id": "BigCodeBench/7",
@@ -25,7 +25,8 @@ ROW = {
     "instruct_prompt": "Double it. Start with:\n```\nimport json\ndef task_func(x):\n```",
     "code_prompt": "import json\ndef task_func(x):\n",
     "canonical_solution": "    return 2 * x\n",
-    "test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(task_func(2), 4)\n"
+    "test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_two(self):\n"
+    "        self.assertEqual(task_func(2), 4)\n"
     "    def test_none(self):\n        self.assertEqual(task_func(0), 0)\n",
     "entry_point": "task_func",
     "libs": "['json']",
@@ -37,12 +38,6 @@ NEEDY = ROW | {
 }
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
 @pytest.fixture
 def two(tmp_path: Path) -> list[Problem]:
     with gzip.open(tmp_path / "BigCodeBench.jsonl.gz", "wt") as file:
@@ -52,7 +47,7 @@ def two(tmp_path: Path) -> list[Problem]:
     return loaded.problems
 
 
-def test_a_task_keeps_both_of_its_prompts(two: list[Problem]) -> None:
+def test_a_task_keeps_both_prompts(two: list[Problem]) -> None:
     complete, other = two[0], instructed(two[0])
     assert (complete.statement, complete.starter_code) == (
         "Double it.",
@@ -64,7 +59,7 @@ def test_a_task_keeps_both_of_its_prompts(two: list[Problem]) -> None:
     ) and other.tests == complete.tests
 
 
-def test_each_method_has_a_result_of_its_own(sandbox: Sandbox, two: list[Problem]) -> None:
+def test_each_test_method_has_its_own_result(sandbox: Sandbox, two: list[Problem]) -> None:
     (half,) = run_all(sandbox, [two[0].job("def task_func(x): return 4", "half")])
     assert {test.name: test.verdict.value for test in half.tests} == {
         "TestCases.test_two": "AC",
@@ -73,17 +68,19 @@ def test_each_method_has_a_result_of_its_own(sandbox: Sandbox, two: list[Problem
     assert (half.verdict, half.trust) == (Verdict.WA, "shared")
 
 
-def test_a_task_whose_packages_are_absent_is_not_measured_and_is_asked_again_next_time(
+def test_a_task_with_missing_packages_is_removed_but_not_journalled(
     sandbox: Sandbox, two: list[Problem], tmp_path: Path
 ) -> None:
     for _ in range(2):
-        found = verify(two, sandbox, tmp_path / "journal.jsonl")
-        assert [problem.problem_id for problem in found.kept] == ["bigcodebench/7"]
-        assert [removed.reason for removed in found.removed] == [f"{ABSENT}faker, nosuch"]
+        verified = verify(two, sandbox, tmp_path / "journal.jsonl")
+        assert [problem.problem_id for problem in verified.kept] == ["bigcodebench/7"]
+        assert [removed.reason for removed in verified.removed] == [f"{ABSENT}faker, nosuch"]
         assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 1
 
 
-def test_no_answer_to_such_a_task_has_a_verdict(sandbox: Sandbox, two: list[Problem]) -> None:
+def test_programs_for_a_task_with_missing_packages_get_no_verdict(
+    sandbox: Sandbox, two: list[Problem]
+) -> None:
     reports = run_all(
         sandbox,
         [
@@ -101,7 +98,7 @@ def test_no_answer_to_such_a_task_has_a_verdict(sandbox: Sandbox, two: list[Prob
 
 
 @pytest.mark.slow
-def test_the_real_set_loads_whole(data: Callable[[str], Path]) -> None:
+def test_the_real_set_loads_completely(data: Callable[[str], Path]) -> None:
     loaded = load("bigcodebench", data("bigcodebench"))
     assert (
         len(loaded.problems) == 1140
@@ -113,14 +110,14 @@ def test_the_real_set_loads_whole(data: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.slow
-def test_references_are_accepted_and_nothing_is_not(
+def test_sampled_references_pass_and_idle_programs_fail(
     data: Callable[[str], Path], sandbox: Sandbox
 ) -> None:
     decide(sandbox, data("bigcodebench"), first=1, every=20)
 
 
 @pytest.mark.soak
-def test_all_references_are_accepted_and_nothing_is_not(
+def test_all_references_pass_and_idle_programs_fail(
     data: Callable[[str], Path], sandbox: Sandbox
 ) -> None:
     decide(sandbox, data("bigcodebench"))
@@ -149,13 +146,13 @@ def decide(sandbox: Sandbox, folder: Path, first: int = 0, every: int = 1) -> No
     assert {report.job_id for report in idle if report.verdict is Verdict.AC} == set()
 
 
-REFUSED = {  # references that fail a method here, and why
+REFUSED = {  # references that fail a method here, with the reason
     *(
         f"bigcodebench/{task}" for task in (147, 176, 314, 1005, 1038, 1040)
-    ),  # they open sockets, or ask for a name
-    "bigcodebench/365",  # its second method needs what its first has shuffled
-    "bigcodebench/459",  # it executes a script that it has just written; nothing in the scratch folder may be executed
-    "bigcodebench/541",  # it counts folders of numpy, as they were in numpy 1
-    "bigcodebench/562",  # it asks pip for its version
+    ),  # they open sockets or resolve names
+    "bigcodebench/365",  # its second method depends on the first
+    "bigcodebench/459",  # it executes a script in the scratch folder
+    "bigcodebench/541",  # it counts folders of numpy 1
+    "bigcodebench/562",  # it runs pip
     "bigcodebench/1028",  # it reads the third line of top
 }

@@ -1,4 +1,4 @@
-"""The folder of a dataset as others open it: `datasets`, a reader of the card, a browser."""
+"""The folder of a dataset as `datasets`, the hub and a browser read it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAMILY = FamilyConfig(demonstrations=12, train=12, validation=4)
 
 
 def written(problems: list[Problem], folder: Path) -> Path:
-    """As the asset clean_problems writes it."""
+    """Write the folder as the asset clean_problems does."""
     folder.mkdir()
     gated = [
         replace(problem, problem_id=f"toybench/{i}", source="toybench", gated=True)
@@ -46,19 +46,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def front(folder: Path) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yaml.safe_load(
+    front_matter: Mapping[str, Any] = yaml.safe_load(
         (folder / CARD).read_text(encoding="utf-8").split("---\n")[1]
     )
-    return found
+    return front_matter
 
 
-def test_the_order_of_problems_changes_no_byte_of_the_folder(folder: Path, tmp_path: Path) -> None:
+def test_the_dataset_folder_does_not_depend_on_problem_order(folder: Path, tmp_path: Path) -> None:
     shuffled = generate(FAMILY)
     random.Random(5).shuffle(shuffled)
     assert hash_folder(written(shuffled, tmp_path / "again")) == hash_folder(folder)
 
 
-def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(
+def test_load_dataset_reads_the_folder_without_gated_problems(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from datasets import get_dataset_config_names, load_dataset
@@ -79,7 +79,7 @@ def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(
     assert len(seen) == 28 and not any(problem_id.startswith("toybench/") for problem_id in seen)
 
 
-def test_the_card_counts_what_there_is_and_names_licences_as_the_hub_does(folder: Path) -> None:
+def test_the_card_has_counts_licences_and_charts(folder: Path) -> None:
     text = (folder / CARD).read_text(encoding="utf-8")
     assert front(folder)["license"] == ["apache-2.0"] and "| embedded | train |" in text
     assert (
@@ -95,7 +95,7 @@ def test_the_card_counts_what_there_is_and_names_licences_as_the_hub_does(folder
     )
 
 
-def test_a_part_that_is_empty_is_no_split(tmp_path: Path) -> None:
+def test_an_empty_split_is_omitted(tmp_path: Path) -> None:
     only = [problem for problem in generate(FAMILY) if problem.split == "train"]
     [verl] = [
         config
@@ -121,7 +121,7 @@ def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
     assert fenced("a\n```\nb", "python").startswith("````python\n")
 
 
-def test_pictures_are_whole_whatever_is_in_them() -> None:
+def test_charts_are_valid_xml() -> None:
     removed = tuple(Removed(f"a/{i}", f"reason <{i % 9}> & more") for i in range(90))
     for svg in (
         funnel_chart(
@@ -143,7 +143,7 @@ def test_pictures_are_whole_whatever_is_in_them() -> None:
 
 
 @pytest.mark.slow
-def test_the_data_set_class_of_verl_reads_the_folder(folder: Path, tmp_path: Path) -> None:
+def test_the_dataset_class_of_verl_reads_the_folder(folder: Path, tmp_path: Path) -> None:
     from omegaconf import OmegaConf
     from verl.utils.dataset.rl_dataset import RLHFDataset
 

@@ -1,4 +1,4 @@
-"""APPS, TACO, LiveCodeBench and CodeContests in upstream's schema. APPS, TACO and LiveCodeBench are not here: their rows are made by hand."""
+"""APPS, TACO, LiveCodeBench and CodeContests in upstream's schema, with rows made by hand."""
 
 from __future__ import annotations
 
@@ -20,10 +20,16 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 APPS: dict[str, Any] = {
-    "problem_id": 0, "question": "Read n, print its double.", "difficulty": "interview", "url": "https://example.org/1", "starter_code": "",
-    "solutions": json.dumps(["print 2 * input()", "print(2 * int(input()))", "n = int(input())\nprint(n + n)"]),
+    "problem_id": 0,
+    "question": "Read n, print its double.",
+    "difficulty": "interview",
+    "url": "https://example.org/1",
+    "starter_code": "",
+    "solutions": json.dumps(
+        ["print 2 * input()", "print(2 * int(input()))", "n = int(input())\nprint(n + n)"]
+    ),
     "input_output": json.dumps({"inputs": ["2\n", ["3"]], "outputs": ["4\n", "6"]}),
-}  # fmt: skip
+}
 METHOD = APPS | {
     "problem_id": 1,
     "question": "Return the sum of a list, for each list that you are given.",
@@ -42,17 +48,38 @@ TACO = {key: value for key, value in APPS.items() if key != "problem_id"} | {
 }
 CASES = [{"input": "5", "output": "10", "testtype": "stdin"}]
 LIVE: dict[str, Any] = {
-    "question_title": "Double", "question_content": "Read n, print its double.", "platform": "atcoder", "question_id": "abc301_a",
-    "contest_id": "abc301", "contest_date": "2023-05-13T00:00:00", "starter_code": "", "difficulty": "easy", "metadata": "{}",
-    "public_test_cases": json.dumps([{"input": "2", "output": "4", "testtype": "stdin"}]), "private_test_cases": json.dumps(CASES),
-}  # fmt: skip
+    "question_title": "Double",
+    "question_content": "Read n, print its double.",
+    "platform": "atcoder",
+    "question_id": "abc301_a",
+    "contest_id": "abc301",
+    "contest_date": "2023-05-13T00:00:00",
+    "starter_code": "",
+    "difficulty": "easy",
+    "metadata": "{}",
+    "public_test_cases": json.dumps([{"input": "2", "output": "4", "testtype": "stdin"}]),
+    "private_test_cases": json.dumps(CASES),
+}
 LISTS = {"input": ["2\n"], "output": ["4\n"]}
 CONTEST: dict[str, Any] = {
-    "name": "1041_E. Double", "description": "Read n, print its double.",
-    "public_tests": LISTS, "private_tests": {"input": ["3\n"], "output": ["6\n"]},
-    "generated_tests": {"input": [], "output": []}, "difficulty": 11, "cf_rating": 1200, "cf_tags": ["math", ""],
-    "solutions": {"language": [1, 2, 3, 3], "solution": ["print 2*input()", "int main(){}", "print(2 * int(input()))", "print(2 * int(input()))"]},
-}  # fmt: skip
+    "name": "1041_E. Double",
+    "description": "Read n, print its double.",
+    "public_tests": LISTS,
+    "private_tests": {"input": ["3\n"], "output": ["6\n"]},
+    "generated_tests": {"input": [], "output": []},
+    "difficulty": 11,
+    "cf_rating": 1200,
+    "cf_tags": ["math", ""],
+    "solutions": {
+        "language": [1, 2, 3, 3],
+        "solution": [
+            "print 2*input()",
+            "int main(){}",
+            "print(2 * int(input()))",
+            "print(2 * int(input()))",
+        ],
+    },
+}
 
 
 def read(folder: Path, source: str, name: str, *rows: dict[str, Any]) -> list[Problem]:
@@ -72,7 +99,7 @@ def packed(value: Any) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(value))).decode()
 
 
-def test_apps_asks_for_programs_and_for_methods_and_keeps_what_python_3_can_read(
+def test_apps_has_programs_and_methods_with_python_3_solutions(
     tmp_path: Path,
 ) -> None:
     program, method = read(tmp_path, "apps", "train.jsonl", APPS, METHOD)
@@ -91,7 +118,7 @@ def test_apps_asks_for_programs_and_for_methods_and_keeps_what_python_3_can_read
     ] == {"args": [[1, 2]], "kwargs": {}, "expected": 3}
 
 
-def test_references_of_every_form_pass_in_the_sandbox(tmp_path: Path) -> None:
+def test_references_of_every_source_pass_in_the_sandbox(tmp_path: Path) -> None:
     problems = [
         *read(tmp_path, "apps", "train.jsonl", APPS, METHOD),
         *read(tmp_path, "codecontests", "train.jsonl", CONTEST),
@@ -116,11 +143,11 @@ def test_a_test_split_is_gated_and_an_unknown_split_is_refused(tmp_path: Path) -
         and apps.split == taco.split == "heldout"
         and apps.problem_id == "apps/test-0000"
     )
-    assert "the split is None" in refused(tmp_path, "apps", "mine.jsonl", APPS)
-    assert "the split is 'valid'" in refused(tmp_path, "taco", "valid.jsonl", TACO)
+    assert "None" in refused(tmp_path, "apps", "mine.jsonl", APPS)
+    assert "'valid'" in refused(tmp_path, "taco", "valid.jsonl", TACO)
 
 
-def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
+def test_a_taco_id_depends_on_the_statement(tmp_path: Path) -> None:
     [first] = read(tmp_path, "taco", "train-00000.jsonl", TACO)
     [second] = read(
         tmp_path, "taco", "train-00000.jsonl", TACO | {"question": "Read n, print its half."}
@@ -135,20 +162,20 @@ def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"input_output": "{"}, "key 'input_output' holds no JSON text"),
-        ({"input_output": ""}, "there are no tests"),
-        ({"input_output": "[1]"}, "key 'input_output' is a list"),
-        ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "not two lists of the same length"),
+        ({"input_output": "{"}, "'input_output'"),
+        ({"input_output": ""}, "no tests"),
+        ({"input_output": "[1]"}, "'input_output'"),
+        ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "same length"),
         (
             {"input_output": '{"inputs": [1], "outputs": ["1"]}'},
-            "an input or output of a program is a number 1",
+            "number 1",
         ),
         (
             {"input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'},
-            "no lists of arguments",
+            "lists of arguments",
         ),
-        ({"question": None}, "key 'question' is null"),
-        ({"solutions": 3}, "key 'solutions' is a number"),
+        ({"question": None}, "'question'"),
+        ({"solutions": 3}, "'solutions'"),
     ],
 )
 def test_a_bad_row_of_apps_names_its_key(
@@ -170,7 +197,7 @@ def test_livecodebench_is_gated_and_its_packed_tests_are_read(tmp_path: Path) ->
     )
 
 
-def test_a_method_of_livecodebench_gets_its_arguments_a_line_each(tmp_path: Path) -> None:
+def test_arguments_of_a_livecodebench_method_are_read_line_by_line(tmp_path: Path) -> None:
     cases = [{"input": '[1, 2]\n"a"', "output": "3", "testtype": "functional"}]
     row = LIVE | {
         "metadata": '{"func_name": "f"}',
@@ -191,7 +218,7 @@ class Attack:
         return os.mkdir, (str(self.marker),)
 
 
-def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
     marker = tmp_path / "it ran"
     reason = refused(
         tmp_path,
@@ -199,17 +226,17 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path:
         "test.jsonl",
         LIVE | {"private_test_cases": packed(Attack(marker))},
     )
-    assert "cannot be unpacked (a pickle with" in reason and not marker.exists()
+    assert "a pickle" in reason and not marker.exists()
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_the_text_of_a_pickle_is_read_whatever_its_protocol(protocol: int) -> None:
+def test_the_text_of_a_pickle_is_read_in_every_protocol(protocol: int) -> None:
     written = '[{"input": "é\\n"}]' * 50
     assert only_text(pickle.dumps(written, protocol)) == written
 
 
 @pytest.mark.parametrize("value", [["a"], b"a", 3, ("a", "b"), {"a": "b"}])
-def test_a_pickle_of_anything_but_one_text_is_refused(value: Any) -> None:
+def test_a_pickle_of_anything_but_text_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="a pickle"):
         only_text(pickle.dumps(value))
 
@@ -223,13 +250,13 @@ def test_a_pickle_of_anything_but_one_text_is_refused(value: Any) -> None:
         packed("{"),
     ],
 )
-def test_packed_tests_that_are_broken_are_a_bad_row(tmp_path: Path, broken: str) -> None:
-    assert "key 'private_test_cases' cannot be unpacked" in refused(
+def test_broken_packed_tests_are_a_bad_row(tmp_path: Path, broken: str) -> None:
+    assert "'private_test_cases'" in refused(
         tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": broken}
     )
 
 
-def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
+def test_codecontests_is_read_in_its_upstream_schema(tmp_path: Path) -> None:
     [problem] = read(tmp_path, "codecontests", "train-00000-of-00039.jsonl", CONTEST)
     assert (
         problem.problem_id == "codecontests/1041_e_double"
@@ -249,7 +276,7 @@ def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
         ("It has an absolute value of at most 10 - 3 more. Print 10-4.", None),
     ],
 )
-def test_codecontests_compares_numbers_as_nearly_as_the_task_asks(
+def test_the_tolerance_of_codecontests_is_read_from_the_statement(
     tmp_path: Path, asks: str, tolerance: float | None
 ) -> None:
     [problem] = read(
@@ -265,14 +292,14 @@ def test_codecontests_is_gated_by_split_and_by_contest(tmp_path: Path) -> None:
         for split in ("valid", "test")
     )
     assert read(tmp_path, "codecontests", "train.jsonl", late)[0].gated
-    assert "the split is None" in refused(tmp_path, "codecontests", "mine.jsonl", CONTEST)
-    assert "key 'public_tests' is no object of two lists" in refused(
+    assert "None" in refused(tmp_path, "codecontests", "mine.jsonl", CONTEST)
+    assert "'public_tests'" in refused(
         tmp_path, "codecontests", "train.jsonl", CONTEST | {"public_tests": {"input": ["1"]}}
     )
 
 
 @pytest.mark.slow
-def test_the_train_split_of_leetcode_loads_whole_but_for_a_task_of_pictures(
+def test_the_train_split_of_leetcode_loads_except_picture_tasks(
     data: Callable[[str], Path],
 ) -> None:
     loaded = load("leetcode_train", data("leetcode"))

@@ -1,4 +1,4 @@
-"""The embedded family: right solutions, tests that tell slips apart, and parts that never share a composition."""
+"""The embedded family: correct solutions, discriminating tests, disjoint splits."""
 
 from typing import Any
 
@@ -20,12 +20,14 @@ def test_the_same_seed_makes_the_same_problems() -> None:
     )
 
 
-def test_no_heldout_composition_is_trained_on() -> None:
+def test_no_held_out_composition_is_trained_on() -> None:
     trained = {
         p.extra["composition"] for p in generate(FamilyConfig(demonstrations=800, train=400))
     }
-    held = {p.extra["composition"] for number in (1, 2) for p in heldout_draw(SMALL, number, 300)}
-    assert not trained & held
+    held_out = {
+        p.extra["composition"] for number in (1, 2) for p in heldout_draw(SMALL, number, 300)
+    }
+    assert not trained & held_out
 
 
 @given(first=st.integers(1, 6), second=st.integers(1, 6))
@@ -45,38 +47,38 @@ def test_every_composition_belongs_to_one_part() -> None:
     assert {part_of(p.extra["composition"]) for p in heldout_draw(SMALL, 1, 50)} == {"heldout"}
 
 
-def test_each_problem_has_tests_with_edges_and_three_solutions() -> None:
+def test_each_problem_has_eight_tests_and_three_solutions() -> None:
     for problem in generate(SMALL):
         assert len(problem.tests) >= 8
         assert len(set(problem.solutions)) == 3
 
 
-def test_no_slip_is_the_right_code_of_another_operation() -> None:
+def test_no_mistake_equals_the_code_of_another_operation() -> None:
     assert not {operation.slip for operation in OPERATIONS if operation.slip} & {
         operation.code for operation in OPERATIONS
     }
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(
+def test_both_forms_of_an_operation_agree_and_its_mistake_differs(
     operation: Operation,
 ) -> None:
-    tried: dict[str, list[Any]] = {
+    values: dict[str, list[Any]] = {
         "text": ["", "  Tea  or tea", "Level noon", "a b C"],
         "words": [[], ["tree", "tea", "river", "tree"], ["level", "a"], ["stone", "bird", "of"]],
         "nums": [[], [3, 5, 3, 5, -3, 0], [7], [15, -9, 4, 4, 1, 2]],
         "num": [0, -7, 120, 4999],
         "table": [{}, {"b": 2, "a": 1}, {3: 1, 1: 4}, {"tea": 3, "or": 1}],
     }
-    inputs = tried[operation.takes]
-    meant = [eval(operation.code, {"x": x}) for x in inputs]
-    assert [eval(operation.other, {"x": x}) for x in inputs] == meant
+    inputs = values[operation.takes]
+    expected = [eval(operation.code, {"x": x}) for x in inputs]
+    assert [eval(operation.other, {"x": x}) for x in inputs] == expected
     if operation.slip:
 
-        def slipped(x: Any) -> Any:
+        def mistaken(x: Any) -> Any:
             try:
                 return eval(operation.slip, {"x": x})
             except ValueError as error:
                 return error
 
-        assert [slipped(x) for x in inputs] != meant
+        assert [mistaken(x) for x in inputs] != expected

@@ -1,4 +1,4 @@
-"""Nothing gated, doubled or secret gets through, and every problem that does not get through is counted once, with a reason."""
+"""Curation removes gated, duplicate, secret and poor problems, each once and with a reason."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import Curation, curate, licences
 from problems.cleaning.duplicates import duplicates, grouped, marks, rank
-from problems.cleaning.quality import fault
-from problems.cleaning.secrets import secret_in
 from problems.cleaning.similarity import sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import read_suspects, write_evidence
@@ -25,7 +23,10 @@ from problems.schema import Problem
 from problems.sources.registry import load
 from problems.syntax import normal_form, shape
 
-LONG = "Write a function to find the three largest integers of a given nested list and return them in ascending order"
+LONG = (
+    "Write a function to find the three largest integers of a given nested list and return "
+    "them in ascending order"
+)
 
 
 def toy(
@@ -52,7 +53,7 @@ def reasons(problems: list[Problem], gated: list[Problem]) -> dict[str, str]:
     }
 
 
-def test_what_is_gated_never_gets_through_and_guards_the_rest() -> None:
+def test_gated_problems_and_their_copies_are_removed() -> None:
     gated = toy("g", LONG, gated=True)
     assert reasons([gated, toy("copy", LONG.upper()), toy("other")], []).keys() == {
         "toy/g",
@@ -60,8 +61,14 @@ def test_what_is_gated_never_gets_through_and_guards_the_rest() -> None:
     }
 
 
-ANSWER = "def f(grid):\n    best = []\n    for row in grid:\n        best.extend(row)\n    return sorted(sorted(best)[-3:])\n"
-RENAMED = "def top(m: list): # same\n    'Doc.'\n    out=[]\n    for x in m:\n        out.extend(x)\n    return sorted((sorted(out))[-3:])\n"
+ANSWER = (
+    "def f(grid):\n    best = []\n    for row in grid:\n        best.extend(row)\n"
+    "    return sorted(sorted(best)[-3:])\n"
+)
+RENAMED = (
+    "def top(m: list): # same\n    'Doc.'\n    out=[]\n    for x in m:\n        out.extend(x)\n"
+    "    return sorted((sorted(out))[-3:])\n"
+)
 TESTS = tuple(
     {
         "args": [[[value, 5, value + 9], [2 * value]]],
@@ -80,13 +87,13 @@ TESTS = tuple(
         (toy("c", tests=TESTS[::-1]), "same tests"),
     ],
 )
-def test_a_copy_of_a_gated_problem_is_found_with_the_evidence(
+def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     copy: Problem, how: str, tmp_path: Path
 ) -> None:
     gated = toy("g", LONG, solution=ANSWER, tests=TESTS, gated=True)
     curated = curate([copy], [gated])
-    found = {overlap.kind: overlap for overlap in curated.overlaps if overlap.leak}
-    assert (found[how].problem_id, found[how].gated_id) == ("toy/c", "toy/g") and not curated.kept
+    leaks = {overlap.kind: overlap for overlap in curated.overlaps if overlap.leak}
+    assert (leaks[how].problem_id, leaks[how].gated_id) == ("toy/c", "toy/g") and not curated.kept
     write_evidence(curated, tmp_path)
     [report] = json.loads((tmp_path / "contamination.json").read_text(encoding="utf-8"))
     assert report["removed"] and {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
@@ -98,7 +105,7 @@ def test_a_copy_of_a_gated_problem_is_found_with_the_evidence(
     assert read_suspects(tmp_path) == {"toy": []}
 
 
-def test_a_task_that_a_kept_problem_resembles_is_on_its_benchmarks_list() -> None:
+def test_a_benchmark_task_similar_to_a_kept_problem_is_listed() -> None:
     gated = [
         toy("g", "Write a function to find the perimeter of a square.", gated=True),
         toy("h", LONG, gated=True, source="other", problem_id="other/h"),
@@ -121,25 +128,25 @@ def test_a_task_that_a_kept_problem_resembles_is_on_its_benchmarks_list() -> Non
         "Sort it now.",
     ],
 )
-def test_a_shared_opening_is_no_overlap(other: str) -> None:
+def test_a_shared_beginning_is_no_overlap(other: str) -> None:
     index = GatedIndex([toy("g", LONG), toy("h", "Write a function to find the sum")])
     assert not [overlap for overlap in index.overlaps([toy("o", other)]) if overlap.leak]
 
 
-def test_statements_that_differ_in_a_sign_are_two() -> None:
+def test_statements_that_differ_in_a_sign_are_no_duplicates() -> None:
     assert not duplicates([toy("1", "Keep all x < 3."), toy("2", "Keep all x > 3.")]).groups
 
 
-def test_of_two_equal_problems_the_one_that_judges_is_kept() -> None:
+def test_the_held_out_one_of_two_duplicates_is_kept() -> None:
     teaching, judging = toy("a", "Add one more."), toy("b", "add one  more.", split="heldout")
     curated = curate([teaching, judging], [])
     assert [problem.problem_id for problem in curated.kept] == ["toy/b"]
-    assert curated.removed == [
-        Removed("toy/a", "duplicate", "same statement as toy/b; toy/b is kept: of part heldout")
-    ]
+    [removed] = curated.removed
+    assert (removed.problem_id, removed.reason) == ("toy/a", "duplicate")
+    assert "toy/b" in removed.detail and "heldout" in removed.detail
 
 
-def test_equal_solutions_and_tests_are_a_duplicate_whatever_the_wording_and_the_names() -> None:
+def test_equal_solutions_and_tests_make_a_duplicate() -> None:
     first = toy(
         "1",
         "Add one.",
@@ -161,7 +168,7 @@ def test_equal_solutions_and_tests_are_a_duplicate_whatever_the_wording_and_the_
     ) and len(group.others) == 1
 
 
-def test_duplicates_of_duplicates_are_one_group() -> None:
+def test_duplicates_of_duplicates_form_one_group() -> None:
     a, b = toy("a", "One."), toy("b", "one.", "def f(x): return 7")
     c = toy("c", "Other.", "def f(x): return 7", tests=b.tests)
     (group,) = duplicates([c, a, b]).groups
@@ -171,19 +178,19 @@ def test_duplicates_of_duplicates_are_one_group() -> None:
     }
 
 
-def test_a_reworded_copy_is_a_near_duplicate_and_another_task_in_the_same_words_is_not() -> None:
-    said = [
+def test_a_reworded_copy_is_a_near_duplicate() -> None:
+    reworded = [
         "Return the sum of the numbers in a list between the indices",
         "Write a function to calculate sum of the numbers in a list between indices",
     ]
     other = [
         "Write a function to calculate the product of the numbers in a list between the indices"
     ]
-    (group,) = duplicates([toy(str(at), text) for at, text in enumerate(said + other)]).groups
+    (group,) = duplicates([toy(str(at), text) for at, text in enumerate(reworded + other)]).groups
     assert (group.kept, [member.problem_id for member in group.others]) == ("toy/0", ["toy/1"])
 
 
-def test_problems_composed_of_parts_are_compared_exactly_alone() -> None:
+def test_composed_problems_are_compared_only_exactly() -> None:
     parts: dict[str, Any] = {"extra": {"composition": "sort"}}
     one, two = (
         toy("1", "Sort the given words, then drop the first one.", **parts),
@@ -195,7 +202,7 @@ def test_problems_composed_of_parts_are_compared_exactly_alone() -> None:
     ).groups
 
 
-def test_a_licence_that_is_not_allowed_is_refused_and_listed() -> None:
+def test_a_licence_outside_the_list_is_refused() -> None:
     problems = [
         toy("1"),
         toy("2", licence="GPL-3.0"),
@@ -206,100 +213,19 @@ def test_a_licence_that_is_not_allowed_is_refused_and_listed() -> None:
         problem: reason.split(":")[0] for problem, reason in reasons(problems, []).items()
     } == dict.fromkeys(["toy/2", "toy/3"], "licence refused")
     assert licences(problems, Curation(licences=("MIT",))) == [
-        ("toy", "GPL-3.0", 1, False), ("toy", "MIT", 1, True), ("toy", "mit", 1, True), ("toy", "unknown", 1, False),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("problem", "reason"),
-    [
-        (toy("q", "https://example.com/17 ![](x.png) 42"), "no statement"),
-        (toy("q", "Sort."), "statement too short"),
-        (toy("q", "word " * 5000), "statement too long"),
-        (toy("q", "Напишите функцию, которая складывает два числа."), "not in English"),
-        (
-            toy(
-                "q",
-                "Escribe una función "
-                + "que devuelve la suma de los números pares de una lista " * 3,
-            ),
-            "not in English",
-        ),
-        (toy("q", solution=f"x = '{'a' * 20_000}'"), "solution too long"),
-        (
-            toy("q", f"Write f as in this program:\n{ANSWER}", solution=ANSWER),
-            "the answer is given away",
-        ),
-        (toy("q", starter_code=ANSWER, solution=ANSWER), "the answer is given away"),
-        (toy("q", visible_tests=1), "the answer is given away"),
-    ],
-)
-def test_a_poor_problem_goes_with_its_reason(problem: Problem, reason: str) -> None:
-    assert curate([problem], []).removed[0].reason == reason
-
-
-def test_real_statements_are_english_and_give_nothing_away(data: Callable[[str], Path]) -> None:
-    problems = [
-        problem
-        for name in ("mbpp", "humaneval", "leetcode")
-        for problem in load(name, data(name)).problems
+        ("toy", "GPL-3.0", 1, False),
+        ("toy", "MIT", 1, True),
+        ("toy", "mit", 1, True),
+        ("toy", "unknown", 1, False),
     ]
-    assert [
-        problem.problem_id
-        for problem in problems
-        if fault(problem, least_words=3, most_characters=20_000, english=True)
-    ] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("mail jane.doe+x@corp-mail.de now", "an e-mail address"),
-        ("key AKIAIOSFODNN7EXAMPLE", "AWS Access Key"),
-        ("-----BEGIN RSA PRIVATE KEY-----", "a private key"),
-        ("ghp_" + "a1" * 18, "GitHub Token"),
-        ("postgres://admin:hunter2@db.corp.net/x", "a password in an address"),
-        ("call +49 30 901820 today", "a telephone number"),
-        ("call (202) 456-1111 today", "a telephone number"),
-        ("open /home/mmustermann/thesis.tex", "a name in a path"),
-    ],
-)
-def test_a_secret_is_found_in_any_text_and_not_repeated(text: str, what: str) -> None:
-    for column, problem in {
-        "statement": toy("s", text),
-        "solutions": toy("s", solution=f"x = '{text}'"),
-        "tests": toy("s", tests=({"args": [text], "expected": 1},)),
-        "extra": toy("s", extra={"note": text}),
-        "checker": dataclasses.replace(toy("s"), checker=f"# {text}"),
-        "tags": dataclasses.replace(toy("s"), tags=("easy", text)),
-    }.items():
-        assert secret_in(problem) == (what, column)
-        assert text not in str(curate([problem], []).removed)
-
-
-@pytest.mark.parametrize("text", [
-        "user@example.com", "a@b.test", "m = a @ b.T", "@decorator.name", "sk-learn", "https://docs.python.org:443/x", "123-456-7890",
-        "+1 202-555-0143", "/home/user/Documents/../Pictures", "/home//foo/", "+12345678901234567", "abcdefghijklmnopqrstuvwxyzabcdefghij",
-    ],
-)  # fmt: skip
-def test_what_only_looks_like_a_secret_is_left(text: str) -> None:
-    assert secret_in(toy("s", text)) is None
-
-
-@pytest.mark.parametrize("unit", ["a.", "//", "eyJ", "a:", "://", "+1 "])
-def test_a_long_text_that_repeats_itself_is_searched_in_time(unit: str) -> None:
-    assert secret_in(toy("s", unit * (300_000 // len(unit)) + " mail jane.doe@corp-mail.de")) == (
-        "an e-mail address",
-        "statement",
-    )
-
-
-def test_an_id_that_comes_twice_is_refused_by_name() -> None:
-    with pytest.raises(ProblemError, match="problem_id 'toy/s' is in rows 0 and 1"):
+def test_curating_duplicate_ids_is_refused() -> None:
+    with pytest.raises(ProblemError, match=r"'toy/s' .* 0 .* 1"):
         curate([toy("s"), toy("s")], [])
 
 
-def test_layout_comments_and_docstrings_are_not_meaning_but_names_are() -> None:
+def test_the_normal_form_ignores_layout_but_not_names() -> None:
     plain = "def f(x):\n    return 'a'"
     assert normal_form(plain) == normal_form(
         '"""Doc."""\ndef f( x ) :\n  "Doc."\n  # why\n  return "a"\n'
@@ -310,7 +236,7 @@ def test_layout_comments_and_docstrings_are_not_meaning_but_names_are() -> None:
     )
 
 
-def test_a_program_has_the_same_shape_whatever_its_author_calls_things() -> None:
+def test_the_shape_of_a_program_ignores_names() -> None:
     assert shape(ANSWER) == shape(RENAMED) != shape(ANSWER.replace("[-3:]", "[:3]"))
     assert shape("def f(x): return sorted(x)") != shape("def f(x): return list(x)") and shape(
         "def f(x): return 'x'"
@@ -334,7 +260,7 @@ sets = st.lists(
 
 
 @given(sets, sets)
-def test_every_problem_is_kept_or_removed_once_and_the_kept_are_clean(
+def test_every_problem_is_kept_or_removed_exactly_once(
     problems: list[Problem], gated: list[Problem]
 ) -> None:
     curated = curate(problems, gated)
@@ -347,7 +273,7 @@ def test_every_problem_is_kept_or_removed_once_and_the_kept_are_clean(
 
 
 @given(st.lists(st.sampled_from(["gated", "duplicate", None])))
-def test_the_funnel_shows_every_reason_and_adds_up(fates: list[str | None]) -> None:
+def test_the_funnel_adds_up(fates: list[str | None]) -> None:
     removed = tuple(
         Removed(f"p/{number}", fate, "a | b") for number, fate in enumerate(fates) if fate
     )
@@ -356,20 +282,22 @@ def test_the_funnel_shows_every_reason_and_adds_up(fates: list[str | None]) -> N
     assert counts[0] == sum(counts[1:]) == len(removed)
 
 
-def test_a_stage_that_lost_a_problem_is_refused() -> None:
-    with pytest.raises(ValueError, match="stage curated: 3 in, but 1 out and 1 removed"):
+def test_a_stage_with_wrong_counts_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"curated: 3 .* 1 .* 1 "):
         Stage("curated", 3, 1, (Removed("p/1", "gated"),))
 
 
 @given(sets, st.randoms())
-def test_the_order_of_the_problems_does_not_matter(problems: list[Problem], random: Any) -> None:
+def test_curation_does_not_depend_on_the_order_of_problems(
+    problems: list[Problem], random: Any
+) -> None:
     shuffled = problems[:]
     random.shuffle(shuffled)
     assert curate(problems, []) == curate(shuffled, [])
 
 
 @given(sets)
-def test_marks_that_know_of_no_other_problem_give_the_same_groups(problems: list[Problem]) -> None:
+def test_duplicates_are_found_equally_from_independent_marks(problems: list[Problem]) -> None:
     ordered = sorted(problems, key=rank)
     apart = grouped(
         marks(ordered, alone=False),
@@ -380,7 +308,7 @@ def test_marks_that_know_of_no_other_problem_give_the_same_groups(problems: list
 
 
 @pytest.mark.slow
-def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -> None:
+def test_mbpp_contains_copies_of_its_gated_tasks(data: Callable[[str], Path]) -> None:
     mbpp = load("mbpp", data("mbpp")).problems
     curated = curate(mbpp, load("mbpp_sanitized", data("mbpp")).problems)
     assert (
@@ -393,13 +321,15 @@ def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -
     }
 
 
-def test_of_two_that_are_the_same_the_original_stays_and_what_was_made_of_it_goes() -> None:
-    made = dataclasses.replace(
+def test_an_original_is_kept_before_its_derivative() -> None:
+    derivative = dataclasses.replace(
         toy("original"),
         problem_id="augmented/copy",
         source="augmented",
         extra={"parents": ["toy/original"]},
     )
-    more = dataclasses.replace(made, tests=(*made.tests, {"args": [2], "expected": "more"}))
+    more = dataclasses.replace(
+        derivative, tests=(*derivative.tests, {"args": [2], "expected": "more"})
+    )
     [group] = duplicates([more, toy("original")]).groups
     assert group.kept == "toy/original" and group.why == "not made of another"

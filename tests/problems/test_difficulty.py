@@ -1,4 +1,4 @@
-"""Difficulty is a pass rate with an interval, the same whatever the order of the outcomes."""
+"""Difficulty is a pass rate with an interval, independent of the order of outcomes."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def test_wilson_agrees_with_a_published_value() -> None:
 
 
 @given(outcomes)
-def test_ranks_run_from_easiest_to_hardest_with_the_rate_inside_its_interval(
-    found: dict[str, list[bool]],
+def test_ranks_run_from_easiest_to_hardest(
+    passed: dict[str, list[bool]],
 ) -> None:
-    ranks = rank(found)
-    assert [row.rank for row in ranks] == list(range(len(found)))
+    ranks = rank(passed)
+    assert [row.rank for row in ranks] == list(range(len(passed)))
     assert all(a.pass_rate >= b.pass_rate for a, b in pairwise(ranks))
     assert all(
         0 <= row.low <= row.pass_rate + 1e-12 and row.pass_rate <= row.high + 1e-12 <= 1 + 1e-12
         for row in ranks
     )
-    assert rank(dict(reversed(found.items()))) == ranks
+    assert rank(dict(reversed(passed.items()))) == ranks
 
 
-def test_a_problem_without_a_scored_answer_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="toy/2 has no scored answer"):
+def test_a_problem_without_a_scored_completion_is_refused() -> None:
+    with pytest.raises(ValueError, match="toy/2"):
         rank({"toy/1": [True], "toy/2": []})
 
 
-def test_ranks_come_back_from_disk(tmp_path: Path) -> None:
+def test_ranks_survive_a_round_trip(tmp_path: Path) -> None:
     ranks = rank({"a": [True, False], "b": [True]})
     write_ranks(ranks, tmp_path / "ranks.parquet")
     assert read_ranks(tmp_path / "ranks.parquet") == ranks
     (tmp_path / "ranks.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ProblemError, match="no difficulty ranking"):
+    with pytest.raises(ProblemError, match=r"ranks\.parquet"):
         read_ranks(tmp_path / "ranks.parquet")
 
 
-def test_a_ranking_says_who_answered_what_and_an_older_one_reads_on(tmp_path: Path) -> None:
+def test_a_ranking_without_hashes_of_an_older_version_is_readable(tmp_path: Path) -> None:
     ranks = rank({"a": [True, False]}, {"a": "h" * 64}, "c" * 64)
     write_ranks(ranks, tmp_path / "ranks.parquet")
     assert read_ranks(tmp_path / "ranks.parquet") == ranks and (
@@ -65,9 +65,7 @@ def test_a_ranking_says_who_answered_what_and_an_older_one_reads_on(tmp_path: Pa
     )
 
 
-def test_answers_to_the_same_problem_count_once_a_checkpoint_and_a_changed_problem_is_another_one() -> (
-    None
-):
+def test_counts_are_summed_per_checkpoint_and_problem_version() -> None:
     first, more = (
         rank({"a": [True, False]}, {"a": "one"}, "c"),
         rank({"a": [True, False, False]}, {"a": "one"}, "c"),

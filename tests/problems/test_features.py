@@ -1,4 +1,4 @@
-"""What a problem looks like before a model has tried it, and how two orders agree."""
+"""Static features of problems and the rank correlation of two orders."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ def toy(key: str, solution: str, statement: str = "Add one.") -> Problem:
     )
 
 
-def test_counts_are_those_that_a_reader_comes_to() -> None:
-    source = "import math\n\ndef f(x):\n    for y in x:\n        if y > 0 and y < 9:\n            return math.sqrt(y)\n    return [z for z in x]\n"
-    found = features(toy("a", source))
-    assert (found.statement_words, found.tests, found.lines, found.imports) == (2, 1, 6, 1)
-    assert found.branches == 5  # one, for, if, and, the comprehension
-    assert found.nesting == 3  # def, for, if
+def test_features_of_a_program_are_counted() -> None:
+    source = (
+        "import math\n\ndef f(x):\n    for y in x:\n        if y > 0 and y < 9:\n"
+        "            return math.sqrt(y)\n    return [z for z in x]\n"
+    )
+    counted = features(toy("a", source))
+    assert (counted.statement_words, counted.tests, counted.lines, counted.imports) == (2, 1, 6, 1)
+    assert counted.branches == 5  # one, for, if, and, the comprehension
+    assert counted.nesting == 3  # def, for, if
 
 
 def test_the_shortest_solution_that_parses_counts() -> None:
@@ -58,7 +61,7 @@ def test_the_shortest_solution_that_parses_counts() -> None:
     assert features(several) == features(toy("a", short))
 
 
-def test_a_problem_without_a_program_that_parses_is_placed_by_its_statement() -> None:
+def test_without_a_parsable_program_the_statement_decides_the_difficulty() -> None:
     rows = [
         features(toy("a", "def f(", "one two three")),
         features(toy("b", "def f(x): return x", "one")),
@@ -67,22 +70,22 @@ def test_a_problem_without_a_program_that_parses_is_placed_by_its_statement() ->
 
 
 @given(numbers)
-def test_places_are_the_ranks_of_scipy_between_zero_and_one(values: list[int]) -> None:
+def test_places_match_scaled_ranks_of_scipy(values: list[int]) -> None:
     assert places(values) == pytest.approx((rankdata(values) - 1) / (len(values) - 1))
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=30))
-def test_the_rank_correlation_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
+def test_the_rank_correlation_matches_scipy(pairs: list[tuple[int, int]]) -> None:
     one, other = zip(*pairs, strict=True)
-    found = spearman(one, other)
+    correlation = spearman(one, other)
     assert (
-        found is None
+        correlation is None
         if len(set(one)) == 1 or len(set(other)) == 1
-        else found == pytest.approx(spearmanr(one, other).statistic, abs=1e-9)
+        else correlation == pytest.approx(spearmanr(one, other).statistic, abs=1e-9)
     )
 
 
-def test_more_operations_look_harder_and_the_order_of_problems_changes_nothing(
+def test_more_operations_have_a_higher_static_difficulty(
     tmp_path: Path,
 ) -> None:
     problems = generate(FamilyConfig(demonstrations=40, train=40, validation=4))

@@ -1,4 +1,4 @@
-"""A gated task is known by its name, over all releases, whatever the row or the source claims."""
+"""Gated tasks are recognized by name and statement, whatever the row claims."""
 
 from __future__ import annotations
 
@@ -40,15 +40,29 @@ def named(problem_id: str, **extra: Any) -> Problem:
 @pytest.mark.parametrize(
     "name",
     [
-        "mbpp/11", "mine/Mbpp/11", "mbppplus/602", "mine/mbpp_11", "mbpp2/11", "mine/mbpp-11-renamed", "humaneval/0", "mine/HumanEval/163",
-        "mine/human_eval_3", "humanevalplus/5", "mine/BigCodeBench/1139", "bigcodebench_hard/3", "livecodebench/abc301_a",
+        "mbpp/11",
+        "mine/Mbpp/11",
+        "mbppplus/602",
+        "mine/mbpp_11",
+        "mbpp2/11",
+        "mine/mbpp-11-renamed",
+        "humaneval/0",
+        "mine/HumanEval/163",
+        "mine/human_eval_3",
+        "humanevalplus/5",
+        "mine/BigCodeBench/1139",
+        "bigcodebench_hard/3",
+        "livecodebench/abc301_a",
         "x/LiveCodeBench_v6/2784",
-        "leetcode/shortest-distance-after-road-addition-queries-i", "mine/eat-pizzas", "codecontests/1575_a_another",
+        "leetcode/shortest-distance-after-road-addition-queries-i",
+        "mine/eat-pizzas",
+        "codecontests/1575_a_another",
         "x/code_contests/1549_B. Gregor",
-        "apps/test-0001", "taco/test-0a1b2c3d4e5f",
+        "apps/test-0001",
+        "taco/test-0a1b2c3d4e5f",
     ],
-)  # fmt: skip
-def test_a_gated_task_is_known_by_its_name(name: str) -> None:
+)
+def test_a_gated_task_is_recognized_by_its_name(name: str) -> None:
     assert (
         gated_as(named(name))
         and gated_as(named("mine/1", task_id=name))
@@ -60,15 +74,24 @@ def test_a_gated_task_is_known_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "mbpp/601", "mine/mbpp_601", "mbpp/601-11", "mine/11", "leetcode_train/two-sum", "codecontests/1041_e_tree", "apps/train-0001",
-        "taco/train-0a1b2c3d4e5f", "embedded/train/0123456789ab", "mine/apps-and-tests", "mine/evaluate human speech",
+        "mbpp/601",
+        "mine/mbpp_601",
+        "mbpp/601-11",
+        "mine/11",
+        "leetcode_train/two-sum",
+        "codecontests/1041_e_tree",
+        "apps/train-0001",
+        "taco/train-0a1b2c3d4e5f",
+        "embedded/train/0123456789ab",
+        "mine/apps-and-tests",
+        "mine/evaluate human speech",
     ],
-)  # fmt: skip
-def test_what_is_open_stays_open(name: str) -> None:
+)
+def test_ungated_names_are_not_gated(name: str) -> None:
     assert gated_as(named(name)) is None
 
 
-def test_a_row_of_ones_own_cannot_claim_to_be_open(tmp_path: Path) -> None:
+def test_a_custom_row_cannot_claim_to_be_ungated(tmp_path: Path) -> None:
     row = {
         "statement": "Double it.",
         "style": "call",
@@ -90,7 +113,7 @@ def test_a_row_of_ones_own_cannot_claim_to_be_open(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: Path) -> None:
+def test_a_custom_file_of_a_known_source_is_gated_by_task(tmp_path: Path) -> None:
     row = {
         "text": "Add one.",
         "code": "def f(x):\n    return x + 1",
@@ -110,19 +133,18 @@ def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: 
 @pytest.mark.parametrize(
     "statement",
     [
-        "Write a function to find the shared elements from the given two lists.",  # MBPP+ 2, in MBPP's prompt range
+        "Write a function to find the shared elements from the given two lists.",  # MBPP+ 2
         "  write a function to find the SHARED elements, from the given two lists",
-        "Wr\u0456te \u0430 function to f\u200bind the \uff53hared elements from the given two lists.",  # Cyrillic, no width, full width
+        # Cyrillic letters, a zero-width space and a full-width letter
+        "Wr\u0456te \u0430 function to f\u200bind the \uff53hared elements from the given "
+        "two lists.",
     ],
 )
-def test_a_copy_of_a_gated_task_is_known_by_what_it_asks(statement: str) -> None:
-    assert (
-        gated_as(replace(named("mine/1"), statement=statement))
-        == "a task of mbpp_sanitized, by its statement"
-    )
+def test_a_copy_of_a_gated_task_is_recognized_by_its_statement(statement: str) -> None:
+    assert "mbpp_sanitized" in (gated_as(replace(named("mine/1"), statement=statement)) or "")
 
 
-def test_a_gated_set_under_another_name_is_gated_still(data: Callable[[str], Path]) -> None:
+def test_a_gated_benchmark_under_another_name_is_gated(data: Callable[[str], Path]) -> None:
     mbpp = Place(
         data("mbpp") / "mbpp.jsonl",
         columns={"statement": "text", "solutions": "code", "tests": "test_list"},
@@ -139,7 +161,7 @@ def test_a_gated_set_under_another_name_is_gated_still(data: Callable[[str], Pat
     ] and not all(p.gated for p in loaded)
 
 
-def test_leetcode_is_gated_by_name_by_date_and_by_number() -> None:
+def test_leetcode_is_gated_by_name_date_and_number() -> None:
     assert len(gated_leetcode()) == 228 and is_gated_leetcode("eat-pizzas")
     assert is_gated_leetcode("new", date="2024-07-01") and not is_gated_leetcode(
         "old", date="2024-06-30", number="9999"

@@ -1,4 +1,4 @@
-"""Inputs of ours: plain data, new, the same every time, and of a kind that the tests show."""
+"""Generated inputs are plain, new and reproducible, and resemble those of the tests."""
 
 from __future__ import annotations
 
@@ -36,34 +36,35 @@ def problem(*arguments: list[Any], **changes: Any) -> Problem:
 
 
 @given(st.lists(st.tuples(VALUES, VALUES).map(list), min_size=1, max_size=4))
-def test_inputs_are_new_plain_and_the_same_every_time(arguments: list[list[Any]]) -> None:
+def test_generated_inputs_are_new_plain_and_reproducible(arguments: list[list[Any]]) -> None:
     of = problem(*arguments)
-    found = generated(of, 10)
-    texts = [dumps(made) for made in found]
+    examples = generated(of, 10)
+    texts = [dumps(example) for example in examples]
     assert len(set(texts)) == len(texts) <= 10 and not set(texts) & {
         dumps(one) for one in asked(of)
     }
-    assert texts == [dumps(made) for made in generated(of, 10)]
-    assert all(len(made["args"]) == 2 for made in found)
+    assert texts == [dumps(example) for example in generated(of, 10)]
+    assert all(len(example["args"]) == 2 for example in examples)
 
 
 def firsts(of: Problem) -> list[Any]:
-    return [made["args"][0] for made in generated(of, 40)]
+    return [example["args"][0] for example in generated(of, 40)]
 
 
-def test_what_no_test_shows_is_not_asked() -> None:
+def test_generated_inputs_respect_properties_of_the_tests() -> None:
     lists = firsts(problem([[1, 4, 9]], [[2, 3, 5, 80]], [[7]]))
     assert len(lists) > 5
     assert all(
         some and some == sorted(set(some)) and min(some) > 0 and max(some) < 100 for some in lists
     )
     assert all(
-        one < two for one, two in (made["args"] for made in generated(problem([1, 5], [2, 30]), 40))
+        one < two
+        for one, two in (example["args"] for example in generated(problem([1, 5], [2, 30]), 40))
     )
     assert all(text.isalpha() and text.islower() for text in firsts(problem(["tea"], ["of"])))
 
 
-def test_what_tests_show_is_asked_at_its_edges() -> None:
+def test_generated_inputs_include_edge_cases() -> None:
     lists = firsts(problem([[3, -1, 3]], [[]], [[0, 8]]))
     assert (
         any(len(some) == 1 for some in lists)
@@ -74,7 +75,10 @@ def test_what_tests_show_is_asked_at_its_edges() -> None:
 
 
 def test_inputs_are_read_from_assertions() -> None:
-    source = "import math\ndef check(candidate):\n    assert candidate([1, 2], k=3) == 4\n    assert abs(candidate(x) - candidate([2], k=1)) < 1"
+    source = (
+        "import math\ndef check(candidate):\n    assert candidate([1, 2], k=3) == 4\n"
+        "    assert abs(candidate(x) - candidate([2], k=1)) < 1"
+    )
     of = problem(style="assert", tests=({"source": source}, {"source": "def check(candidate"}))
     assert asked(of) == [
         {"args": [[1, 2]], "kwargs": {"k": 3}},
@@ -82,19 +86,19 @@ def test_inputs_are_read_from_assertions() -> None:
     ]
 
 
-def test_a_text_keeps_its_first_line_and_its_shape() -> None:
+def test_generated_stdin_keeps_its_first_line_and_shape() -> None:
     of = problem(
         style="stdio", tests=({"stdin": "3 7\n1 5 9\nabc\n", "stdout": ""},), entry_point=None
     )
-    found = [made["stdin"] for made in generated(of, 20)]
-    assert len(found) > 3
+    examples = [example["stdin"] for example in generated(of, 20)]
+    assert len(examples) > 3
     assert all(
         text.startswith("3 7\n")
         and [len(line.split()) for line in text.split("\n")] == [2, 3, 1, 0]
-        for text in found
+        for text in examples
     )
 
 
 @pytest.mark.parametrize("of", generate()[:8], ids=lambda of: of.problem_id)
-def test_the_shipped_simple_problems_have_some(of: Problem) -> None:
+def test_inputs_are_generated_for_the_simple_problems(of: Problem) -> None:
     assert generated(of, 12)

@@ -1,8 +1,9 @@
-"""Columns of somebody else's become the schema's; what cannot be mapped is named with what comes near."""
+"""Mapping foreign columns to the schema; errors name the nearest column."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def placed(
         ('{"fn_name": "f", "inputs": [[2]], "outputs": [4]}', {}),
     ],
 )
-def test_tests_in_any_common_form_are_passed_by_the_reference(
+def test_tests_in_common_forms_are_passed_by_the_reference(
     tmp_path: Path, cases: Any, constants: dict[str, Any]
 ) -> None:
     problem = read(tmp_path, ROW | {"cases": cases}, **constants)
@@ -69,13 +70,13 @@ def test_tests_in_any_common_form_are_passed_by_the_reference(
         [{"stdin": "1", "stdout": "2"}],
     ],
 )
-def test_inputs_and_outputs_of_a_program_are_its_tests(tmp_path: Path, cases: Any) -> None:
+def test_inputs_and_outputs_become_stdio_tests(tmp_path: Path, cases: Any) -> None:
     assert read(tmp_path, ROW | {"cases": cases}, style="stdio").tests == (
         {"stdin": "1", "stdout": "2"},
     )
 
 
-def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None:
+def test_a_row_without_an_id_is_named_by_its_content(tmp_path: Path) -> None:
     columns = COLUMNS | {"tests": "reward.cases"}
     first, other = (
         read(
@@ -97,26 +98,26 @@ def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        (COLUMNS | {"statement": "promt"}, "column 'promt' is missing, did you mean 'prompt'?"),
-        (COLUMNS | {"tests": "cases.all"}, "column 'cases.all' is missing"),
-        (COLUMNS | {"solutions": "level"}, "column solutions is a number 3"),
+        (COLUMNS | {"statement": "promt"}, "'promt'.*'prompt'"),
+        (COLUMNS | {"tests": "cases.all"}, r"'cases\.all'"),
+        (COLUMNS | {"solutions": "level"}, "solutions is a number 3"),
     ],
 )
-def test_a_row_that_the_mapping_does_not_fit_names_the_column(
+def test_a_row_that_does_not_fit_the_mapping_is_rejected(
     tmp_path: Path, columns: dict[str, str], reason: str
 ) -> None:
     loaded = load(
         "mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f")
     )
-    assert not loaded.problems and reason in loaded.rejected[0].reason
+    assert not loaded.problems and re.search(reason, loaded.rejected[0].reason)
 
 
-def test_a_column_that_the_schema_has_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"no column 'statment', did you mean 'statement'\?"):
+def test_an_unknown_schema_column_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"'statment'.*'statement'"):
         add_source(tmp_path, "mine", placed(tmp_path, ROW, {"statment": "prompt"}))
 
 
-def test_pairs_and_constants_are_read_as_they_are_written() -> None:
+def test_column_pairs_and_constants_are_parsed() -> None:
     assert pairs(["statement=prompt", " tests = a=b"]) == {"statement": "prompt", "tests": " a=b"}
     assert [constant(text) for text in ("call", "3", '["a"]', "true", "def f(): ...")] == [
         "call",
@@ -125,7 +126,7 @@ def test_pairs_and_constants_are_read_as_they_are_written() -> None:
         True,
         "def f(): ...",
     ]
-    with pytest.raises(ProblemError, match=r"'statement' is no pair: write OURS=THEIRS"):
+    with pytest.raises(ProblemError, match=r"'statement' .*OURS=THEIRS"):
         pairs(["statement"])
 
 
@@ -133,20 +134,20 @@ def test_pairs_and_constants_are_read_as_they_are_written() -> None:
     ("name", "place", "reason"),
     [
         ("mine", Place(hub="EvalPlus/mbppplus"), "ratchet data add mbppplus"),
-        ("mbpp", Place(hub="me/mine", columns={"statement": "x"}), "mbpp has columns of its own"),
-        ("embedded", Place(hub="me/mine"), "embedded is always there"),
-        ("mine", Place(Path(__file__), "me/mine"), "give one of the two"),
-        ("mine", Place(), "give --path or --hub"),
+        ("mbpp", Place(hub="me/mine", columns={"statement": "x"}), "mbpp "),
+        ("embedded", Place(hub="me/mine"), "embedded "),
+        ("mine", Place(Path(__file__), "me/mine"), "source mine "),
+        ("mine", Place(), "--path or --hub"),
     ],
 )
-def test_a_place_that_would_go_round_a_gate_or_says_nothing_is_refused(
+def test_an_ambiguous_or_gate_evading_source_is_refused(
     tmp_path: Path, name: str, place: Place, reason: str
 ) -> None:
     with pytest.raises(ProblemError, match=reason):
         add_source(tmp_path, name, place)
 
 
-def test_sources_are_kept_as_they_were_given_and_the_first_form_of_the_file_is_read(
+def test_stored_sources_and_their_old_file_format_are_read(
     tmp_path: Path,
 ) -> None:
     place = Place(
@@ -166,7 +167,7 @@ def test_sources_are_kept_as_they_were_given_and_the_first_form_of_the_file_is_r
     assert listed(tmp_path) == {"mbpp": Place(), "own": Place(Path("/a/file.jsonl"))}
 
 
-def test_a_commit_or_a_mapping_changes_what_a_dataset_was_made_from(tmp_path: Path) -> None:
+def test_commit_and_mapping_change_the_content_hash(tmp_path: Path) -> None:
     plain = placed(tmp_path, ROW)
     hub = [Place(hub="me/mine", commit=digit * 40) for digit in "ab"]
     contents = [
@@ -181,7 +182,7 @@ def test_a_commit_or_a_mapping_changes_what_a_dataset_was_made_from(tmp_path: Pa
     )
 
 
-def test_a_commit_is_noted_once_and_a_source_that_was_removed_stays_so(tmp_path: Path) -> None:
+def test_pinning_a_removed_source_does_not_add_it(tmp_path: Path) -> None:
     add_source(tmp_path, "mine", Place(hub="me/mine", commit="a" * 40))
     pin(tmp_path, "gone", "b" * 40)
     pin(tmp_path, "mine", "c" * 40)

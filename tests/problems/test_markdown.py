@@ -1,4 +1,4 @@
-"""Problems that a person writes down."""
+"""Problems written as Markdown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / "problem.md"
 
 
-def test_asserts_on_a_function_become_calls_and_all_are_visible(tmp_path: Path) -> None:
+def test_asserts_on_a_function_become_visible_calls(tmp_path: Path) -> None:
     problem = read_markdown(written(tmp_path, CALLS))
     assert (problem.style, problem.entry_point, problem.visible_tests) == ("call", "second", 2)
     assert problem.tests[1] == {"args": [[5, 5]], "kwargs": {"strict": True}, "expected": 5}
@@ -44,7 +44,7 @@ def test_asserts_on_a_function_become_calls_and_all_are_visible(tmp_path: Path) 
     )
 
 
-def test_other_asserts_stay_asserts(tmp_path: Path) -> None:
+def test_other_asserts_remain_asserts(tmp_path: Path) -> None:
     problem = read_markdown(
         written(tmp_path, "Roots.\n## Examples\n```python\nassert abs(root(4) - 2) < 1e-6\n```\n")
     )
@@ -55,34 +55,36 @@ def test_other_asserts_stay_asserts(tmp_path: Path) -> None:
     )
 
 
-def test_pairs_of_input_and_output_become_runs_of_a_program(tmp_path: Path) -> None:
+def test_input_and_output_pairs_become_stdio_tests(tmp_path: Path) -> None:
     problem = read_markdown(written(tmp_path, STDIO))
     assert problem.style == "stdio" and problem.tests == ({"stdin": "3\n", "stdout": "6\n"},)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
-        ("Do it.", "it has no examples"),
-        ("Do it.\n## Examples\nnone yet\n", "it has no examples"),
-        ("## Examples\n```python\nassert f(1) == 2\n```\n", "it says nothing before the examples"),
-        ("Do it.\n## Examples\n```python\nassert f(1 == 2\n```\n", "an example is no Python"),
+        ("Do it.", "examples"),
+        ("Do it.\n## Examples\nnone yet\n", "examples"),
+        ("## Examples\n```python\nassert f(1) == 2\n```\n", "before the examples"),
+        ("Do it.\n## Examples\n```python\nassert f(1 == 2\n```\n", "Python"),
         (
             "Do it.\n## Examples\n```python\nassert f(1) == 2\nassert g(1) == 2\n```\n",
-            "do not call one function",
+            "one function",
         ),
         (
             "Do it.\n## Examples\nInput\n```\n1\n```\nInput\n```\n2\n```\n",
-            "not Input and Output in turn",
+            "Input and Output",
         ),
     ],
 )
-def test_what_cannot_be_read_names_file_and_mend(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ProblemError, match=said) as error:
+def test_an_invalid_markdown_problem_is_refused_with_its_file(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(ProblemError, match=reason) as error:
         read_markdown(written(tmp_path, text))
     assert "problem.md" in str(error.value)
 
 
-def test_a_file_that_is_not_there_says_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="give a Markdown file"):
+def test_a_missing_markdown_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.md"):
         read_markdown(tmp_path / "none.md")

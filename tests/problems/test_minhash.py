@@ -1,4 +1,4 @@
-"""The search for likenesses: what it finds, that it is the same everywhere, and that a crowd costs no more than it may."""
+"""The search for similar texts: candidates, stable signatures and capped comparisons."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from problems.schema import Problem
 tokens = st.lists(st.sampled_from(["a", "b", "c", "ä", "<", "42"]), max_size=8)
 
 
-def pairs(found: Pairs) -> set[tuple[int, int]]:
-    return set(zip(found.left.tolist(), found.right.tolist(), strict=True))
+def pairs(candidates: Pairs) -> set[tuple[int, int]]:
+    return set(zip(candidates.left.tolist(), candidates.right.tolist(), strict=True))
 
 
 def texts(count: int, seed: int = 1) -> list[list[str]]:
@@ -25,7 +25,7 @@ def texts(count: int, seed: int = 1) -> list[list[str]]:
 
 
 @given(tokens, tokens)
-def test_the_likeness_of_two_texts_is_that_of_their_runs(one: list[str], other: list[str]) -> None:
+def test_similarity_is_the_jaccard_index_of_shingles(one: list[str], other: list[str]) -> None:
     def runs(words: list[str]) -> set[tuple[str, ...]]:
         return {
             tuple(words[at : at + size]) for size in (1, 2) for at in range(len(words) - size + 1)
@@ -41,7 +41,7 @@ def test_a_signature_is_the_same_on_every_machine() -> None:
     assert row[:4].tolist() == [3225798336, 3464240193, 3276715040, 507417642]
 
 
-def test_near_copies_are_candidates_and_strangers_are_not() -> None:
+def test_only_near_copies_are_candidates() -> None:
     base = texts(400)
     copies = [[*text[:13], "new", *text[14:]] for text in base[:100]]
     rows = signatures(shingles(text, (1, 2)) for text in base + copies)
@@ -52,29 +52,31 @@ def test_near_copies_are_candidates_and_strangers_are_not() -> None:
     }
 
 
-def test_in_a_crowded_bucket_each_is_compared_with_the_first_and_the_rest_is_counted() -> None:
+def test_comparisons_in_a_crowded_bucket_are_capped_and_counted() -> None:
     rows = np.repeat(signatures([shingles(text, (1,)) for text in texts(2)]), [50, 3], axis=0)
-    found = alike(rows, cap=5)
-    assert pairs(found) == {(one, other) for other in range(50) for one in range(min(5, other))} | {
+    candidates = alike(rows, cap=5)
+    assert pairs(candidates) == {
+        (one, other) for other in range(50) for one in range(min(5, other))
+    } | {
         (50, 51),
         (50, 52),
         (51, 52),
     }
-    assert found.capped == 32 and found.uncompared == 32 * sum(range(1, 45))
+    assert candidates.capped == 32 and candidates.uncompared == 32 * sum(range(1, 45))
     assert alike(rows, cap=50).capped == 0
 
 
-def test_gated_rows_beyond_the_cap_are_counted_too() -> None:
+def test_gated_rows_beyond_the_cap_are_counted() -> None:
     rows = np.repeat(signatures([shingles(texts(1)[0], (1,))]), 13, axis=0)
-    found = alike(rows, first=10, cap=4)
+    candidates = alike(rows, first=10, cap=4)
     assert (
-        pairs(found) == {(gated, other) for gated in range(4) for other in range(10, 13)}
-        and found.capped == 32
+        pairs(candidates) == {(gated, other) for gated in range(4) for other in range(10, 13)}
+        and candidates.capped == 32
     )
     assert len(pairs(alike(rows, first=10, cap=16))) == 30
 
 
-def test_an_empty_text_is_like_no_other() -> None:
+def test_an_empty_text_is_similar_to_none() -> None:
     nothing = shingles([], (1,))
     assert not pairs(alike(signatures([nothing, nothing, shingles(["a"], (1,))])))
 
@@ -83,7 +85,7 @@ def problem(style: str, test: dict[str, object]) -> Problem:
     return Problem("t/1", "t", "Add.", style, (test,), "f")  # type: ignore[arg-type]
 
 
-def test_a_test_says_the_same_as_a_call_and_as_an_assertion_whatever_the_functions_name() -> None:
+def test_equal_call_and_assert_tests_have_equal_keys() -> None:
     call = problem("call", {"args": [(1, 2), "a b"], "expected": [3]})
     for source in (
         "assert f((1, 2), 'a b') == [3]",
@@ -99,13 +101,14 @@ def test_a_test_says_the_same_as_a_call_and_as_an_assertion_whatever_the_functio
         ) != asked(call)
 
 
-def test_an_assertion_that_hangs_on_a_variable_says_nothing() -> None:
+def test_an_assertion_on_a_variable_has_no_key() -> None:
     assert (
         asked(
             problem(
                 "assert",
                 {
-                    "source": "def check(candidate):\n    for x in DATA:\n        assert candidate(x) == 1"
+                    "source": "def check(candidate):\n    for x in DATA:\n"
+                    "        assert candidate(x) == 1"
                 },
             )
         )

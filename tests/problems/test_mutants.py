@@ -1,4 +1,4 @@
-"""Mutants: whatever the program, they are programs, other ones, few, named, and the same every time; what no test could see is left alone."""
+"""Mutants are distinct valid programs, few, named and reproducible."""
 
 from __future__ import annotations
 
@@ -65,30 +65,33 @@ PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(
 
 @settings(max_examples=60)
 @given(source=PROGRAMS, most=st.integers(0, 12))
-def test_mutants_are_programs_unlike_the_original_and_each_other(source: str, most: int) -> None:
-    found = mutants(source, most, "f")
-    trees = [ast.dump(ast.parse(mutant.source)) for mutant in found]
+def test_mutants_are_distinct_valid_programs(source: str, most: int) -> None:
+    mutated = mutants(source, most, "f")
+    trees = [ast.dump(ast.parse(mutant.source)) for mutant in mutated]
     assert (
-        len({normal_form(source), *map(normal_form, (mutant.source for mutant in found))})
-        == len(found) + 1
+        len({normal_form(source), *map(normal_form, (mutant.source for mutant in mutated))})
+        == len(mutated) + 1
         == len({*trees}) + 1
     )
-    assert len(found) <= most and found == mutants(source, most, "f")
+    assert len(mutated) <= most and mutated == mutants(source, most, "f")
     assert all(
         mutant.kind and 1 <= mutant.line <= source.count("\n") + 1 and "becomes" in mutant.name
-        for mutant in found
+        for mutant in mutated
     )
 
 
 @pytest.mark.parametrize("problem", FAMILY[::9], ids=lambda problem: problem.extra["composition"])
-def test_every_problem_of_the_family_has_some(problem: Problem) -> None:
+def test_every_problem_of_the_family_has_mutants(problem: Problem) -> None:
     assert len(mutants(problem.solutions[0], 4, problem.entry_point)) >= 2
 
 
-def test_a_few_are_of_many_kinds() -> None:
-    source = "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n    for i in range(1, x):\n        total += i * 2\n    return total"
-    found = mutants(source, 6, "f")
-    assert len({mutant.kind for mutant in found}) == len(found) == 6
+def test_a_few_mutants_cover_many_kinds() -> None:
+    source = (
+        "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n"
+        "    for i in range(1, x):\n        total += i * 2\n    return total"
+    )
+    mutated = mutants(source, 6, "f")
+    assert len({mutant.kind for mutant in mutated}) == len(mutated) == 6
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,8 @@ def test_a_few_are_of_many_kinds() -> None:
         'def f(x: int = None) -> "list[int]":\n    """Adds 1."""\n    return x',
         "def f(x):\n    raise ValueError('x' + str(1))",
         "def f(x):\n    return x\ndef unused(x):\n    return x + 1",
-        "def f(x):\n    return x\ndef same(a, b):\n    return a == b or same(a + 1, b)\nclass C:\n    def __init__(self):\n        self.x = 1",
+        "def f(x):\n    return x\ndef same(a, b):\n    return a == b or same(a + 1, b)\n"
+        "class C:\n    def __init__(self):\n        self.x = 1",
         "def f(x):\n    return x\nif __name__ == '__main__':\n    print(f(1) + 1)",
         "MOD = 1000000007\ndef f(x):\n    return x",
         "def f(x):\n    print(x)\n    return x",
@@ -107,20 +111,21 @@ def test_a_few_are_of_many_kinds() -> None:
         "(" * 5000,
     ],
 )
-def test_what_no_test_can_see_is_left_alone(source: str) -> None:
+def test_code_without_observable_effect_is_not_mutated(source: str) -> None:
     assert mutants(source, 8, "f") == []
 
 
-def test_equality_is_not_touched_where_the_best_is_kept() -> None:
-    found = mutants(
-        "def f(x):\n    best = x[0]\n    for v in x:\n        if v > best:\n            best = v\n    return best",
+def test_comparisons_that_track_a_maximum_are_not_mutated() -> None:
+    mutated = mutants(
+        "def f(x):\n    best = x[0]\n    for v in x:\n        if v > best:\n"
+        "            best = v\n    return best",
         20,
         "f",
     )
-    assert found and not [mutant for mutant in found if mutant.kind == "comparison"]
+    assert mutated and not [mutant for mutant in mutated if mutant.kind == "comparison"]
 
 
-def test_layout_does_not_say_which_are_made_but_content_does() -> None:
+def test_the_choice_of_mutants_depends_on_the_program() -> None:
     names = {
         tuple(
             mutant.name
@@ -134,5 +139,5 @@ def test_layout_does_not_say_which_are_made_but_content_does() -> None:
 @pytest.mark.parametrize("name", ["mbpp", "humaneval"])
 def test_real_solutions_have_mutants(data: Callable[[str], Path], name: str) -> None:
     problems = random.Random(1).sample(load(name, data(name)).problems, 60)
-    found = [mutants(problem.solutions[0], 4, problem.entry_point) for problem in problems]
-    assert sum(bool(some) for some in found) >= 50
+    mutated = [mutants(problem.solutions[0], 4, problem.entry_point) for problem in problems]
+    assert sum(bool(some) for some in mutated) >= 50

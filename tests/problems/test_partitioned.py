@@ -1,4 +1,4 @@
-"""A set in parts comes to what the same set comes to in one piece: the same problems, the same reasons, the same hash."""
+"""Cleaning a set in parts gives the same problems, reasons and hash as at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RULES = Rules(sandbox=SandboxConfig(workers=1))
 
 
 def mixed() -> list[Problem]:
-    """What verification, the policy, a benchmark and another problem each take some of."""
+    """Return problems that each cleaning stage removes some of."""
 
     def one(key: str, statement: str | None = None, add: int = 0, **changes: Any) -> Problem:
         source = f"def f(x):\n    total = x + {add}\n    return [total, {key!r}]\n"
@@ -72,7 +72,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
-def test_parts_come_to_what_the_whole_comes_to(
+def test_cleaning_in_parts_equals_cleaning_at_once(
     whole: Any, tmp_path: Path, files: int, rows: int
 ) -> None:
     verified, curated = whole
@@ -118,7 +118,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.slow
-def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
+def test_a_resumed_pass_verifies_no_part_twice(tmp_path: Path) -> None:
     worked = list[str]()
 
     def stopping(work: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
@@ -139,7 +139,7 @@ def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
     assert again == clean(str(source), str(tmp_path / "other"), spread, RULES, rows=5)
 
 
-def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_path: Path) -> None:
+def test_an_unreadable_row_is_removed_by_file_and_row(tmp_path: Path) -> None:
     source = written(mixed()[:6], tmp_path / "in", 1) / "in-0.parquet"
     rows = pq.read_table(source).to_pylist()
     rows[4]["statement"] = " "
@@ -151,17 +151,17 @@ def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_pa
     assert done.stages[0].came_in == 6 and "column statement" in done.stages[0].removed[0].detail
 
 
-def test_other_input_an_id_twice_and_no_input_are_refused(tmp_path: Path) -> None:
+def test_other_duplicate_missing_and_broken_inputs_are_refused(tmp_path: Path) -> None:
     run = partial(clean, spread=spread, rules=RULES)
     one = written(mixed()[:2], tmp_path / "one", 1)
     run(str(one), str(tmp_path / "out"))
     write_parquet(mixed()[:2], one / "twice.parquet")
-    with pytest.raises(ProblemError, match="holds work on another input"):
+    with pytest.raises(ProblemError, match=r"/out"):
         run(str(one), str(tmp_path / "out"))
-    with pytest.raises(ProblemError, match="'toy/p0' occurs twice"):
+    with pytest.raises(ProblemError, match="'toy/p0'"):
         run(str(one), str(tmp_path / "other"))
-    with pytest.raises(ProblemError, match="no parquet file"):
+    with pytest.raises(ProblemError, match="absent"):
         run(str(tmp_path / "absent"), str(tmp_path / "third"))
     (one / "torn.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ProblemError, match=r"torn\.parquet: not a whole parquet file"):
+    with pytest.raises(ProblemError, match=r"torn\.parquet: "):
         run(str(one), str(tmp_path / "fourth"))

@@ -1,4 +1,4 @@
-"""Copies of real problems, planted: how many are found, among the training problems and against a gated benchmark."""
+"""Share of planted copies count among training problems and against a gated benchmark."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def real() -> list[Problem]:
     ]
 
 
-def chosen(real: list[Problem], way: str) -> tuple[list[Problem], list[Problem]]:
-    """50 problems, half of MBPP and half of LeetCode, and their copies."""
+def plant(real: list[Problem], way: str) -> tuple[list[Problem], list[Problem]]:
+    """Return 50 problems, half from MBPP and half from LeetCode, and their copies."""
     rng = random.Random(way)
     originals = [
         *rng.sample(real[: 2 * COUNT], COUNT // 2),
@@ -53,31 +53,35 @@ def chosen(real: list[Problem], way: str) -> tuple[list[Problem], list[Problem]]
     return originals, [(WAYS | ALONE)[way](problem, rng) for problem in originals]
 
 
-RECALL = {  # of 50: all that a copy has, but for one that is re-worded; then one trace alone, where a lexical comparison has its limits
-    "verbatim": 50, "renamed": 50, "re-worded": 49, "reordered tests": 50,
-    "renamed solution alone": 37, "re-worded statement alone": 18, "reordered tests alone": 41,
-}  # fmt: skip
+# of 50: complete copies, then copies of one part, where a lexical comparison misses some
+RECALL = {
+    "verbatim": 50,
+    "renamed": 50,
+    "re-worded": 49,
+    "reordered tests": 50,
+    "renamed solution alone": 37,
+    "re-worded statement alone": 18,
+    "reordered tests alone": 41,
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", RECALL)
 def test_planted_copies_of_gated_tasks_are_found(real: list[Problem], way: str) -> None:
-    originals, copies = chosen(real, way)
+    originals, copies = plant(real, way)
     overlaps = GatedIndex(originals).overlaps(copies)
     pairs = {(overlap.problem_id, overlap.gated_id) for overlap in overlaps if overlap.leak}
-    found = sum(
+    count = sum(
         (copy.problem_id, original.problem_id) in pairs
         for original, copy in zip(originals, copies, strict=True)
     )
-    assert found >= RECALL[way]
+    assert count >= RECALL[way]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_planted_copies_among_the_training_problems_are_found(
-    real: list[Problem], way: str
-) -> None:
-    originals, copies = chosen(real, way)
+def test_planted_copies_among_training_problems_are_found(real: list[Problem], way: str) -> None:
+    originals, copies = plant(real, way)
     others = [replace(problem, gated=False, split="train") for problem in real]
     groups = [
         {group.kept, *(member.problem_id for member in group.others)}
@@ -91,8 +95,10 @@ def test_planted_copies_among_the_training_problems_are_found(
 
 
 @pytest.mark.slow
-def test_more_processes_find_the_same(real: list[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_find_the_same_duplicates(
+    real: list[Problem], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(likeness, "MANY", 0)
-    _, copies = chosen(real, "re-worded")
+    _, copies = plant(real, "re-worded")
     problems = [replace(problem, gated=False, split="train") for problem in real] + copies
     assert duplicates(problems, processes=2) == duplicates(problems)

@@ -1,4 +1,4 @@
-"""What is read out of a model's replies, and what its programs agree on: a problem, or a reason why there is none."""
+"""Reading proposals from replies, and the agreement of their programs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ SEED = Problem(
     licence="MIT",
 )
 CONFIG = Synthesis(model="tiny", answers=2)
-GOOD = "## Problem\nWrite f(x), one more.\n## Solution\n```python\ndef f(x):\n    return x + 1\n```\n## Inputs\n[[1], [2], [-1]]\n"
+GOOD = (
+    "## Problem\nWrite f(x), one more.\n## Solution\n```python\ndef f(x):\n    return x + 1\n"
+    "```\n## Inputs\n[[1], [2], [-1]]\n"
+)
 
 
-def test_a_proposal_is_read_out_of_its_sections() -> None:
-    found = proposal_of("Sure!\n" + GOOD)
-    assert found == Proposal(
+def test_a_proposal_is_read_from_its_sections() -> None:
+    proposal = proposal_of("Sure!\n" + GOOD)
+    assert proposal == Proposal(
         "Write f(x), one more.",
         "f",
         "def f(x):\n    return x + 1\n",
@@ -39,24 +42,27 @@ def test_a_proposal_is_read_out_of_its_sections() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda t: "", "no section problem"),
-        (lambda t: t.split("## Inputs")[0], "no section inputs"),
-        (lambda t: t.replace("def f", "deff"), "its solution defines no function"),
+        (lambda t: "", "section problem"),
+        (lambda t: t.split("## Inputs")[0], "section inputs"),
+        (lambda t: t.replace("def f", "deff"), "defines no function"),
         (
             lambda t: t.replace("Write f(x)", "Write g(x)"),
-            "its statement does not name the function",
+            "name the function",
         ),
-        (lambda t: t.replace("[-1]]", "[-1"), "its inputs are no JSON"),
+        (lambda t: t.replace("[-1]]", "[-1"), "JSON"),
         (
             lambda t: t.replace("[[1], [2], [-1]]", "[1, 2, 3]"),
-            "its inputs are no list of lists of arguments",
+            "list of lists",
         ),
-        (lambda t: t.replace("[2], [-1]", "[1], [1]"), "fewer than 3 inputs"),
-        (lambda t: t.replace("[-1]]", "[" * 5000), "its inputs are no JSON"),
+        (lambda t: t.replace("[2], [-1]", "[1], [1]"), "3 inputs"),
+        (lambda t: t.replace("[-1]]", "[" * 5000), "JSON"),
     ],
 )
-def test_a_proposal_that_is_none_is_refused_by_name(change: Callable[[str], str], why: str) -> None:
-    assert proposal_of(change(GOOD)) == why
+def test_an_invalid_proposal_is_refused_with_its_reason(
+    change: Callable[[str], str], why: str
+) -> None:
+    reason = proposal_of(change(GOOD))
+    assert isinstance(reason, str) and why in reason
 
 
 @pytest.mark.parametrize(
@@ -72,37 +78,39 @@ def test_a_proposal_that_is_none_is_refused_by_name(change: Callable[[str], str]
         ("I cannot.", None),
     ],
 )
-def test_a_program_is_read_out_of_an_answer(text: str, program: str | None) -> None:
+def test_a_program_is_extracted_from_a_reply(text: str, program: str | None) -> None:
     assert program_of(text, "f") == program
 
 
 def decided(*rows: list[Any]) -> Any:
-    """What comes of programs that gave these values; an exception stands for a fault. The first program is the proposer's."""
+    """Decide on programs with these outputs, None for a fault; the first is the proposer's."""
     proposal = Proposal(
         "Write f(x).", "f", "def f(x): ...\n", tuple({"args": [n]} for n in range(len(rows[0])))
     )
     sources = [f"def f(x):\n    return {n}\n" for n in range(len(rows))]
-    told = [
+    outputs = [
         [Output(fault="RE") if value is None else Output(value) for value in row] for row in rows
     ]
-    return _decided(SEED, proposal, sources, told, CONFIG)
+    return _decided(SEED, proposal, sources, outputs, CONFIG)
 
 
-def test_two_programs_that_agree_make_the_tests_and_the_others_are_no_solutions() -> None:
-    made = decided([9, 9, 9, 9], [1, 2, 3, None], [1, 2, 3, None], [1, 2, 4, 5])
-    assert [test["expected"] for test in made.tests] == [1, 2, 3] and len(made.solutions) == 2
-    assert made.parents == ("toy/1",) and made.licence == "MIT" and made.split == "train"
+def test_agreeing_programs_define_tests_and_solutions() -> None:
+    problem = decided([9, 9, 9, 9], [1, 2, 3, None], [1, 2, 3, None], [1, 2, 4, 5])
+    assert [test["expected"] for test in problem.tests] == [1, 2, 3] and len(problem.solutions) == 2
+    assert problem.parents == ("toy/1",) and problem.licence == "MIT" and problem.split == "train"
 
 
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([[1, 2, 3]], "no answer defines the function"),
-        ([[1, 2, 3], [1, 2, 4], [1, 2, 5]], "no two programs agree"),
-        ([[None] * 3, [None] * 3], "its programs fail on every input"),
-        ([[1, 2, None], [1, 2, None]], "its programs fail on nearly all inputs"),
-        ([[1, 1, 1], [1, 1, 1]], "the same comes out whatever goes in"),
+        ([[1, 2, 3]], "defines the function"),
+        ([[1, 2, 3], [1, 2, 4], [1, 2, 5]], "agree"),
+        ([[None] * 3, [None] * 3], "every input"),
+        ([[1, 2, None], [1, 2, None]], "nearly all inputs"),
+        ([[1, 1, 1], [1, 1, 1]], "same"),
     ],
 )
-def test_what_nobody_agrees_on_is_refused_by_name(rows: list[list[Any]], why: str) -> None:
-    assert decided(*rows).reason == why
+def test_a_proposal_without_agreement_is_refused_with_its_reason(
+    rows: list[list[Any]], why: str
+) -> None:
+    assert why in decided(*rows).reason

@@ -1,4 +1,4 @@
-"""What verl reads: the prompt a model sees, and a ground truth from which an answer is judged without the solutions."""
+"""What verl reads: the prompt and a ground truth without the solutions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALL = Problem(
 )
 
 
-def test_verl_columns_are_there_in_the_order_given(tmp_path: Path) -> None:
+def test_verl_columns_have_the_expected_order(tmp_path: Path) -> None:
     write_verl([CALL, CALL], tmp_path / "train.parquet")
     first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
     assert list(first) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
@@ -52,14 +52,14 @@ def test_verl_columns_are_there_in_the_order_given(tmp_path: Path) -> None:
     }
 
 
-def test_ground_truth_gives_the_same_job_and_hides_the_solutions() -> None:
+def test_ground_truth_gives_the_same_job_without_solutions() -> None:
     text = ground_truth(CALL)
     assert problem_from_ground_truth(text).job("x", "j") == CALL.job("x", "j")
     assert "by=1" not in text and "secret" not in text
 
 
 def test_a_broken_ground_truth_names_the_column() -> None:
-    with pytest.raises(ProblemError, match="ground_truth: column tests holds no JSON"):
+    with pytest.raises(ProblemError, match=r"ground_truth: .*tests"):
         problem_from_ground_truth(ground_truth(CALL).replace("$tuple", "$tupel"))
 
 
@@ -70,7 +70,7 @@ def test_the_prompt_shows_visible_tests_and_no_hidden_one() -> None:
     )
 
 
-def test_the_prompt_names_the_function_where_nothing_else_does() -> None:
+def test_the_prompt_names_the_function_only_when_needed() -> None:
     hidden = Problem("toy/1", "toy", "Add one.", "call", CALL.tests, "grow")
     assert prompt_text(hidden).endswith("\n\nName the function `grow`.")
     assert (
@@ -79,21 +79,22 @@ def test_the_prompt_names_the_function_where_nothing_else_does() -> None:
     )
 
 
-def test_input_and_output_are_shown_for_a_program_that_reads() -> None:
+def test_a_stdio_prompt_shows_input_and_output() -> None:
     stdio = Problem(
         "toy/2", "toy", "Echo.", "stdio", ({"stdin": "1", "stdout": "1"},), visible_tests=1
     )
     assert prompt_text(stdio) == "Echo.\n\nYour code should pass:\nInput:\n1\nOutput:\n1"
 
 
-def test_a_prompt_of_mbpp_reads_as_upstream_wrote_it(data: Callable[[str], Path]) -> None:
+def test_a_prompt_of_mbpp_matches_upstream(data: Callable[[str], Path]) -> None:
     problem = next(p for p in load("mbpp", data("mbpp")).problems if p.problem_id == "mbpp/604")
     assert prompt_text(problem) == (
-        "Write a function to reverse words in a given string.\n\nYour code should pass:\nassert reverse_words('python program') == 'program python'"
+        "Write a function to reverse words in a given string.\n\nYour code should pass:\n"
+        "assert reverse_words('python program') == 'program python'"
     )
 
 
-def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(
+def test_the_starter_code_replaces_a_repeated_statement(
     data: Callable[[str], Path],
 ) -> None:
     problem = load("humaneval", data("humaneval")).problems[0]
@@ -102,7 +103,7 @@ def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(
     )
 
 
-def test_a_test_whose_order_does_not_count_says_so() -> None:
+def test_the_prompt_marks_unordered_comparison() -> None:
     problem = Problem(
         "toy/1",
         "toy",

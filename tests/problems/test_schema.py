@@ -1,4 +1,4 @@
-"""A problem comes back from disk as it went, and a file that is no set of problems is refused by name."""
+"""Problems survive a round trip through Parquet; invalid files are refused by name."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def toy(key: str = "1", **changes: Any) -> Problem:
 
 
 @given(plain)
-def test_plain_data_comes_back_with_the_same_types(value: Any) -> None:
+def test_plain_data_keeps_its_types_in_a_round_trip(value: Any) -> None:
     back = loads(dumps(value))
     assert dumps(back) == dumps(value) and repr(type(back)) == repr(type(value))
     if "nan" not in repr(value):
@@ -85,7 +85,7 @@ def test_plain_data_comes_back_with_the_same_types(value: Any) -> None:
     [10**5000, float("inf"), {1: {2: (3,)}}, {"$set": [1]}, [{1}, b"\0", -0.0, "\ud800"]],
     ids=range(5),
 )
-def test_awkward_data_comes_back(value: Any) -> None:
+def test_unusual_data_survives_a_round_trip(value: Any) -> None:
     assert loads(dumps(value)) == value
 
 
@@ -97,8 +97,8 @@ def test_a_broken_or_unknown_tag_is_refused(text: str) -> None:
         loads(text)
 
 
-def test_an_object_is_no_plain_data() -> None:
-    with pytest.raises(TypeError, match="Limits is not plain data"):
+def test_an_object_is_refused_as_data() -> None:
+    with pytest.raises(TypeError, match="Limits"):
         toy(tests=({"args": [Limits()], "expected": 1},)).content_hash  # noqa: B018
 
 
@@ -124,7 +124,7 @@ problems = st.builds(
 
 @settings(max_examples=20)
 @given(problems)
-def test_a_problem_comes_back_from_its_row(problem: Problem) -> None:
+def test_a_problem_survives_a_round_trip_through_its_row(problem: Problem) -> None:
     assert to_row(from_row(to_row(problem), "here")) == to_row(problem)
 
 
@@ -141,7 +141,7 @@ def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(
     assert set_hash(read_parquet(path)) == digest
 
 
-def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
+def test_the_hash_of_a_problem_with_sets_is_stable() -> None:
     letters = toy(
         tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},),
         limits=Limits(wall_s=3.0),
@@ -151,19 +151,32 @@ def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
     )
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(
-    st.text(max_size=3), inner, max_size=3) | st.frozensets(st.text(max_size=3), max_size=4) | st.sets(st.integers(), max_size=4)))  # fmt: skip
-def test_a_literal_is_python_for_the_same_value(value: Any) -> None:
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.tuples(inner)
+            | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+            | st.frozensets(st.text(max_size=3), max_size=4)
+            | st.sets(st.integers(), max_size=4)
+        ),
+    )
+)
+def test_a_literal_evaluates_to_the_same_value(value: Any) -> None:
     assert eval(literal(value), {"__builtins__": {"set": set, "frozenset": frozenset}}) == value
 
 
-def test_a_set_is_written_alike_in_every_process() -> None:
-    """`repr` orders the members by their hashes, which for texts every process draws anew."""
-    said = "from problems.encoding import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset('xyz')}, (1,), set()]))"
+def test_a_literal_of_a_set_is_equal_in_every_process() -> None:
+    """`repr` orders members by hashes, which differ between processes for texts."""
+    program = (
+        "from problems.encoding import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, "
+        "{'k': frozenset('xyz')}, (1,), set()]))"
+    )
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
     texts = {
         subprocess.check_output(
-            [sys.executable, "-c", said], env=env | {"PYTHONHASHSEED": str(seed)}, text=True
+            [sys.executable, "-c", program], env=env | {"PYTHONHASHSEED": str(seed)}, text=True
         )
         for seed in (1, 2, 3)
     }
@@ -172,7 +185,7 @@ def test_a_set_is_written_alike_in_every_process() -> None:
     }
 
 
-def test_what_a_problem_is_changes_its_hash() -> None:
+def test_every_change_of_a_problem_changes_its_hash() -> None:
     changed = [
         toy(),
         toy(statement="Add 1."),
@@ -185,7 +198,7 @@ def test_what_a_problem_is_changes_its_hash() -> None:
 
 
 def test_a_duplicate_id_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"'toy/1' is in rows 0 and 1"):
+    with pytest.raises(ProblemError, match=r"'toy/1' .* 0 .* 1"):
         write_parquet([toy(), toy()], tmp_path / "set.parquet")
     assert not list(tmp_path.iterdir())
 
@@ -205,12 +218,10 @@ def rows_file(path: Path, *rows: dict[str, Any], **columns: Any) -> Path:
     return path
 
 
-def test_a_missing_column_is_refused_by_name(tmp_path: Path) -> None:
+def test_missing_columns_are_refused_by_name(tmp_path: Path) -> None:
     path = rows_file(tmp_path / "set.parquet", {})
     pq.write_table(pq.read_table(path).drop_columns(["statement", "style"]), path)
-    with pytest.raises(
-        ProblemError, match=r"set\.parquet: row 0: missing columns: statement, style: "
-    ):
+    with pytest.raises(ProblemError, match=r"set\.parquet: row 0: .*statement, style"):
         read_parquet(path)
 
 
@@ -222,23 +233,23 @@ def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"statement": None}, "row 1: column statement is null: expected text"),
-        ({"statement": " "}, 'row 1: column statement is a text " "'),
-        ({"tests": ["{"]}, "row 1: column tests holds no JSON text"),
-        ({"tests": []}, "row 1: column tests is a list \\[\\]"),
+        ({"statement": None}, "row 1: .*statement is null"),
+        ({"statement": " "}, 'row 1: .*statement .*" "'),
+        ({"tests": ["{"]}, "row 1: .*tests .*JSON"),
+        ({"tests": []}, r"row 1: .*tests .*\[\]"),
         (
             {"tests": ['{"args": 1, "expected": 1}']},
-            "row 1: column tests: test 0, key 'args' is a number 1: expected a list",
+            "row 1: .*tests.* 0, .*'args' .*1.*list",
         ),
-        ({"tests": ['{"args": [1]}']}, "row 1: column tests: test 0 lacks 'expected'"),
-        ({"style": "quiz"}, 'row 1: column style is a text "quiz": expected one of call'),
-        ({"entry_point": None}, "row 1: column entry_point is missing"),
-        ({"visible_tests": 9}, "row 1: column visible_tests is 9 of 1 tests"),
+        ({"tests": ['{"args": [1]}']}, "row 1: .*tests.* 0 .*'expected'"),
+        ({"style": "quiz"}, 'row 1: .*style .*"quiz".*call'),
+        ({"entry_point": None}, "row 1: .*entry_point"),
+        ({"visible_tests": 9}, "row 1: .*visible_tests .*9 .*1 "),
         (
             {"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}},
-            "row 1: column limits",
+            "row 1: .*limits",
         ),
-        ({"split": "test"}, "row 1: column split"),
+        ({"split": "test"}, "row 1: .*split"),
     ],
 )
 def test_a_wrong_cell_is_refused_by_file_row_and_column(
@@ -251,32 +262,33 @@ def test_a_wrong_cell_is_refused_by_file_row_and_column(
 def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path = rows_file(tmp_path / "set.parquet", {})
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ProblemError, match=r"set\.parquet: not a whole parquet file"):
+    with pytest.raises(ProblemError, match=r"set\.parquet: "):
         read_parquet(path)
 
 
-def test_a_file_of_a_newer_ratchet_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = rows_file(tmp_path / "set.parquet", {})
     pq.write_table(
         pq.read_table(path).replace_schema_metadata({"ratchet.problems.version": "99"}), path
     )
-    with pytest.raises(ProblemError, match="schema version 99"):
+    with pytest.raises(ProblemError, match=r"\b99\b"):
         read_parquet(path)
 
 
-def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="toy/1: column statement is a text"):
+def test_unreadable_text_is_refused_on_writing(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"toy/1: .*statement"):
         write_parquet([toy(statement="\ud800")], tmp_path / "set.parquet")
 
 
 def test_a_record_of_plain_json_is_enough() -> None:
     record = json.loads(
-        '{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": [{"stdin": "1", "stdout": "2"}]}'
+        '{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": '
+        '[{"stdin": "1", "stdout": "2"}]}'
     )
     assert from_record(record, "x").job("print(2)", "j").tests[0].stdout == "2"  # type: ignore[union-attr]
 
 
-def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(
+def test_newer_columns_do_not_change_old_hashes_or_files(
     tmp_path: Path,
 ) -> None:
     plain = Problem(
@@ -295,7 +307,7 @@ def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(
     assert read_parquet(tmp_path / "old.parquet") == read_parquet(tmp_path / "new.parquet")
 
 
-def test_a_file_without_totals_is_as_before_there_were_any_and_one_with_them_says_so(
+def test_only_files_with_total_limits_have_schema_version_3(
     tmp_path: Path,
 ) -> None:
     plain, limited = (
@@ -312,7 +324,7 @@ def test_a_file_without_totals_is_as_before_there_were_any_and_one_with_them_say
         ) == sorted(p.content_hash for p in problems)
 
 
-def test_comparison_and_checker_reach_the_sandbox_by_way_of_a_file(tmp_path: Path) -> None:
+def test_comparison_and_checker_survive_a_round_trip_to_the_job(tmp_path: Path) -> None:
     checker = "def check(args, got, expected):\n    return got in expected"
     limits = Limits(processes=3, files=9)
     problems = [
@@ -361,5 +373,5 @@ def test_a_comparison_that_does_not_fit_the_style_is_refused(
         "entry_point": "f",
         **column,
     }
-    with pytest.raises(ProblemError, match="column compare or checker"):
+    with pytest.raises(ProblemError, match=f"compare .*{style}"):
         from_record(record, "file: row 0")

@@ -1,9 +1,9 @@
-"""The shipped simple problems: right, told apart from likely mistakes, new, and graded; and where they are trained on."""
+"""The shipped simple problems: correct, graded, new, and where they are trained on."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from problems.sources.simple import generate
 from problems.syntax import shape
 from problems.verification.verification import Verification, verify
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox
 
 FAMILY = FamilyConfig(demonstrations=20, train=30, validation=5)
 
@@ -39,23 +39,15 @@ def embedded() -> tuple[Problem, ...]:
     return tuple(compositional.generate(FAMILY))
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
 @pytest.mark.slow
-def test_every_solution_passes_in_the_sandbox_and_an_idle_answer_does_not(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_simple_problems_pass_verification(sandbox: Sandbox, tmp_path: Path) -> None:
     assert (
         verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed
         == []
     )
 
 
-def test_the_tests_refuse_the_mistakes_that_people_make(sandbox: Sandbox) -> None:
+def test_the_tests_reject_common_mistakes(sandbox: Sandbox) -> None:
     jobs = [
         problem.job(problem.extra["wrong"], problem.problem_id)
         for problem in shipped()
@@ -65,7 +57,7 @@ def test_the_tests_refuse_the_mistakes_that_people_make(sandbox: Sandbox) -> Non
     assert len(jobs) >= 10 and set(verdicts.values()) <= {Verdict.WA, Verdict.RE}, verdicts
 
 
-def test_no_cleaning_rule_removes_any() -> None:
+def test_no_cleaning_rule_removes_a_simple_problem() -> None:
     assert curate([*shipped(), *embedded()], []).removed == []
 
 
@@ -73,12 +65,14 @@ def test_no_cleaning_rule_removes_any() -> None:
 @pytest.mark.parametrize(
     "source", ["humaneval", "humanevalplus", "mbpp", "mbppplus", "leetcode", "bigcodebench"]
 )
-def test_none_resembles_a_task_of_a_benchmark(source: str, data: Callable[[str], Path]) -> None:
+def test_no_simple_problem_resembles_a_benchmark_task(
+    source: str, data: Callable[[str], Path]
+) -> None:
     assert GatedIndex(load(source, data(source)).problems).overlaps(list(shipped()), 1) == []
 
 
 @pytest.mark.parametrize("problem", shipped(), ids=lambda problem: problem.problem_id)
-def test_each_is_graded_and_has_edges_and_solutions_that_differ(problem: Problem) -> None:
+def test_each_simple_problem_has_a_grade_tests_and_distinct_solutions(problem: Problem) -> None:
     assert [tag for tag in problem.tags if tag.startswith("grade-")] in [
         [f"grade-{grade}"] for grade in range(1, 6)
     ] and len(problem.tags) >= 2
@@ -92,7 +86,7 @@ def test_each_is_graded_and_has_edges_and_solutions_that_differ(problem: Problem
     assert len({repr(test) for test in problem.tests}) == len(problem.tests)
 
 
-def test_where_the_model_is_made_from_scratch_training_rows_are_the_same_bytes_as_without_them(
+def test_a_model_from_scratch_is_not_trained_on_them(
     tmp_path: Path,
 ) -> None:
     with_them, without = (
@@ -122,7 +116,7 @@ def test_a_real_base_model_is_trained_on_them() -> None:
     )
 
 
-def made(key: str, parents: Any, source: str = "augmented") -> Problem:
+def derived_from(key: str, parents: Any, source: str = "augmented") -> Problem:
     return replace(
         shipped()[0], problem_id=f"{source}/{key}", source=source, extra={"parents": parents}
     )
@@ -137,10 +131,15 @@ def made(key: str, parents: Any, source: str = "augmented") -> Problem:
         ["simple/gone"],
     ],
 )
-def test_what_was_made_from_them_is_left_out_with_them(parents: list[str]) -> None:
+def test_derivatives_of_simple_problems_are_left_out_with_them(parents: list[str]) -> None:
     assert (
         trainable(
-            [made("a", parents), made("b", ["augmented/c"]), made("c", ["simple/gone"])], base=""
+            [
+                derived_from("a", parents),
+                derived_from("b", ["augmented/c"]),
+                derived_from("c", ["simple/gone"]),
+            ],
+            base="",
         )
         == []
     )
@@ -149,6 +148,6 @@ def test_what_was_made_from_them_is_left_out_with_them(parents: list[str]) -> No
 @pytest.mark.parametrize(
     "parents", [None, "simple/x", [], [7, None], ["embedded/train/x"], ["own/b", "own/a"]]
 )
-def test_a_users_own_problems_are_trained_on_whatever_they_call_parents(parents: Any) -> None:
-    own = [made("a", parents, source="own"), made("b", ["own/a"], source="own")]
+def test_custom_problems_are_trained_on_whatever_their_parents(parents: Any) -> None:
+    own = [derived_from("a", parents, source="own"), derived_from("b", ["own/a"], source="own")]
     assert trainable([*own, *shipped()], base="") == own

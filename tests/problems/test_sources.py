@@ -1,4 +1,4 @@
-"""Every row of a source becomes a problem or is rejected by place, reason and mend; the real sets load whole."""
+"""Every row of a source is a problem or is rejected with place, reason and fix."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ASSERT = GOOD | {
 }
 
 
-def test_plain_asserts_of_ones_own_become_tests_of_a_candidate_with_the_solutions_imports(
+def test_plain_asserts_become_tests_of_a_candidate(
     tmp_path: Path,
 ) -> None:
     tests = ["assert f(1) == 2", "assert f(2) == math.floor(4.5)"]
@@ -76,45 +76,37 @@ def test_plain_asserts_of_ones_own_become_tests_of_a_candidate_with_the_solution
         ["assert f(1)", {"source": "x"}],
     ],
 )
-def test_texts_that_are_no_asserts_about_the_function_are_refused_with_a_test_to_copy(
-    tmp_path: Path, tests: list[Any]
-) -> None:
+def test_invalid_asserts_are_rejected_with_an_example(tmp_path: Path, tests: list[Any]) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).rejected
     assert (
-        bad.reason.startswith("column tests: test 0 is a text")
+        "tests: test 0 " in bad.reason
         and r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.mend
     )
 
 
-def test_texts_as_tests_of_a_call_are_refused_with_a_test_to_copy(tmp_path: Path) -> None:
+def test_text_tests_of_a_call_are_rejected_with_an_example(tmp_path: Path) -> None:
     [bad] = load(
         "mine", lines(tmp_path / "mine.jsonl", GOOD | {"tests": ["assert f(1) == 2"]})
     ).rejected
-    assert bad.mend == 'write each as an object, e.g. {"args": [1], "expected": 2}'
+    assert '{"args": [1], "expected": 2}' in bad.mend
 
 
-@pytest.mark.parametrize(
-    ("missing", "written", "said"),
-    [
-        ("statement", "prompt", "there is 'prompt', did you mean statement?"),
-        ("tests", "test", "there is 'test', did you mean tests?"),
-    ],
-)
-def test_a_column_that_is_missing_is_looked_for_under_another_name(
-    tmp_path: Path, missing: str, written: str, said: str
+@pytest.mark.parametrize(("missing", "written"), [("statement", "prompt"), ("tests", "test")])
+def test_a_missing_column_is_suggested_from_similar_names(
+    tmp_path: Path, missing: str, written: str
 ) -> None:
     row = {key: value for key, value in GOOD.items() if key != missing} | {written: GOOD[missing]}
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", row)).rejected
-    assert bad.reason == f"column {missing} is missing: {said}"
+    assert f"column {missing} " in bad.reason and f"'{written}'" in bad.reason
 
 
-def test_a_test_with_input_and_output_is_told_what_they_are_called_here(tmp_path: Path) -> None:
+def test_input_and_output_keys_are_rejected_with_the_right_names(tmp_path: Path) -> None:
     row = GOOD | {"style": "stdio", "tests": [{"input": "1", "output": "2"}]}
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", row)).rejected
-    assert bad.reason == "column tests: test 0 lacks 'stdin': it has 'input', did you mean stdin?"
+    assert all(part in bad.reason for part in ("test 0", "'stdin'", "'input'"))
 
 
-def test_a_key_that_is_nearly_a_column_is_seen_only_where_the_column_is_empty(
+def test_similar_keys_are_overlooked_only_for_empty_columns(
     tmp_path: Path,
 ) -> None:
     rows = (
@@ -127,27 +119,25 @@ def test_a_key_that_is_nearly_a_column_is_seen_only_where_the_column_is_empty(
             "licence": "MIT",
         },
     )
-    found = [
+    similar = [
         overlooked(problem)
         for problem in load("mine", lines(tmp_path / "mine.jsonl", *rows)).problems
     ]
-    assert found == [[("solution", "solutions"), ("license", "licence")], []]
+    assert similar == [[("solution", "solutions"), ("license", "licence")], []]
 
 
-def test_broken_json_is_placed_by_the_files_line_and_the_column(tmp_path: Path) -> None:
+def test_broken_json_is_located_by_line_and_column(tmp_path: Path) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD, '{"id" 1}')).rejected
     assert bad.row.endswith("line 2") and bad.reason.endswith("at column 7")
 
 
-def test_an_unknown_part_is_told_what_each_is_for(tmp_path: Path) -> None:
+def test_an_unknown_split_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD | {"split": "test"})).rejected
-    assert (
-        bad.reason == 'column split is a text "test"'
-        and "validation (chooses checkpoints), heldout (gates" in bad.mend
-    )
+    assert 'split is a text "test"' in bad.reason
+    assert all(split in bad.mend for split in ("train", "validation", "heldout"))
 
 
-def test_rows_of_ones_own_become_problems(tmp_path: Path) -> None:
+def test_custom_rows_become_problems(tmp_path: Path) -> None:
     loaded = load(
         "mine",
         lines(
@@ -170,31 +160,29 @@ def test_rows_of_ones_own_become_problems(tmp_path: Path) -> None:
     [
         ('{"id": "x",', "broken JSON"),
         (b'{"id": "\xe9"}', "byte 8 is not UTF-8"),
-        ("[1]", "a list [1] instead of an object"),
-        ("NaN", "a number NaN instead of an object"),
-        ("[" * 100_000, "JSON that cannot be read"),
-        ({k: v for k, v in GOOD.items() if k != "statement"}, "column statement is missing"),
-        ({k: v for k, v in GOOD.items() if k != "id"}, "column problem_id is missing"),
-        ({k: v for k, v in GOOD.items() if k != "entry_point"}, "column entry_point is missing"),
-        (GOOD | {"id": "x", "tests": "none"}, 'column tests is a text "none"'),
+        ("[1]", "list [1]"),
+        ("NaN", "NaN"),
+        ("[" * 100_000, "JSON"),
+        ({k: v for k, v in GOOD.items() if k != "statement"}, "statement is missing"),
+        ({k: v for k, v in GOOD.items() if k != "id"}, "problem_id is missing"),
+        ({k: v for k, v in GOOD.items() if k != "entry_point"}, "entry_point is missing"),
+        (GOOD | {"id": "x", "tests": "none"}, 'tests is a text "none"'),
         (GOOD | {"id": "x", "tests": []}, "column tests is a list []"),
         (GOOD | {"id": "x", "tests": [{"args": {"$bytes": "?"}, "expected": 1}]}, "column tests:"),
         (GOOD | {"id": "x", "limits": {"wall": 3}}, "column limits"),
         (
             GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1"}]},
-            "column tests: test 0 is no Python",
+            "tests: test 0 ",
         ),
         (
             GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1)"}]},
-            "column tests: test 0 defines no check(candidate)",
+            "check(candidate)",
         ),
-        (GOOD, "problem_id 'mine/a' is also at"),
-        (GOOD | {"id": "x", "statement": "\ud800"}, "column statement is a text"),
+        (GOOD, "'mine/a'"),
+        (GOOD | {"id": "x", "statement": "\ud800"}, "statement is a text"),
     ],
 )
-def test_a_bad_row_is_rejected_with_its_line_and_the_others_go_on(
-    tmp_path: Path, row: Any, reason: str
-) -> None:
+def test_a_bad_row_is_rejected_with_its_line(tmp_path: Path, row: Any, reason: str) -> None:
     path = lines(tmp_path / "mine.jsonl", GOOD, row, GOOD | {"id": "z"})
     loaded = load("mine", path)
     assert [problem.problem_id for problem in loaded.problems] == [
@@ -206,15 +194,15 @@ def test_a_bad_row_is_rejected_with_its_line_and_the_others_go_on(
 
 
 @pytest.mark.slow
-def test_a_row_of_a_hundred_megabytes_is_rejected(tmp_path: Path) -> None:
+def test_a_row_of_100_megabytes_is_rejected(tmp_path: Path) -> None:
     loaded = load(
         "mine",
         lines(tmp_path / "mine.jsonl", b'{"statement": "' + b"x" * 100_000_000 + b'"}', GOOD),
     )
-    assert len(loaded.problems) == 1 and "a row of 95 MiB" in loaded.rejected[0].reason
+    assert len(loaded.problems) == 1 and "95 MiB" in loaded.rejected[0].reason
 
 
-def test_a_cut_off_gzip_keeps_what_was_read(tmp_path: Path) -> None:
+def test_rows_before_a_truncated_gzip_end_are_kept(tmp_path: Path) -> None:
     whole = gzip.compress(
         b"\n".join(
             json.dumps(GOOD | {"id": str(number), "statement": f"{number**7}"}).encode()
@@ -223,17 +211,17 @@ def test_a_cut_off_gzip_keeps_what_was_read(tmp_path: Path) -> None:
     )
     (tmp_path / "mine.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     loaded = load("mine", tmp_path)
-    assert len(loaded.problems) > 100 and "cannot be read on" in loaded.rejected[0].reason
+    assert len(loaded.problems) > 100 and len(loaded.rejected) == 1
 
 
-def test_a_json_list_is_read_and_a_broken_one_names_line_and_column(tmp_path: Path) -> None:
+def test_a_json_list_is_a_source(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([GOOD, 3]))
     assert len(load("mine", tmp_path).problems) == 1
     (tmp_path / "mine.json").write_text('[{"id": 1},\n {]')
     assert "at line 2 column 3" in load("mine", tmp_path).rejected[0].reason
 
 
-def test_a_parquet_that_ratchet_wrote_is_a_source(tmp_path: Path) -> None:
+def test_a_parquet_written_by_ratchet_is_a_source(tmp_path: Path) -> None:
     problems = load("mine", lines(tmp_path / "mine.jsonl", GOOD)).problems
     write_parquet(problems, tmp_path / "mine.parquet")
     assert (
@@ -243,27 +231,27 @@ def test_a_parquet_that_ratchet_wrote_is_a_source(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_file_is_an_error_not_an_empty_source(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"mine\.jsonl: the file is empty"):
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"mine\.jsonl: "):
         load("mine", lines(tmp_path / "mine.jsonl"))
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere does not exist"):
+def test_a_missing_path_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nowhere"):
         load("mbpp", tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"no mbpp\.jsonl or mbpp\.jsonl\.gz in"):
+    with pytest.raises(FileNotFoundError, match=r"mbpp\.jsonl"):
         load("mbpp", tmp_path)
 
 
 def test_an_unknown_source_without_a_path_is_refused() -> None:
     with pytest.raises(
         ProblemError,
-        match=r"unknown source 'mbbp': give its path, or use one of embedded, .*mbpp",
+        match=r"'mbbp'.*embedded, .*mbpp",
     ):
         load("mbbp")
 
 
-def test_a_hub_that_cannot_be_reached_says_to_give_a_path(
+def test_an_unreachable_hub_is_refused_with_a_suggestion(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     import datasets
@@ -274,7 +262,7 @@ def test_a_hub_that_cannot_be_reached_says_to_give_a_path(
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     with pytest.raises(
         ProblemError,
-        match=r"hub dataset google-research-datasets/mbpp cannot be read: the hub .*give a local path",
+        match=r"google-research-datasets/mbpp .*--path",
     ):
         load("mbpp")
 
@@ -282,11 +270,11 @@ def test_a_hub_that_cannot_be_reached_says_to_give_a_path(
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"task_id": "x"}, "key 'task_id' is a text \"x\""),
+        ({"task_id": "x"}, "'task_id' is a text \"x\""),
         ({"code": "def f(:"}, "no Python"),
-        ({"code": None}, "key 'code' is null"),
-        ({"test_list": ["assert g(1)"]}, "calls none of the functions of code \\(f\\)"),
-        ({"test_list": "assert f(1)"}, "expected a list of texts|key 'test_list' is a text"),
+        ({"code": None}, "'code' is null"),
+        ({"test_list": ["assert g(1)"]}, r"test_list .*\(f\)"),
+        ({"test_list": "assert f(1)"}, "'test_list' is a text"),
     ],
 )
 def test_a_bad_row_of_mbpp_names_its_key(
@@ -301,13 +289,13 @@ def test_a_bad_row_of_mbpp_names_its_key(
 
 
 SETS = [("mbpp", 974), ("mbpp_sanitized", 427), ("humaneval", 164), ("codecontests", 300)]
-SETS_PLUS = [("mbppplus", 378), ("humanevalplus", 164), ("leetcode", 228)]  # their inputs are many
+SETS_PLUS = [("mbppplus", 378), ("humanevalplus", 164), ("leetcode", 228)]  # they have many inputs
 
 
 @pytest.mark.parametrize(
     ("name", "count"), [*SETS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SETS_PLUS)]
 )
-def test_a_real_set_loads_whole(data: Callable[[str], Path], name: str, count: int) -> None:
+def test_a_real_set_loads_completely(data: Callable[[str], Path], name: str, count: int) -> None:
     loaded = load(name, data(name.removesuffix("_sanitized")))
     assert len(loaded.problems) == count and loaded.rejected == []
     for problem in loaded.problems:
@@ -320,7 +308,7 @@ def test_a_real_set_loads_whole(data: Callable[[str], Path], name: str, count: i
             ast.parse(test["source"])
 
 
-def test_no_ungated_task_of_mbpp_is_in_any_release_that_is_reported(
+def test_no_ungated_mbpp_task_is_in_a_reported_release(
     data: Callable[[str], Path],
 ) -> None:
     open_tasks = {p.extra["task_id"] for p in load("mbpp", data("mbpp")).problems if not p.gated}
@@ -332,7 +320,7 @@ def test_no_ungated_task_of_mbpp_is_in_any_release_that_is_reported(
     ) == 108 and gated_mbpp() == plus | sanitized | set(range(11, 511))
 
 
-def test_every_source_that_is_reported_is_gated_throughout(data: Callable[[str], Path]) -> None:
+def test_every_reported_source_is_fully_gated(data: Callable[[str], Path]) -> None:
     for name in ("mbpp_sanitized", "mbppplus", "humaneval", "humanevalplus"):
         assert all(
             problem.gated and problem.split == "heldout"
@@ -340,7 +328,7 @@ def test_every_source_that_is_reported_is_gated_throughout(data: Callable[[str],
         )
 
 
-def test_a_source_that_was_added_is_listed_until_it_is_removed(tmp_path: Path) -> None:
+def test_an_added_source_is_listed_until_removed(tmp_path: Path) -> None:
     path = lines(tmp_path / "mine.jsonl", GOOD)
     add_source(tmp_path, "mine", path)
     add_source(tmp_path, "mbpp", None)
@@ -349,20 +337,20 @@ def test_a_source_that_was_added_is_listed_until_it_is_removed(tmp_path: Path) -
     assert listed(tmp_path) == {"mbpp": Place()}
 
 
-def test_a_source_is_added_only_under_a_good_name_and_a_real_path(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"'../x' is no name"):
+def test_a_source_needs_a_valid_name_and_path(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"'\.\./x'"):
         add_source(tmp_path, "../x", tmp_path)
-    with pytest.raises(FileNotFoundError, match="check --path"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         add_source(tmp_path, "mine", tmp_path / "nowhere")
-    with pytest.raises(ProblemError, match="unknown source 'mine'"):
+    with pytest.raises(ProblemError, match="'mine'"):
         add_source(tmp_path, "mine", None)
-    with pytest.raises(ProblemError, match="'mine' was not added"):
+    with pytest.raises(ProblemError, match="'mine'"):
         remove_source(tmp_path, "mine")
 
 
-def test_a_broken_list_of_sources_says_how_to_mend_it(tmp_path: Path) -> None:
+def test_a_broken_source_list_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "sources.json").write_text("[")
-    with pytest.raises(ProblemError, match=r"sources\.json: broken .*remove the file"):
+    with pytest.raises(ProblemError, match=r"sources\.json: "):
         listed(tmp_path)
 
 
@@ -379,7 +367,7 @@ for number in range(20):
 """
 
 
-def test_sources_that_two_processes_add_at_once_are_all_there(tmp_path: Path) -> None:
+def test_two_processes_can_add_sources_at_once(tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").touch()
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     adders = [

@@ -1,8 +1,7 @@
-"""Weak tests get tests that kill, where references agree; what one reference says alone is no test, and a disagreement is a reason."""
+"""Weak tests gain tests on which several references agree; disagreement is a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.verification.verification import Verification, Verified, verify
 from sandbox.protocol import Limits
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox
 
 RULES = Verification(mutants=8, repeats=1, threshold=0.9)
 FAR = "def f(x):\n    if x > 10:\n        return x\n    if x < -4:\n        return -x\n    return 0"
@@ -23,14 +22,8 @@ def right(x: int) -> int:
     return 0 if -4 <= x <= 10 else abs(x)
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
 def far(*solutions: str, **changes: Any) -> Problem:
-    """Its tests see nothing near its edges."""
+    """Return a problem whose tests miss its edge cases."""
     tests = tuple({"args": [x], "expected": right(x)} for x in (30, -30, 5, 0))
     limits = Limits(wall_s=20.0, cpu_s=1.0, memory_mb=128)
     values: dict[str, Any] = {
@@ -49,37 +42,35 @@ def far(*solutions: str, **changes: Any) -> Problem:
     )
 
 
-def tried(
+def verified(
     problem: Problem, sandbox: Sandbox, folder: Path, rules: Verification = RULES
 ) -> Verified:
     return verify([problem], sandbox, folder / "journal", rules)
 
 
-def test_weak_tests_are_strengthened_until_they_kill(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_weak_tests_are_strengthened_to_kill_mutants(sandbox: Sandbox, tmp_path: Path) -> None:
     weak = far(FAR, OTHER)
-    before = tried(far(FAR), sandbox, tmp_path, RULES.model_copy(update={"threshold": 0})).strength[
-        0
-    ]
-    found = tried(weak, sandbox, tmp_path)
-    [kept], [row] = found.kept, found.strength
-    added = kept.tests[len(weak.tests) :]
+    before = verified(
+        far(FAR), sandbox, tmp_path, RULES.model_copy(update={"threshold": 0})
+    ).strength[0]
+    outcome = verified(weak, sandbox, tmp_path)
+    [problem], [row] = outcome.kept, outcome.strength
+    added = problem.tests[len(weak.tests) :]
     assert (
         before.killed < row.killed
-        and row.added_tests == len(added) == kept.extra["added_tests"] > 0
+        and row.added_tests == len(added) == problem.extra["added_tests"] > 0
     )
     assert (
-        kept.problem_id == weak.problem_id
-        and kept.visible_tests == 1
-        and kept.tests[: len(weak.tests)] == weak.tests
+        problem.problem_id == weak.problem_id
+        and problem.visible_tests == 1
+        and problem.tests[: len(weak.tests)] == weak.tests
     )
     assert all(test["expected"] == right(test["args"][0]) for test in added)
 
 
-def test_what_was_strengthened_is_as_good_as_new_and_needs_no_second_run(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    first = tried(far(FAR, OTHER), sandbox, tmp_path)
-    again = tried(far(FAR, OTHER), sandbox, tmp_path)  # from the journal
+def test_strengthening_is_reproducible_and_idempotent(sandbox: Sandbox, tmp_path: Path) -> None:
+    first = verified(far(FAR, OTHER), sandbox, tmp_path)
+    again = verified(far(FAR, OTHER), sandbox, tmp_path)  # from the journal
     elsewhere = verify([far(FAR, OTHER)], sandbox, tmp_path / "another", RULES)
     write_parquet(first.kept, tmp_path / "problems.parquet")
     assert first == again == elsewhere and read_parquet(tmp_path / "problems.parquet") == first.kept
@@ -88,49 +79,56 @@ def test_what_was_strengthened_is_as_good_as_new_and_needs_no_second_run(
 
 
 @pytest.mark.parametrize("solutions", [(FAR,), (FAR, FAR + "  # the same\n")])
-def test_one_reference_is_no_witness(
+def test_a_single_reference_adds_no_tests(
     sandbox: Sandbox, tmp_path: Path, solutions: tuple[str, ...]
 ) -> None:
-    found = tried(far(*solutions), sandbox, tmp_path)
-    [removed], [row] = found.removed, found.strength
+    outcome = verified(far(*solutions), sandbox, tmp_path)
+    [removed], [row] = outcome.removed, outcome.strength
     assert row.references == 1 and row.added_tests == 0 and not row.kept
     assert removed.reason == "tests too weak" and "one reference" in removed.detail
 
 
 def test_a_gated_problem_is_never_changed(sandbox: Sandbox, tmp_path: Path) -> None:
     weak = far(FAR, OTHER, gated=True)
-    assert tried(weak, sandbox, tmp_path).kept == [weak]
+    assert verified(weak, sandbox, tmp_path).kept == [weak]
 
 
 def test_references_that_disagree_make_a_problem_ambiguous(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     tests = tuple({"args": [x], "expected": right(x)} for x in (11, 13, -30, 5, 0))
-    [removed] = tried(far(OTHER, ODD, tests=tests), sandbox, tmp_path).removed
+    [removed] = verified(far(OTHER, ODD, tests=tests), sandbox, tmp_path).removed
     assert (
         removed.reason == "references disagree"
         and "'args': [12]" in removed.detail
-        and "says 12" in removed.detail
+        and "12" in removed.detail
     )
 
 
 @pytest.mark.parametrize(
     ("style", "tests", "solutions"),
     [
-        ("assert", tuple({"source": f"def check(f):\n    assert f({x}) == {right(x)}\n"} for x in (30, -30, 5, 0)), (FAR, OTHER)),
+        (
+            "assert",
+            tuple(
+                {"source": f"def check(f):\n    assert f({x}) == {right(x)}\n"}
+                for x in (30, -30, 5, 0)
+            ),
+            (FAR, OTHER),
+        ),
         (
             "stdio",
             tuple({"stdin": f"{x}\n", "stdout": f"{right(x)}\n"} for x in (30, -30, 5, 0)),
             tuple(f"{source}\nprint(f(int(input())))\n" for source in (FAR, OTHER)),
         ),
     ],
-)  # fmt: skip
-def test_other_styles_are_strengthened_in_their_own(
+)
+def test_every_style_is_strengthened(
     sandbox: Sandbox, tmp_path: Path, style: Any, tests: Any, solutions: tuple[str, ...]
 ) -> None:
-    found = tried(
+    outcome = verified(
         far(*solutions, style=style, tests=tests, entry_point=None if style == "stdio" else "f"),
         sandbox,
         tmp_path,
     )
-    assert found.strength[0].added_tests > 0 and set(found.kept[0].tests[-1]) == set(tests[0])
+    assert outcome.strength[0].added_tests > 0 and set(outcome.kept[0].tests[-1]) == set(tests[0])

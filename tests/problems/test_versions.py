@@ -1,4 +1,4 @@
-"""Two versions of a dataset, and one problem's way through the stages, told from what lies in the store."""
+"""Differences of two dataset versions, and the history of a problem through the stages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.item_response import fit, write_scale
 from problems.schema import Problem, write_parquet
 
-LONG = "Write a function that gives the number x times two and then one more, for every whole number x there is."
+LONG = (
+    "Write a function that gives the number x times two and then one more, for every whole "
+    "number x there is."
+)
 
 
 def toy(key: str, statement: str | None = None) -> Problem:
@@ -56,7 +59,7 @@ def published(
 
 
 def cleaned(store: Store, problems: list[Problem], gone: dict[str, str] | None = None) -> Artifact:
-    """Raw, verified and clean problems as the stages leave them. gone: ids that verification removes, with the reason."""
+    """Publish raw, verified and clean problems; gone: removed id -> reason of verification."""
     raw = published(store, "raw_problems", problems, {}, [])
     rows = [
         {"problem_id": key, "reason": reason, "detail": ""} for key, reason in (gone or {}).items()
@@ -86,22 +89,22 @@ def cleaned(store: Store, problems: list[Problem], gone: dict[str, str] | None =
     st.sets(st.sampled_from("abcdef")),
     st.sets(st.sampled_from("abcdef")),
 )
-def test_what_came_and_went_and_changed_adds_up(
+def test_added_removed_and_changed_problems_add_up(
     before: set[str], after: set[str], reworded: set[str]
 ) -> None:
     old, new = (
         [toy(key) for key in before],
         [toy(key, "Again." if key in reworded else None) for key in after],
     )
-    found = difference(old, new)
-    assert len(old) + len(found.added) - len(found.removed) == len(new)
-    assert found.changed == {
+    changes = difference(old, new)
+    assert len(old) + len(changes.added) - len(changes.removed) == len(new)
+    assert changes.changed == {
         f"toy/{key}": ("statement",) for key in sorted(before & after & reworded)
     }
     assert difference(new, new) == difference(new, new[::-1]) and not difference(new, new).changed
 
 
-def test_a_problem_that_went_has_the_reason_of_the_stage_that_removed_it(tmp_path: Path) -> None:
+def test_a_removed_problem_has_the_reason_of_its_stage(tmp_path: Path) -> None:
     store, problems = Store(tmp_path), [toy(key) for key in "abcd"]
     first = cleaned(store, problems)
     second = cleaned(
@@ -109,17 +112,17 @@ def test_a_problem_that_went_has_the_reason_of_the_stage_that_removed_it(tmp_pat
         [toy("a"), toy("b"), replace(toy("c"), licence="unknown"), toy("e")],
         {"toy/b": "tests too weak"},
     )
-    found = compare(store, first, second)
+    changes = compare(store, first, second)
     assert (
-        found.added == ("toy/e",)
-        and found.removed["toy/b"] == "tests too weak"
-        and found.removed["toy/d"] == "not among what came in"
+        changes.added == ("toy/e",)
+        and changes.removed["toy/b"] == "tests too weak"
+        and "toy/d" in changes.removed
     )
-    assert found.removed["toy/c"].startswith("licence refused: unknown")
-    assert found.counts == {"toy": (4, 2)}
+    assert changes.removed["toy/c"].startswith("licence refused: unknown")
+    assert changes.counts == {"toy": (4, 2)}
 
 
-def test_versions_are_named_by_hash_and_by_time_and_an_unknown_one_says_what_there_is(
+def test_dataset_versions_are_found_by_hash_and_by_age(
     tmp_path: Path,
 ) -> None:
     store = Store(tmp_path)
@@ -133,14 +136,14 @@ def test_versions_are_named_by_hash_and_by_time_and_an_unknown_one_says_what_the
     )
     with pytest.raises(
         ProblemError,
-        match=rf"no dataset 'fffff': there are: .*{first.content_hash[:12]} \(clean_problems",
+        match=rf"'fffff'.*{first.content_hash[:12]} \(clean_problems",
     ):
         named(store, "fffff")
-    with pytest.raises(ProblemError, match="none yet"):
+    with pytest.raises(ProblemError):
         named(Store(tmp_path / "empty"), "current")
 
 
-def test_a_problem_tells_its_way_and_where_it_ended(tmp_path: Path) -> None:
+def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
     store = Store(tmp_path)
     gated, copy, good = replace(toy("g", LONG), gated=True), toy("copy", LONG.upper()), toy("good")
     cleaned(store, [gated, copy, good, toy("weak")], {"toy/weak": "tests too weak"})
@@ -170,25 +173,22 @@ def test_a_problem_tells_its_way_and_where_it_ended(tmp_path: Path) -> None:
             ),
         )
 
-    def told(key: str) -> tuple[list[bool | None], str]:
+    def story_of(key: str) -> tuple[list[bool | None], str]:
         steps = history(store, find(store, f"toy/{key}"))
         return [step.went for step in steps if step.went is not None], " / ".join(
             step.said for step in steps
         )
 
-    assert told("weak") == ([True, False], "of toy, part train, licence MIT / tests too weak")
-    went, said = told("copy")
-    assert (
-        went == [True, True, False]
-        and "overlaps a gated problem: same statement as toy/g" in said
-        and "like toy/g: same statement" in said
-    )
-    went, said = told("good")
+    assert story_of("weak")[0] == [True, False]
+    assert all(part in story_of("weak")[1] for part in ("train", "MIT", "tests too weak"))
+    went, story = story_of("copy")
+    assert went == [True, True, False] and "overlaps a gated problem" in story and "toy/g" in story
+    went, story = story_of("good")
     assert (
         went == [True, True, True]
-        and "someone solved it 1 of 2 times" in said
-        and "difficulty +0.00" in said
-        and "by the weights" in said
+        and "1 of 2" in story
+        and "difficulty +0.00" in story
+        and "weights" in story
     )
-    with pytest.raises(ProblemError, match="ids look like toy/good"):
+    with pytest.raises(ProblemError, match="toy/good"):
         find(store, "toy/god")

@@ -1,4 +1,4 @@
-"""What is expected of a problem before training: its own answers where it was ranked, and what its tags show."""
+"""The pass rate expected before training, from the ranking and from tags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def problem(name: str, *tags: str) -> Problem:
     return Problem(f"toy/{name}", "toy", "Add.", "call", TESTS, "f", tags=tags)
 
 
-def test_an_unranked_problem_is_expected_to_be_as_its_tags_are() -> None:
+def test_the_prior_of_an_unranked_problem_follows_its_tags() -> None:
     problems = [
         problem("a", "easy"),
         problem("b", "hard"),
@@ -38,16 +38,18 @@ def test_an_unranked_problem_is_expected_to_be_as_its_tags_are() -> None:
     st.dictionaries(st.integers(0, 9), st.lists(st.booleans(), min_size=1, max_size=6)),
     st.sets(st.sampled_from("xyz")),
 )
-def test_no_rate_is_ever_certain(outcomes: dict[int, list[bool]], tags: set[str]) -> None:
+def test_every_prior_is_strictly_between_zero_and_one(
+    outcomes: dict[int, list[bool]], tags: set[str]
+) -> None:
     problems = [problem(str(number), *sorted(tags)) for number in range(10)]
-    found = expect(
+    priors = expect(
         problems, rank({f"toy/{number}": passed for number, passed in outcomes.items()}), {}
     )
-    assert [row.problem_id for row in found] == [each.problem_id for each in problems]
-    assert all(0 < row.rate < 1 for row in found)
+    assert [row.problem_id for row in priors] == [each.problem_id for each in problems]
+    assert all(0 < row.rate < 1 for row in priors)
 
 
-def test_what_is_expected_comes_back_from_disk(tmp_path: Path) -> None:
+def test_priors_survive_a_round_trip(tmp_path: Path) -> None:
     rows = [Expected("toy/a", 0.25, 1, 4, 1.5), Expected("toy/b", 0.5, 0, 0, 1.0)]
     write_expected(rows, tmp_path / "expected.parquet")
     assert read_expected(tmp_path / "expected.parquet") == rows

@@ -1,0 +1,55 @@
+"""Quality rules of statements and solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from problems.cleaning.curation import curate
+from problems.cleaning.quality import fault
+from problems.schema import Problem
+from problems.sources.registry import load
+from tests.problems.test_curation import ANSWER, toy
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (toy("q", "https://example.com/17 ![](x.png) 42"), "no statement"),
+        (toy("q", "Sort."), "statement too short"),
+        (toy("q", "word " * 5000), "statement too long"),
+        (toy("q", "Напишите функцию, которая складывает два числа."), "not in English"),
+        (
+            toy(
+                "q",
+                "Escribe una función "
+                + "que devuelve la suma de los números pares de una lista " * 3,
+            ),
+            "not in English",
+        ),
+        (toy("q", solution=f"x = '{'a' * 20_000}'"), "solution too long"),
+        (
+            toy("q", f"Write f as in this program:\n{ANSWER}", solution=ANSWER),
+            "the answer is given away",
+        ),
+        (toy("q", starter_code=ANSWER, solution=ANSWER), "the answer is given away"),
+        (toy("q", visible_tests=1), "the answer is given away"),
+    ],
+)
+def test_a_poor_problem_is_removed_with_its_reason(problem: Problem, reason: str) -> None:
+    assert curate([problem], []).removed[0].reason == reason
+
+
+def test_statements_of_real_benchmarks_pass_the_quality_rules(data: Callable[[str], Path]) -> None:
+    problems = [
+        problem
+        for name in ("mbpp", "humaneval", "leetcode")
+        for problem in load(name, data(name)).problems
+    ]
+    assert [
+        problem.problem_id
+        for problem in problems
+        if fault(problem, least_words=3, most_characters=20_000, english=True)
+    ] == []
