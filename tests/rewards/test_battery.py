@@ -25,7 +25,7 @@ SHIPPED = {
     "name",
     [pytest.param(name, marks=pytest.mark.slow) for name in ("embedded", "quality", "dense")],
 )
-def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, name: str) -> None:
+def test_shipped_rewards_pass_the_battery(sandbox: Sandbox, name: str) -> None:
     result = run_battery(SHIPPED[name], sandbox)
     assert result.passed, [row for row in result.rows if not row.passed]
     hacks = [
@@ -37,7 +37,7 @@ def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, name: str) -> None:
 
 
 @pytest.mark.parametrize("task", [pytest.param("math", marks=pytest.mark.slow), "qa"])
-def test_a_dense_reward_passes_on_questions(sandbox: Sandbox, task: str) -> None:
+def test_a_dense_reward_passes_the_battery_on_questions(sandbox: Sandbox, task: str) -> None:
     result = run_battery(Reward(RewardConfig(sparse=False)), sandbox, task)
     assert result.passed, [row for row in result.rows if not row.passed]
 
@@ -46,7 +46,7 @@ def test_the_same_reward_has_the_same_hash(sandbox: Sandbox) -> None:
     assert run_battery(Reward(), sandbox, "qa").hash == run_battery(Reward(), sandbox, "qa").hash
 
 
-def test_the_random_control_does_not_pass(sandbox: Sandbox) -> None:
+def test_the_random_control_fails_the_battery(sandbox: Sandbox) -> None:
     assert not run_battery(Reward(RewardConfig(kind="random")), sandbox, "qa").passed
 
 
@@ -64,17 +64,17 @@ class Bent(Reward):
         ]
 
 
-class PaysForLength(Bent):
+class RewardsLength(Bent):
     def value(self, judged: Judged) -> float:
         return min(1.0, len(judged.answer) / 100)
 
 
-class PaysForNotCrashing(Bent):
+class RewardsNotCrashing(Bent):
     def value(self, judged: Judged) -> float:
         return 1.0 if judged.report.verdict in (Verdict.AC, Verdict.WA) else -1.0
 
 
-class PaysWhoeverComesFirst(Bent):
+class RewardsTheFirst(Bent):
     """Not a function of the completion: its value depends on the position in the batch."""
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
@@ -88,11 +88,11 @@ class PaysWhoeverComesFirst(Bent):
 
 @pytest.mark.parametrize(
     "reward",
-    [PaysForLength(), PaysForNotCrashing(), PaysWhoeverComesFirst()],
+    [RewardsLength(), RewardsNotCrashing(), RewardsTheFirst()],
     ids=lambda reward: type(reward).__name__,
 )
 @pytest.mark.parametrize("task", ["qa"])
-def test_a_reward_that_can_be_had_for_nothing_does_not_pass(
+def test_an_exploitable_reward_fails_the_battery(
     sandbox: Sandbox, reward: Reward, task: str
 ) -> None:
     assert not run_battery(reward, sandbox, task).passed

@@ -37,7 +37,7 @@ CODE = "def f():\n    return 1\n"
         ("```python", ""),
     ],
 )
-def test_the_program_is_found(answer: str, program: str) -> None:
+def test_the_program_is_extracted(answer: str, program: str) -> None:
     assert extract_code(answer) == program
 
 
@@ -52,14 +52,14 @@ def test_the_program_is_found(answer: str, program: str) -> None:
         "\n ```" * 2_000_000,
     ],
 )
-def test_ten_megabytes_take_a_moment(answer: str) -> None:
+def test_ten_megabytes_are_extracted_in_time(answer: str) -> None:
     begun = time.process_time()
     extract_code(answer)
     assert time.process_time() - begun < 8.0
 
 
 @given(st.text(st.sampled_from("`~pythn \n\rx="), max_size=60))
-def test_any_text_is_taken(answer: str) -> None:
+def test_any_text_can_be_extracted_from(answer: str) -> None:
     assert extract_code(answer) in answer
 
 
@@ -67,5 +67,5 @@ def test_any_text_is_taken(answer: str) -> None:
     st.text(alphabet=st.characters(exclude_characters="`~"), max_size=200),
     st.text(alphabet=st.characters(exclude_characters="`~\r"), max_size=200),
 )
-def test_prose_around_a_block_changes_nothing(before: str, code: str) -> None:
+def test_prose_around_a_block_is_ignored(before: str, code: str) -> None:
     assert extract_code(f"{before}\n```python\n{code}\n```\n{before}") == f"{code}\n"

@@ -34,16 +34,16 @@ def verifier() -> Iterator[Verifier]:
     opened.close()
 
 
-def test_a_batch_is_decided_in_its_order(verifier: Verifier) -> None:
+def test_a_batch_keeps_its_order(verifier: Verifier) -> None:
     cases = [Case(("\\frac{1}{2}",), f"{k}/{2 * k + k % 2}") for k in range(1, 60)]
     assert verifier.equal_all(cases + cases[:3]) == [k % 2 == 0 for k in [*range(1, 60), 1, 2, 3]]
 
 
-def test_one_of_several_right_answers_is_enough(verifier: Verifier) -> None:
+def test_one_of_several_correct_answers_is_enough(verifier: Verifier) -> None:
     assert verifier.equal(["3", "", "0.5"], "1/2") and not verifier.equal(["3", "4"], "1/2")
 
 
-def test_expressions_that_stall_are_wrong_and_the_others_are_decided(verifier: Verifier) -> None:
+def test_a_stalling_expression_is_wrong_and_others_are_decided(verifier: Verifier) -> None:
     cases = [
         *(Case(("x+1",), stall % 9) for stall in STALLS[:2]),
         Case(("\\frac{x}{2}+1",), "0.5x+1"),
@@ -52,7 +52,7 @@ def test_expressions_that_stall_are_wrong_and_the_others_are_decided(verifier: V
 
 
 @pytest.mark.slow
-def test_a_batch_of_stalls_ends_in_time() -> None:
+def test_a_batch_of_stalling_expressions_ends_in_time() -> None:
     single = Verifier(workers=1)
     stalls = [Case(("x+1",), stall % k) for k in range(60) for stall in STALLS]
     begun = time.monotonic()
@@ -62,21 +62,21 @@ def test_a_batch_of_stalls_ends_in_time() -> None:
     assert verdicts.count(None) > 0 and True not in verdicts[:-1]
 
 
-def test_what_has_no_time_left_has_no_verdict(verifier: Verifier) -> None:
+def test_a_case_without_time_left_has_no_verdict(verifier: Verifier) -> None:
     assert verifier.equal_all([Case(("1/2",), "2/4"), Case(("1/2",), "1/2")], batch_s=-10.0) == [
         None,
         True,
     ]
 
 
-def test_a_lost_process_is_replaced(verifier: Verifier) -> None:
+def test_a_killed_verifier_process_is_replaced(verifier: Verifier) -> None:
     assert verifier.equal(["1/2"], "2/4")
     for process in _verifiers(os.getpid()):
         process.kill()
     assert verifier.equal(["1/2"], "3/6")
 
 
-def test_the_loss_of_every_process_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verifier_that_cannot_start_gives_infra(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Verifier()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr("rewards.judging.verifier", lambda: lost)
@@ -91,7 +91,7 @@ def test_threads_share_one_process(verifier: Verifier) -> None:
     assert len(_verifiers(os.getpid())) == 1
 
 
-def test_a_batch_keeps_its_order_among_facts() -> None:
+def test_a_mixed_batch_keeps_its_order() -> None:
     fact = Question("q/2", "Where?", "qa", ("here",))
     pairs = [
         (HALF, "\\boxed{2/4}"),

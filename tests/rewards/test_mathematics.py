@@ -36,18 +36,18 @@ NUMBERS = st.integers(2, 99)
     PAIRS,
     ids=[f"{pair['right']} {pair['answer']} {pair['question']}".strip() for pair in PAIRS],
 )
-def test_an_answer_is_judged_as_written_in_the_table(pair: dict[str, str]) -> None:
+def test_math_answers_are_judged_as_in_the_table(pair: dict[str, str]) -> None:
     assert accepted(pair["right"], pair["answer"], pair["question"]) is (pair["verdict"] == "AC")
 
 
 @given(TEXT | COMMANDS.map(" ".join))
-def test_any_text_is_read_or_refused_by_name(text: str) -> None:
+def test_any_text_is_parsed_or_unreadable(text: str) -> None:
     with suppress(Unreadable):
         read(text)
 
 
 @given(TEXT | COMMANDS.map(" ".join))
-def test_the_right_answer_verbatim_is_accepted(text: str) -> None:
+def test_the_correct_answer_verbatim_is_accepted(text: str) -> None:
     assert accepted(text, text)
     assert accepted(text, f" {text} ")
 
@@ -64,7 +64,7 @@ ARITHMETIC = {
 
 @settings(max_examples=60)
 @given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from(sorted(ARITHMETIC)))
-def test_arithmetic_is_no_answer_for_its_value(a: int, b: int, c: int, form: str) -> None:
+def test_an_unevaluated_expression_is_not_accepted(a: int, b: int, c: int, form: str) -> None:
     value = str(ARITHMETIC[form](a, b, c))
     assert accepted(value, value)
     assert not accepted(value, form.format(a, b, c))

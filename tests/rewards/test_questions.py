@@ -19,7 +19,7 @@ HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "final_answer"),
     [
         ("so \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
         ("\\boxed{1} or \\boxed{2}", "2"),
@@ -35,12 +35,12 @@ HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
         ("x" * 400, ""),
     ],
 )
-def test_the_final_answer_is_found(text: str, said: str) -> None:
-    assert extract_answer(text) == said
+def test_the_final_answer_is_extracted(text: str, final_answer: str) -> None:
+    assert extract_answer(text) == final_answer
 
 
 @given(st.text(st.sampled_from("answer is:=*# \n\\boxed{}1"), max_size=80))
-def test_any_text_is_taken(text: str) -> None:
+def test_any_text_can_be_extracted_from(text: str) -> None:
     assert extract_answer(text) in text
 
 
@@ -70,12 +70,12 @@ def test_mathematics_is_compared_by_value(answer: str, equal: bool) -> None:
     assert verifier().equal(HALF.answers, answer) is equal
 
 
-def test_a_right_answer_that_is_no_mathematics_is_named() -> None:
+def test_a_ground_truth_that_is_not_mathematics_is_refused() -> None:
     with pytest.raises(ValueError, match="mend the data"):
         verifier().equal([" "], "1")
 
 
-def test_facts_are_compared_without_their_spelling() -> None:
+def test_facts_are_compared_without_case_and_punctuation() -> None:
     assert (
         exact(["the Danube"], "DANUBE!")
         and not exact(["Danube"], "Danubes")
@@ -87,7 +87,7 @@ def test_facts_are_compared_without_their_spelling() -> None:
 
 @settings(max_examples=30)
 @given(st.text(max_size=40))
-def test_plain_text_is_plain_already(text: str) -> None:
+def test_text_normalization_is_idempotent(text: str) -> None:
     assert plain(plain(text)) == plain(text)
 
 
@@ -100,7 +100,7 @@ def test_a_batch_of_questions_needs_no_sandbox() -> None:
     assert [score.value for score in scores] == pytest.approx([1.0, -0.8, -1.0])
 
 
-def test_a_question_survives_the_way_through_verl() -> None:
+def test_a_question_survives_a_round_trip_through_verl() -> None:
     assert task_from_ground_truth(question_truth(HALF)) == HALF
     free = replace(HALF, form="any")
     assert task_from_ground_truth(question_truth(free)) == free
@@ -108,7 +108,7 @@ def test_a_question_survives_the_way_through_verl() -> None:
         task_from_ground_truth(question_truth(HALF).replace("evaluated", "some"))
 
 
-def test_the_form_that_a_question_allows_is_judged() -> None:
+def test_the_allowed_form_of_an_answer_is_enforced() -> None:
     product = Question("q/3", "What is 37 times 43?", "math", ("1591",))
     assert judge_question(product, "\\boxed{37 \\times 43}").verdict is Verdict.WA
     assert (

@@ -31,7 +31,7 @@ def report(*results: Verdict) -> Report:
 
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.text())
-def test_every_value_lies_in_bounds_and_is_the_same_twice(
+def test_every_reward_is_bounded_and_reproducible(
     config: RewardConfig, results: list[Verdict], answer: str
 ) -> None:
     scores = [Reward(config).score(MEDIAN, answer, report(*results)) for _ in range(2)]
@@ -39,7 +39,7 @@ def test_every_value_lies_in_bounds_and_is_the_same_twice(
 
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.data())
-def test_one_test_more_is_never_worth_less(
+def test_passing_one_more_test_never_lowers_the_reward(
     config: RewardConfig, results: list[Verdict], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(results) - 1))
@@ -52,7 +52,7 @@ def test_one_test_more_is_never_worth_less(
 
 
 @given(configs, st.integers(1, 9))
-def test_only_a_solution_is_paid_in_full(config: RewardConfig, tests: int) -> None:
+def test_only_a_solution_gets_the_full_reward(config: RewardConfig, tests: int) -> None:
     reward = Reward(config)
     assert reward.score(MEDIAN, REFERENCE, report(*[Verdict.AC] * tests)).value == pytest.approx(
         1.0
@@ -62,12 +62,12 @@ def test_only_a_solution_is_paid_in_full(config: RewardConfig, tests: int) -> No
     assert (reward.score(MEDIAN, REFERENCE, late).value or 0.0) < 1.0
 
 
-def test_a_failure_of_the_judge_is_no_score_and_no_zero() -> None:
+def test_a_judge_failure_gives_no_score() -> None:
     for config in (RewardConfig(), RewardConfig(sparse=False), RewardConfig(kind="random")):
         assert Reward(config).score(MEDIAN, REFERENCE, report(Verdict.INFRA)).value is None
 
 
-def test_components_say_what_gave_the_value() -> None:
+def test_components_explain_the_value() -> None:
     score = Reward(RewardConfig()).score(MEDIAN, WRONG, report(Verdict.WA))
     assert score.components == {
         "correctness": -1.0,
@@ -90,14 +90,14 @@ def test_components_say_what_gave_the_value() -> None:
         (REFERENCE + "#" * 200_000, -1.0),
     ],
 )
-def test_format_wants_a_program_that_defines_what_was_asked_for(answer: str, formed: float) -> None:
+def test_format_requires_a_program_that_defines_the_entry_point(answer: str, formed: float) -> None:
     assert Reward().score(MEDIAN, answer, report(Verdict.WA)).components["format"] == formed
 
 
 @pytest.mark.parametrize(
     ("answer", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)]
 )
-def test_a_script_must_do_something(answer: str, formed: float) -> None:
+def test_format_requires_a_script_with_an_effect(answer: str, formed: float) -> None:
     assert (
         Reward().score(CASES["stdio"].task, answer, report(Verdict.WA)).components["format"]
         == formed
@@ -123,7 +123,7 @@ def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
     ]
 
 
-def test_the_random_control_ignores_the_tests_and_repeats_itself() -> None:
+def test_the_random_control_ignores_tests_and_is_reproducible() -> None:
     reward = Reward(RewardConfig(kind="random"))
     values = {
         answer: reward.score(MEDIAN, answer, report(Verdict.WA)).value
@@ -137,7 +137,7 @@ def test_the_random_control_ignores_the_tests_and_repeats_itself() -> None:
     )
 
 
-def test_the_hash_follows_the_config() -> None:
+def test_the_reward_hash_depends_on_the_config() -> None:
     assert (
         reward_hash(RewardConfig())
         == reward_hash(RewardConfig(weights=Weights()))

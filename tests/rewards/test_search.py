@@ -45,7 +45,7 @@ def known(sandbox: Sandbox) -> list[Tried]:
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPLOITABLE],
 )
-def test_an_exploitable_reward_is_refused_with_a_program(
+def test_the_search_finds_an_exploit_of_an_exploitable_reward(
     sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
 ) -> None:
     found = next(
@@ -58,7 +58,7 @@ def test_an_exploitable_reward_is_refused_with_a_program(
         ),
         None,
     )
-    assert found and "for this wrong answer" in found.exploit and "for solution 1" in found.exploit
+    assert found and "wrong answer" in found.exploit and "solution 1" in found.exploit
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ SHIPPED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_ways_to_set_the_shipped_reward_pass(
+def test_the_search_accepts_every_shipped_reward_setting(
     sandbox: Sandbox, known: list[Tried], name: str
 ) -> None:
     assert not [one for one in search(SHIPPED[name], sandbox, known=known) if not one.passed]
 
 
-def test_the_same_seed_finds_the_same(sandbox: Sandbox, known: list[Tried], tmp_path: Path) -> None:
+def test_the_search_is_reproducible(sandbox: Sandbox, known: list[Tried], tmp_path: Path) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
     runs: list[list[Finding]] = [
         list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)
@@ -102,7 +102,7 @@ def test_the_same_seed_finds_the_same(sandbox: Sandbox, known: list[Tried], tmp_
     assert runs[0] == runs[1]
 
 
-def test_the_exploit_is_the_program_that_is_paid(
+def test_the_reported_exploit_gets_the_stated_reward(
     sandbox: Sandbox, known: list[Tried], tmp_path: Path
 ) -> None:
     """The program in the report, when scored, gets the reward that the report states."""
@@ -120,12 +120,14 @@ def test_the_exploit_is_the_program_that_is_paid(
 
 @pytest.mark.slow
 def test_the_command_prints_the_exploit(tmp_path: Path) -> None:
-    said = Console(record=True, width=200)
-    assert verify(write("phrase", EXPLOITABLE["phrase"], tmp_path), Settings.read(), said) == 1
-    assert "exploit: search, " in (text := said.export_text()) and "i am confident" in text.lower()
+    console = Console(record=True, width=200)
+    assert verify(write("phrase", EXPLOITABLE["phrase"], tmp_path), Settings.read(), console) == 1
+    assert (
+        "exploit: search, " in (text := console.export_text()) and "i am confident" in text.lower()
+    )
 
 
-def test_right_programs_are_right_and_wrong_ones_pass_no_hidden_test(known: list[Tried]) -> None:
+def test_known_programs_have_the_expected_verdicts(known: list[Tried]) -> None:
     for ground, reports in known:
         right, wrong = reports[: len(ground.right)], reports[len(ground.right) :]
         assert all(report.verdict is Verdict.AC for report in right)
@@ -135,7 +137,7 @@ def test_right_programs_are_right_and_wrong_ones_pass_no_hidden_test(known: list
 
 
 @pytest.mark.slow
-def test_a_mutation_changes_no_verdict(sandbox: Sandbox) -> None:
+def test_a_mutation_does_not_change_the_verdict(sandbox: Sandbox) -> None:
     """The predicted reports hold.
 
     Mutated solutions stay solutions, and a lookup table passes exactly the tests that it knows.
@@ -174,7 +176,7 @@ ABSTRACT = {
 }
 
 
-def test_every_statement_and_expression_of_the_grammar_is_tried() -> None:
+def test_the_search_covers_the_whole_grammar() -> None:
     kinds = {
         name
         for name, kind in vars(ast).items()

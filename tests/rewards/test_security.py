@@ -23,7 +23,7 @@ REWARD = CompositeReward()
 
 
 @pytest.mark.parametrize("kind", ["call", "exec", "socket", "file"])
-def test_an_attempt_bounds_the_whole_reward_whatever_the_text_says(kind: str) -> None:
+def test_an_attempted_call_bounds_the_whole_reward(kind: str) -> None:
     score = REWARD.score(MEDIAN, REFERENCE, replace(ACCEPTED, tried={kind: 1}))
     assert score.value == -1.0 and score.components["security"] == -1.0
     assert sum(score.gave.values()) == pytest.approx(-1.0)
@@ -47,11 +47,11 @@ def test_an_attempt_bounds_the_whole_reward_whatever_the_text_says(kind: str) ->
         "open('a.txt', 'w').close()",
     ],
 )
-def test_an_innocent_text_costs_nothing(program: str) -> None:
+def test_harmless_program_text_costs_nothing(program: str) -> None:
     assert REWARD.score(MEDIAN, f"{program}\n{REFERENCE}", ACCEPTED).components["security"] == 1.0
 
 
-def test_a_text_alone_costs_little() -> None:
+def test_suspicious_text_alone_costs_little() -> None:
     hinting = (
         "import ctypes, socket, subprocess, pty\nfrom sys import _getframe\nimport os\nos.system\n"
         + REFERENCE

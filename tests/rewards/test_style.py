@@ -38,13 +38,13 @@ def value(program: str, report: Report = ACCEPTED) -> float:
 
 @settings(max_examples=15)
 @given(st.lists(st.sampled_from(PADDING), min_size=1, max_size=6))
-def test_nothing_that_is_added_to_a_program_raises_its_style(added: list[str]) -> None:
+def test_adding_code_never_raises_the_style(added: list[str]) -> None:
     alone, padded = lint([REFERENCE, REFERENCE + "".join(added)])
     before, after = style(ACCEPTED, alone, formed=True), style(ACCEPTED, padded, formed=True)
     assert before is not None and after is not None and after <= before
 
 
-def test_clean_is_worth_one_and_each_offence_costs() -> None:
+def test_clean_code_scores_one_and_each_offence_costs() -> None:
     assert value(REFERENCE) == 1.0
     assert value("import os\n" + REFERENCE) == pytest.approx(0.8)
     assert 0.0 < value("import os, sys\n" * 10 + REFERENCE) < 0.5
@@ -64,13 +64,13 @@ def test_a_program_cannot_silence_the_linter(hush: str) -> None:
     assert value(hush + offending) <= value(offending) < 1.0
 
 
-def test_style_never_stands_in_for_a_solution() -> None:
+def test_style_does_not_replace_a_solution() -> None:
     assert value("def median(xs):\n    return 0\n", REFUSED) < value(
         "import os, sys\n" * 50 + REFERENCE, ACCEPTED
     )
 
 
-def test_a_tangle_of_branches_is_no_style() -> None:
+def test_complex_branching_lowers_the_style() -> None:
     tangle = (
         "def median(x):\n"
         + "".join(f"    if x == {i}:\n        print({i})\n" for i in range(30))
@@ -79,7 +79,7 @@ def test_a_tangle_of_branches_is_no_style() -> None:
     assert value(tangle) < 0.25
 
 
-def test_one_program_that_ends_the_linter_costs_nobody_else() -> None:
+def test_a_program_that_crashes_the_linter_affects_no_other() -> None:
     deep = "x = y" + ".a" * 49_000 + "\n"
     [good, broken, clean] = lint(["import os\n", deep, REFERENCE])
     assert (
@@ -91,7 +91,7 @@ def test_one_program_that_ends_the_linter_costs_nobody_else() -> None:
     )
 
 
-def test_a_batch_scores_as_its_members_alone() -> None:
+def test_a_batch_scores_like_single_programs() -> None:
     batch = [
         Judged(MEDIAN, text, report)
         for text in (REFERENCE, "import os\n" + REFERENCE, "eval('1')")

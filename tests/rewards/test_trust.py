@@ -44,15 +44,13 @@ def rewards(folder: Path, *, shared: bool) -> list[Reward]:
     ]
 
 
-def test_by_default_a_shared_verdict_is_worth_no_more_than_a_wrong_answer(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_by_default_a_shared_verdict_is_not_rewarded(sandbox: Sandbox, tmp_path: Path) -> None:
     for reward in rewards(tmp_path, shared=False):
         right, wrong = score_answers(sandbox, reward, [(DOUBLE, SOLUTION), (DOUBLE, WRONG)])
         assert right.value == wrong.value
 
 
-def test_the_score_says_that_trust_was_shared_and_what_was_not_paid(
+def test_the_score_reports_shared_trust_and_the_withheld_reward(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     for off, on in zip(
@@ -72,7 +70,7 @@ def test_the_score_says_that_trust_was_shared_and_what_was_not_paid(
         )
 
 
-def test_a_verdict_decided_apart_is_paid_in_full(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_verdict_decided_apart_gets_the_full_reward(sandbox: Sandbox, tmp_path: Path) -> None:
     for off, on in zip(
         rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True
     ):

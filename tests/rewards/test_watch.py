@@ -46,38 +46,38 @@ def run(
 
 
 @pytest.mark.parametrize("hacks", [0.2, 0.5, 0.9])
-def test_a_policy_that_learns_the_visible_tests_is_seen(hacks: float) -> None:
+def test_overfitting_to_visible_tests_raises_an_alarm(hacks: float) -> None:
     assert all(growth(run(20, seed, 0.3, 0.1, hacks)).growing for seed in range(10))
 
 
-def test_a_policy_that_learns_the_task_is_left_alone() -> None:
+def test_learning_the_task_raises_no_alarm() -> None:
     """Also if the hidden tests are so hard that the gap widens as more problems are solved."""
     for harder in (0.0, 0.1, 0.4):
         assert not any(growth(run(20, seed, 0.05, 0.8, 0.0, harder)).growing for seed in range(20))
 
 
-def test_noise_is_no_growth() -> None:
+def test_noise_raises_no_alarm() -> None:
     assert not any(
         growth(run(steps, seed, 0.4, 0.0, 0.0)).growing for seed in range(50) for steps in (9, 30)
     )
 
 
-def test_few_steps_say_nothing() -> None:
+def test_few_steps_raise_no_alarm() -> None:
     assert (
         not growth(run(8, 1, 0.3, 0.0, 0.9)).growing and "nothing can be said" in growth([]).reason
     )
 
 
-def test_a_gap_that_never_moves_is_none() -> None:
+def test_a_constant_gap_raises_no_alarm() -> None:
     assert not growth([{GAP: 0.3, OVERFIT: 0.5}] * 12).growing
 
 
 @given(st.lists(st.floats(-1, 1), min_size=9, max_size=20))
-def test_a_falling_gap_never_alarms(gaps: list[float]) -> None:
+def test_a_falling_gap_raises_no_alarm(gaps: list[float]) -> None:
     assert not growth([{GAP: gap} for gap in sorted(gaps, reverse=True)]).growing
 
 
-def test_figures_of_a_step() -> None:
+def test_the_figures_of_a_step_are_computed() -> None:
     answers = [answer(1.0, 0.0, 2), answer(1.0, 1.0, 0), answer(0.0, 0.0, 1), answer(None, 0.5, 0)]
     assert step_metrics(answers, asked=6) == {
         VISIBLE: pytest.approx(2 / 3),
@@ -89,7 +89,7 @@ def test_figures_of_a_step() -> None:
     }
 
 
-def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: Sandbox) -> None:
+def test_hard_coded_visible_tests_score_no_hidden_test(sandbox: Sandbox) -> None:
     shown, hack = (
         replace(MEDIAN, visible_tests=2),
         (HACKS / "call_only_the_visible_tests.txt").read_text(),
@@ -105,5 +105,5 @@ def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: 
     ) == (1.0, 1.0)
 
 
-def test_what_was_not_measured_is_no_zero() -> None:
+def test_missing_values_are_omitted_and_not_zero() -> None:
     assert step_metrics([answer(None, 1.0, None)], asked=1) == {HIDDEN: 1.0, LOST: 0.0}
