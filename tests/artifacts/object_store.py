@@ -47,14 +47,14 @@ def _endpoint(url: str) -> Iterator[None]:
     """
     import fsspec
 
-    told = {
+    variables = {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": url,
     }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in told.items():
+        for name, value in variables.items():
             patch.setenv(name, value)
         fsspec.get_filesystem_class("s3").clear_instance_cache()
         try:

@@ -33,6 +33,6 @@ def _parsed(depth: int) -> int:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_threads_that_parse_at_once_do_not_disturb_each_other() -> None:
+def test_threads_can_parse_at_the_same_time() -> None:
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(_parsed, (0, 40))) == [60, 60]

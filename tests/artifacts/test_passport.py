@@ -13,7 +13,7 @@ from artifacts.passport import Passport, Shelf, walk
 from artifacts.store import Artifact, Store
 
 
-def made(
+def published(
     store: Store, kind: str, name: str, inputs: dict[str, str], text: str = "", **more: object
 ) -> Artifact:
     with store.draft(kind, name) as folder:
@@ -31,23 +31,26 @@ def store(tmp_path: Path) -> Store:
     The score's benchmark and the reward are not artifacts.
     """
     store = Store(tmp_path / "a store")
-    raw = made(store, "datasets", "raw_problems", {"mine": "content of a source"})
+    raw = published(store, "datasets", "raw_problems", {"mine": "content of a source"})
     names, inputs = ("augmented_problems", "synthetic_problems"), {"raw_problems": raw.content_hash}
     parts = {
-        name: made(store, "datasets", name, inputs, text="nothing").content_hash for name in names
+        name: published(store, "datasets", name, inputs, text="nothing").content_hash
+        for name in names
     }
-    clean = made(
+    clean = published(
         store,
         "datasets",
         "clean_problems",
         parts,
         facts={"reports": {"contamination.json": "c0ffee"}},
     )
-    base = made(store, "checkpoints", "base_model", {"clean_problems": clean.content_hash}, seed=3)
+    base = published(
+        store, "checkpoints", "base_model", {"clean_problems": clean.content_hash}, seed=3
+    )
     inputs = {"start": base.content_hash, "training_rows": clean.content_hash, "reward": "a reward"}
-    model = made(store, "checkpoints", "chain-0001", inputs, seed=7, config={"steps": 2})
+    model = published(store, "checkpoints", "chain-0001", inputs, seed=7, config={"steps": 2})
     inputs = {"checkpoint": model.content_hash, "benchmark": "tasks"}
-    made(
+    published(
         store,
         "scores",
         "chain-0001--heldout",
@@ -68,9 +71,9 @@ def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
     )
 
 
-def test_the_walk_ends_at_the_sources_and_tells_equal_contents_apart(store: Store) -> None:
-    found = passport(store)
-    assert [node.name for node in found.nodes] == [
+def test_the_passport_reaches_every_source_and_separates_equal_contents(store: Store) -> None:
+    result = passport(store)
+    assert [node.name for node in result.nodes] == [
         "chain-0001--heldout",
         "chain-0001",
         "benchmark",
@@ -82,10 +85,10 @@ def test_the_walk_ends_at_the_sources_and_tells_equal_contents_apart(store: Stor
         "raw_problems",
         "mine",
     ]
-    assert found.missing == []
+    assert result.missing == []
 
 
-def test_the_summary_has_what_is_asked_first(store: Store) -> None:
+def test_the_summary_has_the_main_facts(store: Store) -> None:
     summary = passport(store).summary()
     assert summary["dataset"] == store.require("datasets", "clean_problems").content_hash
     assert (summary["contamination_report"], summary["reward"]) == ("c0ffee", "a reward")
@@ -102,53 +105,55 @@ def test_the_summary_has_what_is_asked_first(store: Store) -> None:
     ]
 
 
-def test_an_artifact_that_is_gone_is_named_and_a_reward_is_none(store: Store) -> None:
+def test_only_a_missing_artifact_is_reported_as_missing(store: Store) -> None:
     gone = store.require("checkpoints", "base_model")
     (gone.path / "manifest.json").unlink()
-    found = passport(store)
-    assert found.missing == [f"start {gone.content_hash[:12]}"]
-    assert not found.node("reward@a reward").missing
+    result = passport(store)
+    assert result.missing == [f"start {gone.content_hash[:12]}"]
+    assert not result.node("reward@a reward").missing
 
 
-def test_what_another_process_is_writing_is_not_read(store: Store) -> None:
+def test_drafts_of_other_processes_are_ignored(store: Store) -> None:
     with store.draft("datasets", "raw_problems") as folder:
         (folder / "manifest.json").write_text('{"kind": "data')
         assert len(passport(store).nodes) == 10
 
 
-def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
-    told = passport(store).as_json()
-    ids = {node["id"] for node in told["nodes"]}
-    assert len(ids) == len(told["nodes"]) and all(
-        {edge["from"], edge["to"]} <= ids for edge in told["edges"]
+def test_every_edge_of_the_json_connects_two_nodes(store: Store) -> None:
+    graph = passport(store).as_json()
+    ids = {node["id"] for node in graph["nodes"]}
+    assert len(ids) == len(graph["nodes"]) and all(
+        {edge["from"], edge["to"]} <= ids for edge in graph["edges"]
     )
-    assert {edge["role"] for edge in told["edges"] if edge["to"].startswith("chain-0001@")} == {
+    assert {edge["role"] for edge in graph["edges"] if edge["to"].startswith("chain-0001@")} == {
         "start",
         "training_rows",
         "reward",
     }
 
 
-def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(  # noqa: E501, RUF100
+def test_the_svg_shows_every_node_once_below_its_sources(
     store: Store,
 ) -> None:
-    found = passport(store)
-    root = ET.fromstring(svg(found))
+    result = passport(store)
+    root = ET.fromstring(svg(result))
     groups = root.findall("{*}g")
     boxes = [
         (int(rect.get("x", 0)), int(rect.get("y", 0)))
         for group in groups
         if (rect := group.find("{*}rect")) is not None
     ]
-    assert len(boxes) == len(set(boxes)) == len(found.nodes)
-    place = dict(zip((node.id for node in found.nodes), boxes, strict=True))
+    assert len(boxes) == len(set(boxes)) == len(result.nodes)
+    place = dict(zip((node.id for node in result.nodes), boxes, strict=True))
     assert all(
-        place[source][1] < place[node.id][1] for node in found.nodes for _, source in node.made_from
+        place[source][1] < place[node.id][1]
+        for node in result.nodes
+        for _, source in node.made_from
     )
-    assert len(root.findall("{*}path")) == sum(len(node.made_from) for node in found.nodes)
+    assert len(root.findall("{*}path")) == sum(len(node.made_from) for node in result.nodes)
 
 
-def test_page_and_mermaid_name_every_node(store: Store) -> None:
-    found = passport(store)
-    for text in (page(found), found.mermaid()):
-        assert all(node.name in text for node in found.nodes)
+def test_page_and_mermaid_contain_every_node(store: Store) -> None:
+    result = passport(store)
+    for text in (page(result), result.mermaid()):
+        assert all(node.name in text for node in result.nodes)

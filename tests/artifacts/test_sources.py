@@ -45,8 +45,10 @@ def test_the_reward_consists_of_what_it_imports_and_runs() -> None:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
-    for room in ("rewards", "artifacts", "problems", "sandbox"):
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("rewards", "artifacts", "problems", "sandbox"):
+        shutil.copytree(
+            ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     return folder
 
 
@@ -61,7 +63,7 @@ def reward_hash(copy: Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["style", "math_worker"])
-def test_an_edit_to_a_component_asks_for_a_new_battery(copy: Path, name: str) -> None:
+def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> None:
     before, path = reward_hash(copy), copy / "rewards" / f"{name}.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
     assert reward_hash(copy) != before
@@ -79,9 +81,13 @@ def test_a_new_component_is_part_of_the_reward(copy: Path) -> None:
     assert len({before, imported, reward_hash(copy)}) == 3
 
 
-def test_a_comment_or_a_docstring_changes_no_hash(tmp_path: Path) -> None:
-    plain, told, other = (tmp_path / name for name in ("plain.py", "told.py", "other.py"))
+def test_comments_and_docstrings_do_not_change_the_hash(tmp_path: Path) -> None:
+    plain, documented, other = (
+        tmp_path / name for name in ("plain.py", "documented.py", "other.py")
+    )
     plain.write_text("def f(x):\n    return x\n")
-    told.write_text('"""About."""\n\n\ndef f(x):  # why\n    """Return x."""\n    return (x)\n')
+    documented.write_text(
+        '"""About."""\n\n\ndef f(x):  # why\n    """Return x."""\n    return (x)\n'
+    )
     other.write_text("def f(x):\n    return -x\n")
-    assert hash_code(plain) == hash_code(told) != hash_code(other)
+    assert hash_code(plain) == hash_code(documented) != hash_code(other)

@@ -31,10 +31,12 @@ def publish(store: Store, key: str, text: str) -> Artifact:
         )
 
 
-def test_what_was_published_is_found_by_its_key_and_is_current(tmp_path: Path) -> None:
+def test_a_published_artifact_is_found_and_current(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    made = publish(store, "a", "1")
-    assert store.find("datasets", "numbers", "a") == store.current("datasets", "numbers") == made
+    artifact = publish(store, "a", "1")
+    assert (
+        store.find("datasets", "numbers", "a") == store.current("datasets", "numbers") == artifact
+    )
     assert store.find("datasets", "numbers", "b") is None
 
 
@@ -53,29 +55,29 @@ class Late(Store):
         return found
 
 
-def test_of_two_processes_that_publish_the_same_the_first_one_s_stays(tmp_path: Path) -> None:
-    made = publish(Late(tmp_path), "a", "of the second")
+def test_the_first_of_two_concurrent_publications_is_kept(tmp_path: Path) -> None:
+    artifact = publish(Late(tmp_path), "a", "of the second")
     assert (
-        made == Store(tmp_path).current("datasets", "numbers")
-        and (made.path / "numbers.txt").read_text() == "of the first"
+        artifact == Store(tmp_path).current("datasets", "numbers")
+        and (artifact.path / "numbers.txt").read_text() == "of the first"
     )
-    assert [path.name for path in made.path.parent.iterdir() if path.is_dir()] == ["a"]
+    assert [path.name for path in artifact.path.parent.iterdir() if path.is_dir()] == ["a"]
 
 
-def test_what_lies_there_without_a_manifest_makes_way(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_replaced(tmp_path: Path) -> None:
     (half := tmp_path / "datasets" / "numbers" / "a").mkdir(parents=True)
     (half / "half").touch()
     assert publish(Store(tmp_path), "a", "1").path == half and not (half / "half").exists()
 
 
-def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
-    made = publish(Store(tmp_path), "a", "1")
-    (made.path / "numbers.txt").write_text("2")
-    with pytest.raises(CorruptArtifact, match="delete the folder, it is made again"):
-        Store(tmp_path).verify(made)
+def test_a_changed_file_fails_verification(tmp_path: Path) -> None:
+    artifact = publish(Store(tmp_path), "a", "1")
+    (artifact.path / "numbers.txt").write_text("2")
+    with pytest.raises(CorruptArtifact, match="numbers"):
+        Store(tmp_path).verify(artifact)
 
 
-def test_the_draft_of_a_killed_process_is_not_seen_and_goes_with_the_next(tmp_path: Path) -> None:
+def test_the_draft_of_a_killed_process_is_removed_later(tmp_path: Path) -> None:
     assert (
         subprocess.run(
             [sys.executable, "-c", KILLED, str(tmp_path)],
@@ -93,15 +95,15 @@ def test_the_draft_of_a_killed_process_is_not_seen_and_goes_with_the_next(tmp_pa
     assert list(tmp_path.glob("*/*/.draft-*")) == []
 
 
-def test_all_versions_of_a_name_are_listed_and_what_is_half_is_not(tmp_path: Path) -> None:
+def test_only_complete_versions_are_listed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert store.versions("datasets", "numbers") == []
-    made = [publish(store, key, key) for key in ("a", "b")]
+    artifacts = [publish(store, key, key) for key in ("a", "b")]
     (tmp_path / "datasets" / "numbers" / "half").mkdir()
-    assert store.versions("datasets", "numbers") == made
+    assert store.versions("datasets", "numbers") == artifacts
 
 
-def test_versions_of_a_remote_store_are_copied_here(tmp_path: Path) -> None:
+def test_versions_of_a_remote_store_are_cached(tmp_path: Path) -> None:
     publish(Store("memory://versions", cache=tmp_path / "one"), "a", "1")
     [found] = Store("memory://versions", cache=tmp_path / "other").versions("datasets", "numbers")
     assert (found.path / "numbers.txt").read_text() == "1" and found.path.is_relative_to(
