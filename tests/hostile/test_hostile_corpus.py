@@ -20,7 +20,7 @@ CORPUS = Path(os.environ.get("RATCHET_HOSTILE", ROOT.parent / "shared" / "hostil
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("level", ["auto", "userns", "bare"])
-def test_no_hostile_program_is_paid_and_no_honest_one_refused(level: str) -> None:
+def test_the_corpus_is_judged_as_expected(level: str) -> None:
     if not (CORPUS / "run.py").exists():
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")
     judge = shlex.join([sys.executable, "-m", "sandbox.judge", "--isolation", level])

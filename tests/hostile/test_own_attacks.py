@@ -19,8 +19,8 @@ WRITE = (
     "    os.write(fd, struct.pack('>I', len(text)) + text)\n"
 )
 
-# A splice from an empty socket holds the lock of the pipe that it writes to: the pipe's reader waits,
-# in the kernel, where neither its clock nor SIGKILL reaches it.
+# A splice from an empty socket holds the lock of the pipe that it writes to. The reader of the pipe
+# waits in the kernel, where neither its clock nor SIGKILL reaches it.
 HOLD = """
 import os, socket, time
 empty = socket.socketpair()
@@ -134,7 +134,9 @@ ATTACKS: dict[str, str] = {
 
 @pytest.mark.parametrize("style", ["call", "assert"])
 @pytest.mark.parametrize("what", ATTACKS)
-def test_it_is_not_paid_and_not_our_failure(sandbox: Sandbox, what: str, style: str) -> None:
+def test_an_attack_is_neither_accepted_nor_a_sandbox_failure(
+    sandbox: Sandbox, what: str, style: str
+) -> None:
     report = run_all(sandbox, [{"call": calling, "assert": asserting}[style](ATTACKS[what])])[0]
     assert report.verdict not in (Verdict.AC, Verdict.INFRA), report
 
@@ -156,14 +158,14 @@ def honest(report: Report) -> bool:
         "all space for files",
     ],
 )
-def test_the_next_program_does_not_feel_it(sandbox: Sandbox, what: str) -> None:
+def test_an_attack_does_not_affect_the_next_program(sandbox: Sandbox, what: str) -> None:
     reports = run_all(
         sandbox, [calling(ATTACKS[what]), HONEST, calling(ATTACKS[what]), HONEST, HONEST]
     )
     assert [honest(report) for report in reports] == [False, True, False, True, True]
 
 
-def test_a_program_that_wins_the_race_to_be_first_wins_nothing(sandbox: Sandbox) -> None:
+def test_busy_attackers_do_not_time_out_an_honest_program(sandbox: Sandbox) -> None:
     """Other programs that occupy every processor do not make an honest program time out."""
     burn = "import os\nfor _ in range(30):\n    if not os.fork(): break\nwhile True: pass"
     busy = Job(
@@ -182,7 +184,7 @@ def test_a_program_that_wins_the_race_to_be_first_wins_nothing(sandbox: Sandbox)
     ["splice(empty[0].fileno(), 1, 2**31)", "sendfile(1, empty[0].fileno(), None, 9)"],
     ids=["splice", "sendfile"],
 )
-def test_no_program_holds_the_lock_of_a_pipe(sandbox: Sandbox, call: str) -> None:
+def test_no_program_can_hold_the_lock_of_a_pipe(sandbox: Sandbox, call: str) -> None:
     job = Job("", HOLD.format(call=call), "stdio", (StdioTest("", "7"),), limits=LIMITS)
     assert run_all(sandbox, [job])[0].verdict is Verdict.TLE
 

@@ -136,7 +136,7 @@ ATTACKS = {
 }
 
 
-def test_none_is_paid_and_none_is_our_failure(sandbox: Sandbox) -> None:
+def test_no_protocol_attack_is_accepted_or_a_sandbox_failure(sandbox: Sandbox) -> None:
     reports = run_all(sandbox, ATTACKS.values())
     paid = {
         what: report

@@ -303,19 +303,19 @@ def judged(sandbox: Sandbox, source: str) -> Report:
     return report
 
 
-def test_a_real_solution_passes_each_method(sandbox: Sandbox) -> None:
+def test_a_solution_passes_each_test_method(sandbox: Sandbox) -> None:
     (report,) = run_all(sandbox, [replace(sharing(REAL), limits=AMPLE)])
     assert report.verdict is Verdict.AC and report.passed == report.total == 6, report
 
 
 @pytest.mark.parametrize("what", [*FORGERS, *WARY])
-def test_it_is_not_accepted_and_not_our_failure(sandbox: Sandbox, what: str) -> None:
+def test_a_forger_is_neither_accepted_nor_a_sandbox_failure(sandbox: Sandbox, what: str) -> None:
     report = judged(sandbox, (FORGERS | WARY)[what])
     assert report.verdict not in (Verdict.AC, Verdict.INFRA) and report.trust == "shared", report
 
 
 @pytest.mark.parametrize("what", FORGERS)
-def test_one_who_forges_is_paid_at_most_for_what_it_did(sandbox: Sandbox, what: str) -> None:
+def test_a_forger_passes_at_most_the_mock_test(sandbox: Sandbox, what: str) -> None:
     report = judged(sandbox, FORGERS[what])
     # some of them print the expected output
     assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {
@@ -323,7 +323,7 @@ def test_one_who_forges_is_paid_at_most_for_what_it_did(sandbox: Sandbox, what: 
     }, report
 
 
-def test_the_number_of_a_process_tells_nothing_of_those_before_it(pids: Sandbox) -> None:
+def test_process_ids_reveal_nothing_about_earlier_programs(pids: Sandbox) -> None:
     source = (
         "import os\nfor _ in range(20):\n    if not (pid := os.fork()): os._exit(0)\n"
         "    os.waitpid(pid, 0)\nprint(os.getpid(), pid)"
@@ -331,7 +331,7 @@ def test_the_number_of_a_process_tells_nothing_of_those_before_it(pids: Sandbox)
     assert len(printed(pids, source)) == 1
 
 
-def test_the_warm_parent_tells_nothing_of_the_programs_before(sandbox: Sandbox) -> None:
+def test_the_zygote_reveals_nothing_about_earlier_programs(sandbox: Sandbox) -> None:
     source = (
         "import sys, time\nframe, told = sys._getframe(), []\nwhile frame:\n"
         "    held = frame.f_locals.get('self')\n"
