@@ -29,8 +29,8 @@ def place(kind: Kind, folder: Path) -> Iterator[Any]:
         "docker": docker_engine(folder),
         "ray": ray_cluster(),
     }
-    with started[kind] as found:
-        yield found
+    with started[kind] as resource:
+        yield resource
 
 
 @contextlib.contextmanager
@@ -127,8 +127,8 @@ def kill_a_worker(kind: Kind, others: set[int]) -> bool:
         import docker
 
         running = docker.from_env().containers.list()
-        for found in running[:1]:
-            found.kill()
+        for container in running[:1]:
+            container.kill()
         return bool(running)
     pids = sorted(workers_here() - others)
     for pid in pids[:1]:

@@ -121,8 +121,8 @@ def _statement(draw: random.Random, depth: int) -> str:
 
 
 def _filled(draw: random.Random, text: str, depth: int) -> str:
-    def value(found: re.Match[str]) -> str:
-        what = found[1]
+    def value(match: re.Match[str]) -> str:
+        what = match[1]
         if what in ("block", "deeper"):
             return textwrap.indent(
                 _block(draw, draw.randint(1, 3), depth), "    " if what == "block" else " " * 8
@@ -229,14 +229,14 @@ def late(report: Report) -> bool:
 
 def workers() -> dict[int, int]:
     """Return pid -> peak resident memory in kB of each worker."""
-    found = {}
+    peaks = {}
     for process in psutil.Process().children():
         with contextlib.suppress(OSError, IndexError, psutil.Error):  # it may end now
             if "worker.py" in " ".join(process.cmdline()):
-                found[process.pid] = int(
+                peaks[process.pid] = int(
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
                 )
-    return found
+    return peaks
 
 
 def main() -> None:

@@ -19,13 +19,13 @@ def slot_cgroups() -> dict[Path, int]:
 
     glob would raise if a group of another sandbox is removed meanwhile.
     """
-    found = (
+    paths = (
         Path(root) / name
         for root, names, _ in os.walk("/sys/fs/cgroup")
         for name in names
         if name.startswith("ratchet-")
     )
-    return {path: int(path.name.split("-")[1]) for path in found}
+    return {path: int(path.name.split("-")[1]) for path in paths}
 
 
 def slots_of_the_dead() -> list[str]:
@@ -51,13 +51,13 @@ def children(pid: int) -> list[int]:
     psutil reads every process of the machine. That is too slow for a test that must kill a process
     before it has started.
     """
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         # a thread that has ended says nothing about the others
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(OSError):
-                found += map(int, (task / "children").read_text().split())
-    return found
+                pids += map(int, (task / "children").read_text().split())
+    return pids
 
 
 def descendants(pid: int) -> set[int]:

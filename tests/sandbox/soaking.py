@@ -35,8 +35,8 @@ SAMPLE_EVERY = 250
 
 def job(number: int) -> Job:
     """Return job n; odd ones are hostile."""
-    made = hostile(number // 2) if number % 2 else honest(number // 2)
-    return replace(made, job_id=str(number))
+    program = hostile(number // 2) if number % 2 else honest(number // 2)
+    return replace(program, job_id=str(number))
 
 
 def honest(number: int) -> Job:
@@ -82,11 +82,13 @@ def hostile(number: int) -> Job:
         number % len(entries)
     ]
     source = (CORPUS / "programs" / entry["file"]).read_bytes().decode()
-    made = job_of(problems[entry["problem"]], source, "")
+    program = job_of(problems[entry["problem"]], source, "")
     return replace(
-        made,
+        program,
         limits=replace(
-            made.limits, wall_s=min(1.0, made.limits.wall_s), cpu_s=min(1.0, made.limits.cpu_s)
+            program.limits,
+            wall_s=min(1.0, program.limits.wall_s),
+            cpu_s=min(1.0, program.limits.cpu_s),
         ),
     )
 

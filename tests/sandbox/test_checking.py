@@ -41,7 +41,7 @@ Judge = Callable[[Job], Report]
         ("[]", [1], "set", None, "WA"),
     ],
 )
-def test_results_in_any_order(
+def test_results_are_compared_in_any_order(
     judge: Judge,
     returned: str,
     expected: object,
@@ -65,7 +65,7 @@ def test_results_in_any_order(
         ("0.30000001 x", "0.3\nx", "tokens", 1e-6, "AC"),
     ],
 )
-def test_output_by_tokens(
+def test_output_is_compared_by_tokens(
     judge: Judge,
     printed: str,
     expected: str,
@@ -83,7 +83,7 @@ def test_output_by_tokens(
     )
 
 
-def test_many_near_elements_are_no_failure_of_ours(judge: Judge) -> None:
+def test_many_similar_elements_are_no_sandbox_failure(judge: Judge) -> None:
     source = "def f():\n    return [[0.5] * 500 + [i] for i in range(500)]"
     job = replace(
         call(source, CallTest((), {}, [[0.5] * 500 + [i + 2] for i in range(500)]), tolerance=1e-9),
@@ -126,7 +126,7 @@ ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - ar
         ),
     ],
 )
-def test_the_checker_decides_on_what_the_program_returned(
+def test_the_checker_decides_on_the_returned_value(
     judge: Judge, source: str, checker: str, verdict: str
 ) -> None:
     tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
@@ -136,7 +136,7 @@ def test_the_checker_decides_on_what_the_program_returned(
     assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
 
 
-def test_a_checker_reads_output_too_and_each_test_has_its_own_word(judge: Judge) -> None:
+def test_a_checker_decides_on_output_test_by_test(judge: Judge) -> None:
     checker = (
         "def check(stdin, got, expected):\n    return sum(map(int, got.split())) == int(stdin)"
     )
@@ -151,7 +151,7 @@ def test_a_checker_reads_output_too_and_each_test_has_its_own_word(judge: Judge)
     assert [result.verdict for result in judge(job).tests] == ["AC", "WA"]
 
 
-def test_a_checker_never_runs_beside_the_program_and_never_sees_the_host(judge: Judge) -> None:
+def test_a_checker_sees_neither_the_program_nor_the_host(judge: Judge) -> None:
     spy = (
         "import os, glob\ndef check(args, got, expected):\n"
         "    return not glob.glob('/proc/[0-9]*/fd/*9999') and not "
@@ -160,7 +160,7 @@ def test_a_checker_never_runs_beside_the_program_and_never_sees_the_host(judge: 
     assert judge(replace(call("def f(a, b):\n    return 0"), checker=spy)).verdict == "AC"
 
 
-def test_a_checker_that_cannot_be_used_is_the_problems_fault(judge: Judge) -> None:
+def test_a_broken_checker_makes_the_problem_unusable(judge: Judge) -> None:
     report = judge(replace(call("def f(a, b):\n    return 5"), checker="def check("))
     assert (report.verdict, report.unusable) == (Verdict.INFRA, True)
 
@@ -198,13 +198,15 @@ def sharing(source: str, cases: str = CASES) -> Job:
         ("", "RE"),
     ],
 )
-def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: str) -> None:
+def test_unittests_share_the_interpreter_with_the_program(
+    judge: Judge, source: str, verdict: str
+) -> None:
     report = judge(sharing(source))
     assert (report.verdict, report.trust) == (verdict, "shared"), report
 
 
 @pytest.mark.slow
-def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
+def test_decoys_do_not_consume_the_time_limit(judge: Judge) -> None:
     busy = (
         "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n"
         "    while time.process_time() < until: pass\n    return sum(xs)\n"
@@ -213,7 +215,7 @@ def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
+def test_time_of_the_judge_is_not_charged_to_the_program(judge: Judge) -> None:
     # wall-clock time: on a busy machine, this much CPU time would take longer than the limit on
     # wall time allows
     check = (
@@ -226,7 +228,7 @@ def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> N
     assert report.verdict == "AC" and report.tests[0].wall_s > 4.0
 
 
-def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge: Judge) -> None:
+def test_an_endless_test_ends_within_twice_the_limit(judge: Judge) -> None:
     report = judge(
         asserting(
             "def f(x):\n    return x",
@@ -235,7 +237,7 @@ def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge
         )
     )
     assert report.verdict == "TLE" and report.tests[0].wall_s < 6.0, (
-        "not when its CPU time is used up, 9 s of it"
+        "it ends before 9 s of CPU time are used"
     )
 
 
@@ -303,12 +305,12 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("what", CHEATS)
-def test_a_cheat_that_shares_the_interpreter_is_not_paid(judge: Judge, what: str) -> None:
+def test_a_cheat_in_a_shared_interpreter_is_not_accepted(judge: Judge, what: str) -> None:
     report = judge(sharing(CHEATS[what]))
     assert report.verdict not in ("AC", "INFRA") and report.trust == "shared", report
 
 
 @pytest.mark.parametrize("cases", ["import (", "x = 1"])
-def test_cases_that_are_none_are_the_problems_fault(judge: Judge, cases: str) -> None:
+def test_broken_unittest_cases_make_the_problem_unusable(judge: Judge, cases: str) -> None:
     report = judge(sharing(REAL, cases))
     assert (report.verdict, report.unusable) == (Verdict.INFRA, True)

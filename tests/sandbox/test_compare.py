@@ -42,7 +42,7 @@ def equal(got: Any, want: Any, tolerance: float | None = None) -> bool:
         ("", ""),
     ],
 )
-def test_these_are_equal(got: Any, want: Any) -> None:
+def test_equal_values_are_accepted(got: Any, want: Any) -> None:
     assert equal(got, want)
 
 
@@ -70,7 +70,7 @@ def test_these_are_equal(got: Any, want: Any) -> None:
         (10**400, 1.0),
     ],
 )
-def test_these_are_not(got: Any, want: Any) -> None:
+def test_unequal_values_are_rejected(got: Any, want: Any) -> None:
     assert not equal(got, want)
 
 
@@ -88,7 +88,7 @@ def test_these_are_not(got: Any, want: Any) -> None:
         (10**400, 1.0, False),
     ],
 )
-def test_tolerance_reaches_inside(got: Any, want: Any, close: bool) -> None:
+def test_tolerance_applies_to_nested_values(got: Any, want: Any, close: bool) -> None:
     assert equal(got, want, 1e-6) is close
 
 
@@ -103,7 +103,7 @@ def test_tolerance_reaches_inside(got: Any, want: Any, close: bool) -> None:
         (1.0000001, True),
     ],
 )
-def test_tolerance_leaves_integers_exact(got: Any, want: Any) -> None:
+def test_tolerance_does_not_apply_to_integers(got: Any, want: Any) -> None:
     assert not equal(got, want, 1e-6)
 
 
@@ -139,7 +139,7 @@ def test_decimals_and_fractions_are_numbers(got: Any, want: Any, same: bool) -> 
         '["Decimal",[]]',
     ],
 )
-def test_a_number_that_is_none_equals_nothing(parts: str) -> None:
+def test_an_invalid_number_equals_nothing(parts: str) -> None:
     assert not same_text(b'{"v":%s}' % parts.encode(), b"1", None)
 
 
@@ -178,7 +178,7 @@ wanted = st.recursive(
 
 
 @given(trees, wanted)
-def test_whatever_a_program_sends_is_decided_or_refused(sent: Any, want: Any) -> None:
+def test_any_message_is_compared_or_refused(sent: Any, want: Any) -> None:
     for tolerance in (None, 1e-6):
         with contextlib.suppress(NotPlain):
             assert same_text(json.dumps(sent).encode(), encode(want).encode(), tolerance) in (
@@ -196,21 +196,26 @@ numbers = st.integers(-3, 3) | st.floats(-3, 3) | st.just(math.nan)
 
 
 @given(st.lists(numbers, max_size=8), st.randoms(), st.sampled_from(["set", "unordered"]))
-def test_the_order_of_numbers_does_not_count(found: list[float], random: Any, compare: str) -> None:
+def test_unordered_comparison_ignores_the_order_of_numbers(
+    returned: list[float], random: Any, compare: str
+) -> None:
     wanted = [
-        number + random.choice([0, 1e-9]) if type(number) is float else number for number in found
+        number + random.choice([0, 1e-9]) if type(number) is float else number
+        for number in returned
     ]
     random.shuffle(wanted)
-    assert same_text(encode(found).encode(), encode(wanted).encode(), 1e-6, compare)
-    assert not same_text(encode([*found, 7]).encode(), encode([*wanted, 8]).encode(), 1e-6, compare)
+    assert same_text(encode(returned).encode(), encode(wanted).encode(), 1e-6, compare)
+    assert not same_text(
+        encode([*returned, 7]).encode(), encode([*wanted, 8]).encode(), 1e-6, compare
+    )
 
 
-def test_what_is_so_much_longer_is_not_parsed() -> None:
+def test_a_much_longer_answer_is_not_parsed() -> None:
     assert not same_text(encode([[]] * 2_000_000).encode(), encode([[]]).encode(), None, "set")
     assert same_text(encode([1] * 5_000).encode(), encode([1]).encode(), None, "set")
 
 
-def test_colliding_keys_cost_nothing() -> None:
+def test_colliding_keys_are_compared_quickly() -> None:
     # all of them hash to 0: a dict of them takes a minute
     keys = [(2**61 - 1) * i for i in range(20_000)]
     sent = json.dumps({"d": [[key, 0] for key in keys]}).encode()

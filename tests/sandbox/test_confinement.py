@@ -27,14 +27,14 @@ def says(sandbox: Sandbox, source: str) -> Report:
     return run_all(sandbox, [Job("job", source, "stdio", (StdioTest("", "yes"),), limits=QUICK)])[0]
 
 
-def test_the_level_in_force_is_named_and_stamped(level: Sandbox) -> None:
+def test_the_isolation_level_is_in_every_report(level: Sandbox) -> None:
     report = run_all(level, [call("def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
     assert report.isolation == level.describe() and level.config.isolation in level.describe()
 
 
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
-def test_a_package_may_be_a_folder_or_one_file(
+def test_allowed_packages_may_be_folders_or_single_files(
     isolation: Literal["root", "userns", "bare"],
 ) -> None:
     source = (
@@ -92,7 +92,7 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("what", BREACHES)
-def test_out_of_reach(
+def test_a_breach_attempt_fails_on_every_isolation_level(
     level: Sandbox,
     what: str,
     tmp_path_factory: pytest.TempPathFactory,
@@ -115,7 +115,7 @@ def test_out_of_reach(
     assert report.verdict in (Verdict.RE, Verdict.WA), report
 
 
-def test_what_one_program_leaves_the_next_does_not_find(level: Sandbox) -> None:
+def test_leftovers_of_a_program_are_invisible_to_the_next(level: Sandbox) -> None:
     leave = (
         "import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\nos.chmod('a', 0)\n"
         "open('d', 'w').close()\nos.chmod('.', 0)"
@@ -142,20 +142,24 @@ def test_no_process_outlives_its_program(level: Sandbox) -> None:
     assert descendants(os.getpid()) <= before
 
 
-def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
+def test_an_unavailable_isolation_level_raises_and_is_never_lowered() -> None:
     nobody = ["unshare", "-U", sys.executable, "-m", "sandbox.judge", "--isolation", "root"]
     if (
         not shutil.which("unshare")
         or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode
     ):
         pytest.skip("no user namespaces here to be nobody in")
-    found = subprocess.run(
+    completed = subprocess.run(
         nobody, input="", capture_output=True, text=True, check=False, timeout=60
     )
-    assert found.returncode == 3 and found.stdout == "" and "root needs uid 0" in found.stderr
+    assert (
+        completed.returncode == 3
+        and completed.stdout == ""
+        and "root needs uid 0" in completed.stderr
+    )
 
 
-def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
+def test_the_scratch_folder_is_reachable_with_any_uid() -> None:
     """The mode of the scratch folder lets a program with its own uid reach what it may write.
 
     At isolation level `bare`, whether a program has its own uid depends on the interpreter's

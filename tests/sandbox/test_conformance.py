@@ -27,8 +27,8 @@ LIMITS = Limits(wall_s=3.0, cpu_s=3.0, memory_mb=128, output_kb=64)
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
+    kind: Kind = request.param
+    return kind
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def others() -> set[int]:
 
 @pytest.fixture(scope="module")
 def there(kind: Kind, others: set[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with place(kind, tmp_path_factory.mktemp(kind)) as found:
-        yield found
+    with place(kind, tmp_path_factory.mktemp(kind)) as resource:
+        yield resource
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("what", VERDICTS)
-def test_the_verdict_is_the_same_everywhere(sandbox: Sandbox, what: str) -> None:
+def test_the_verdict_is_the_same_on_every_backend(sandbox: Sandbox, what: str) -> None:
     job, verdict = VERDICTS[what]
     report = judged(sandbox, job)
     assert report.verdict == verdict, report
@@ -116,13 +116,13 @@ def test_each_job_has_exactly_one_report(sandbox: Sandbox) -> None:
     }
 
 
-def test_the_place_and_the_rung_are_named_and_stamped(sandbox: Sandbox, kind: Kind) -> None:
+def test_reports_name_the_backend_and_the_isolation_level(sandbox: Sandbox, kind: Kind) -> None:
     assert judged(sandbox, call(ADD)).isolation == sandbox.describe()
     assert kind == "local" or sandbox.describe().startswith(f"{kind}: ")
     assert "seccomp" in sandbox.describe()
 
 
-def test_refused_calls_are_counted_everywhere(sandbox: Sandbox) -> None:
+def test_refused_calls_are_counted_on_every_backend(sandbox: Sandbox) -> None:
     report = judged(sandbox, call(f"import ctypes\nctypes.CDLL(None).unshare(0x10000000)\n{ADD}"))
     assert (report.verdict, report.denied) == (Verdict.AC, {"unshare": 1})
     assert judged(sandbox, call(ADD)).denied == {}
@@ -153,13 +153,13 @@ SAMPLE = (
 
 
 @pytest.mark.parametrize("what", SAMPLE)
-def test_an_attack_is_not_paid_and_not_our_failure(sandbox: Sandbox, what: str) -> None:
+def test_an_attack_is_neither_accepted_nor_a_sandbox_failure(sandbox: Sandbox, what: str) -> None:
     reports = run_all(sandbox, [calling(ATTACKS[what]), call(ADD)])
     assert reports[0].verdict not in (Verdict.AC, Verdict.INFRA), reports[0]
     assert reports[1].verdict is Verdict.AC
 
 
-def test_the_owners_files_and_network_are_out_of_reach(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_files_and_network_of_the_owner_are_out_of_reach(sandbox: Sandbox, tmp_path: Path) -> None:
     (secret := tmp_path / "secret").write_text("yes")
     for source in (
         f"print(open({str(secret)!r}).read())",

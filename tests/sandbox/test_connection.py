@@ -106,20 +106,20 @@ def test_any_message_is_a_value_or_an_exception(messages: list[tuple[bytes, Any]
         pass
 
     Node.__module__ = "tests"
-    secret, found = ["of the tests"], list[Any]()
+    secret, values = ["of the tests"], list[Any]()
     with program_that_says(messages) as program, contextlib.suppress(ProgramGone):
         program.begin({"__name__": "tests", "Node": Node}, visible=False)
         for _ in messages:
             try:
-                found.append(program.candidate(secret))
-                if isinstance(found[-1], StandIn):
-                    found += [float(found[-1]), *found[-1]]  # type: ignore[arg-type, misc]
+                values.append(program.candidate(secret))
+                if isinstance(values[-1], StandIn):
+                    values += [float(values[-1]), *values[-1]]  # type: ignore[arg-type, misc]
             except Exception as error:  # any that a test may raise
-                found.append(error)
-    assert all(value is not secret for value in found)
+                values.append(error)
+    assert all(value is not secret for value in values)
 
 
-def test_a_part_is_named_in_its_own_message_alone() -> None:
+def test_a_part_can_be_referenced_only_in_its_own_message() -> None:
     # of the request, its arguments, the list, the keywords
     changes = [
         None,

@@ -57,12 +57,12 @@ def controller() -> Iterator[str]:
     offered, before = (ROOT / "cgroup.controllers").read_text().split(), control.read_text().split()
     if not offered:
         pytest.skip("the machine's cgroup version 2 has no controllers: all belong to version 1")
-    found = "memory" if "memory" in offered else offered[0]
-    control.write_text(f"+{found}")
-    yield found
-    if found not in before:
+    delegated = "memory" if "memory" in offered else offered[0]
+    control.write_text(f"+{delegated}")
+    yield delegated
+    if delegated not in before:
         with contextlib.suppress(OSError):  # other processes use it now
-            control.write_text(f"-{found}")
+            control.write_text(f"-{delegated}")
 
 
 @pytest.fixture
@@ -99,14 +99,12 @@ def started_in(folder: Path, *command: str) -> subprocess.Popen[str]:
 
 
 def waited_for(folder: Path, processes: int) -> set[int]:
-    while len(found := held_by(folder)) < processes:
+    while len(pids := held_by(folder)) < processes:
         time.sleep(0.01)
-    return found
+    return pids
 
 
-def test_a_cgroup_with_processes_hands_controllers_down_when_they_have_moved(
-    box: Path, controller: str
-) -> None:
+def test_controllers_are_delegated_after_processes_have_moved(box: Path, controller: str) -> None:
     sleepers = [started_in(box, "sleep", "100") for _ in range(3)]
     inside = waited_for(box, 3)
     with pytest.raises(OSError):  # the kernel's rule that makes this necessary
@@ -118,7 +116,7 @@ def test_a_cgroup_with_processes_hands_controllers_down_when_they_have_moved(
     } and not held_by(box)
 
 
-def test_a_process_that_forks_all_the_time_is_moved_with_its_children(
+def test_a_process_that_keeps_forking_is_moved_with_its_children(
     box: Path, controller: str
 ) -> None:
     started_in(box, "bash", "-c", "while :; do sleep 0.001 & sleep 0.002; done")
@@ -127,9 +125,7 @@ def test_a_process_that_forks_all_the_time_is_moved_with_its_children(
     assert not held_by(box) and held_by(box / delegation.MAIN)
 
 
-def test_owners_that_begin_at_once_leave_one_anothers_slots_alone(
-    box: Path, controller: str
-) -> None:
+def test_concurrent_owners_do_not_touch_other_slots(box: Path, controller: str) -> None:
     slots = {number: started_in(box, "sleep", "100").pid for number in range(4)}
     waited_for(box, 4)
     owner = """import sys; from pathlib import Path; from sandbox.isolation import delegation
@@ -147,20 +143,20 @@ delegation.hand_down(box, (controller,))
     }
 
 
-def test_a_cgroup_of_systemd_is_ours_only_where_it_says_so(box: Path) -> None:
+def test_a_cgroup_of_systemd_is_ours_only_if_delegated(box: Path) -> None:
     (scope := box / "session-1.scope").mkdir()
     assert not delegation.is_ours(scope, ROOT)
     os.setxattr(scope, "user.delegate", b"1")
     assert delegation.is_ours(scope, ROOT)
 
 
-def test_a_cgroup_that_we_are_not_in_is_left_alone(box: Path) -> None:
+def test_a_foreign_cgroup_is_not_used(box: Path) -> None:
     with pytest.raises(PermissionError, match="not our cgroup"):
         delegation.parent_of_slots(box, ROOT)
 
 
 @pytest.mark.slow
-def test_owners_in_a_container_of_version_2_count_memory_by_sum(box: Path, controller: str) -> None:
+def test_memory_is_summed_with_cgroup_version_2_in_containers(box: Path, controller: str) -> None:
     if controller != "memory":
         pytest.skip("memory belongs to cgroup version 1 here")
     (ROOT / "cgroup.subtree_control").write_text("+pids")
@@ -174,12 +170,12 @@ def test_owners_in_a_container_of_version_2_count_memory_by_sum(box: Path, contr
         assert owner.stdin
         print(file=owner.stdin, flush=True)
     for owner in owners:
-        said = json.loads(owner.communicate()[0])
-        assert said["isolation"].endswith("+cgroup")
-        assert said["verdicts"] == ["AC", "MLE", "AC", "AC"]
+        outcome = json.loads(owner.communicate()[0])
+        assert outcome["isolation"].endswith("+cgroup")
+        assert outcome["verdicts"] == ["AC", "MLE", "AC", "AC"]
         assert (
-            said["peaks"][0] < 30e6 < 40e6 < said["peaks"][2] < 64 * 2**20
-            and said["peaks"][3] < 30e6
+            outcome["peaks"][0] < 30e6 < 40e6 < outcome["peaks"][2] < 64 * 2**20
+            and outcome["peaks"][3] < 30e6
         )
     assert [path.name for path in box.iterdir() if path.is_dir()] == [delegation.MAIN]
     assert held_by(box / delegation.MAIN) == {bystander.pid}

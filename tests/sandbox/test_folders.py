@@ -39,7 +39,7 @@ def test_a_folder_of_any_depth_is_removed(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_lies_deep_counts(folder: Path) -> None:
+def test_deeply_nested_files_count_in_the_size(folder: Path) -> None:
     deepen(folder, 2_000)
     assert 5000 <= folders.size(str(folder), 2_001) < folders.TOO_MUCH
     assert folders.size(str(folder), 2_000) == folders.TOO_MUCH
@@ -61,7 +61,7 @@ def test_locked_folders_are_removed_and_links_are_not_followed(
     assert not folder.exists() and (tmp_path / "kept").exists()
 
 
-def test_a_link_in_the_place_of_the_folder_is_left_alone(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "kept").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "full")
@@ -69,7 +69,9 @@ def test_a_link_in_the_place_of_the_folder_is_left_alone(tmp_path: Path) -> None
     assert (tmp_path / "full" / "kept").exists()
 
 
-def test_no_leaving_stops_a_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftover_folders_do_not_prevent_a_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     left = folder / f"ratchet-scratch-{dead.pid}-x"
@@ -91,5 +93,5 @@ def test_no_leaving_stops_a_start(folder: Path, monkeypatch: pytest.MonkeyPatch)
     folders.remove(str(folder))
 
 
-def test_a_sweep_of_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_sweeping_a_missing_folder_is_no_error(tmp_path: Path) -> None:
     sweep(tmp_path / "gone")

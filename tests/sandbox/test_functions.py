@@ -77,7 +77,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("what", HONEST)
-def test_a_program_may_be_given_a_function(judge: Judge, what: str) -> None:
+def test_a_program_can_receive_a_function(judge: Judge, what: str) -> None:
     source, check, trust = HONEST[what]
     report = judge(asserting(source, check))
     assert (report.verdict, report.trust) == ("AC", trust), report
@@ -152,7 +152,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("what", ATTACKS)
-def test_a_program_that_misuses_a_function_is_not_paid(judge: Judge, what: str) -> None:
+def test_a_program_that_misuses_a_function_is_not_accepted(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]
     report = judge(
         asserting(source, check, limits=Limits(wall_s=2.0, cpu_s=1.5, memory_mb=128, output_kb=64))
@@ -160,7 +160,7 @@ def test_a_program_that_misuses_a_function_is_not_paid(judge: Judge, what: str) 
     assert report.verdict not in ("AC", "INFRA"), report
 
 
-def test_a_function_of_an_earlier_test_calls_nothing_in_a_later_one(judge: Judge) -> None:
+def test_a_function_of_an_earlier_test_cannot_be_called_later(judge: Judge) -> None:
     source = "kept = []\ndef f(g):\n    kept.append(g)\n    return kept[0](1)"
     report = judge(
         asserting(
@@ -170,7 +170,7 @@ def test_a_function_of_an_earlier_test_calls_nothing_in_a_later_one(judge: Judge
     assert [test.verdict for test in report.tests] == ["AC", "RE"]
 
 
-def test_what_an_object_was_told_is_its_own_word_by_way_of_a_function_too(judge: Judge) -> None:
+def test_values_passed_back_through_an_object_are_not_trusted(judge: Judge) -> None:
     source = (
         "class T:\n    def take(self, x): self.x = x\n    def give(self, g): g(self.x)\n"
         "def f(): return T()"
@@ -182,7 +182,7 @@ def test_what_an_object_was_told_is_its_own_word_by_way_of_a_function_too(judge:
     assert judge(asserting(source, check)).trust == "shared"
 
 
-def test_a_class_of_the_tests_that_is_no_function_is_not_given(judge: Judge) -> None:
+def test_a_class_of_the_tests_cannot_be_passed(judge: Judge) -> None:
     text = "class Own:\n    pass\ndef check(candidate):\n    candidate(Own)\n"
     assert (
         judge(

@@ -28,7 +28,7 @@ BATCH = 500  # programs that share a sandbox; the isolation levels take turns
 
 
 @pytest.mark.soak
-def test_a_hundred_thousand_programs() -> None:
+def test_100_000_random_programs() -> None:
     """Resumes from its journal. RATCHET_FUZZ_PROGRAMS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     fuzz(
@@ -41,7 +41,7 @@ def test_a_hundred_thousand_programs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_some_hundred_programs(tmp_path: Path) -> None:
+def test_150_random_programs(tmp_path: Path) -> None:
     fuzz(tmp_path / "fuzz.jsonl", tmp_path / "scratch", 150, 50)
 
 
@@ -55,35 +55,35 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     done = {row["from"] for row in reported(journal)}
     for first in range(0, total, batch):
         if first not in done:
-            found = one_batch(
+            findings = one_batch(
                 first, min(first + batch, total), isolation.LEVELS[first // batch % 3], scratch
             )
             reap(others)
             if (left := left_behind(scratch)) != before:
-                found.append(
+                findings.append(
                     {"job": f"of {first} to {first + batch}", "fault": f"left behind: {left}"}
                 )
             with journal.open("a") as out:
-                out.write(json.dumps({"from": first, "found": found}) + "\n")
-    found = [fault for row in reported(journal) for fault in row["found"]]
-    for fault in found:
+                out.write(json.dumps({"from": first, "found": findings}) + "\n")
+    findings = [fault for row in reported(journal) for fault in row["found"]]
+    for fault in findings:
         print(
             json.dumps(fault),
             source(int(seed)) if (seed := fault["job"].removeprefix("fuzz ")).isdigit() else "",
             sep="\n",
         )
-    assert not found
+    assert not findings
 
 
 def one_batch(first: int, last: int, level: str, scratch: Path) -> list[dict[str, Any]]:
     """Return the findings for this range of programs; none if this machine refuses the level."""
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fuzzing.py")), level, str(first), str(last)],
         cwd=ROOT,
         env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    if told.returncode and "IsolationError" not in told.stderr:
-        return [{"job": f"of {first} to {last}", "level": level, "fault": told.stderr[-2000:]}]
-    return [json.loads(line) for line in told.stdout.splitlines()]
+    if completed.returncode and "IsolationError" not in completed.stderr:
+        return [{"job": f"of {first} to {last}", "level": level, "fault": completed.stderr[-2000:]}]
+    return [json.loads(line) for line in completed.stdout.splitlines()]

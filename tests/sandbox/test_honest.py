@@ -280,5 +280,5 @@ BY_DESIGN = {
 
 
 @pytest.mark.parametrize("what", BY_DESIGN)
-def test_what_docs_judging_names_as_refused_is_refused(judge: Judge, what: str) -> None:
+def test_documented_limitations_are_rejected(judge: Judge, what: str) -> None:
     assert judge(asserting(*BY_DESIGN[what])).verdict == "WA"

@@ -23,14 +23,14 @@ print(json.dumps([moved, child, anonymous, any("wx" in row[1] for row in code)])
 """
 
 
-def test_the_interpreter_and_its_forks_run_on_in_the_moved_code() -> None:
-    told = subprocess.run(
+def test_the_interpreter_and_its_forks_run_in_moved_code() -> None:
+    completed = subprocess.run(
         [sys.executable, "-c", MOVES],
         capture_output=True,
         text=True,
         cwd=Path(__file__).resolve().parents[2],
     )
-    assert told.returncode == 0, told.stderr
-    moved, child, anonymous, writable = json.loads(told.stdout)
+    assert completed.returncode == 0, completed.stderr
+    moved, child, anonymous, writable = json.loads(completed.stdout)
     assert child == 4 and not writable
     assert anonymous == (moved > 0) and moved % (2 << 20) == 0

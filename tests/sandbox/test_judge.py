@@ -47,22 +47,22 @@ def judge(lines: list[str], **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def line(asked: Any, source: str, problem: dict[str, Any]) -> str:
-    return json.dumps({"id": asked, "source": source, "problem": problem})
+def line(job_id: Any, source: str, problem: dict[str, Any]) -> str:
+    return json.dumps({"id": job_id, "source": source, "problem": problem})
 
 
-def test_answers_come_in_input_order_and_nothing_else_comes() -> None:
-    asked = [
+def test_the_judge_prints_one_report_per_line_in_input_order() -> None:
+    requests = [
         line("slow", "import time\ntime.sleep(0.5)\ndef f(a, b):\n    return a + b", ADD),
         line("wrong", "def f(a, b):\n    return a", ADD),
         line(3, "print(input())", ECHO),
         line("check", "def f(x):\n    return x + 1", CHECK),
         line("wrong", "def f(a, b):\n    return a + b", ADD),
     ]
-    found = judge(asked)
-    assert found.returncode == 0
-    answers = [json.loads(answer) for answer in found.stdout.splitlines()]
-    assert [(answer["id"], answer["verdict"]) for answer in answers] == [
+    completed = judge(requests)
+    assert completed.returncode == 0
+    reports = [json.loads(report) for report in completed.stdout.splitlines()]
+    assert [(report["id"], report["verdict"]) for report in reports] == [
         ("slow", "AC"),
         ("wrong", "WA"),
         (3, "AC"),
@@ -71,46 +71,52 @@ def test_answers_come_in_input_order_and_nothing_else_comes() -> None:
     ]
 
 
-def test_a_line_that_is_no_request_is_answered_and_the_rest_goes_on() -> None:
-    found = judge(["{", "", line("x", "", {"style": "call"}), line("y", "print(input())", ECHO)])
-    answers = [json.loads(answer) for answer in found.stdout.splitlines()]
-    assert [answer["verdict"] for answer in answers] == ["INFRA", "INFRA", "AC"]
+def test_an_invalid_request_line_gets_an_infra_report() -> None:
+    completed = judge(
+        ["{", "", line("x", "", {"style": "call"}), line("y", "print(input())", ECHO)]
+    )
+    reports = [json.loads(report) for report in completed.stdout.splitlines()]
+    assert [report["verdict"] for report in reports] == ["INFRA", "INFRA", "AC"]
     assert (
-        "line 1" in answers[0]["detail"]
-        and "line 3" in answers[1]["detail"]
-        and found.returncode == 0
+        "line 1" in reports[0]["detail"]
+        and "line 3" in reports[1]["detail"]
+        and completed.returncode == 0
     )
 
 
 @pytest.mark.parametrize("value", ["much", 0, -1, True, [1], float("nan"), float("inf")])
-def test_a_limit_that_is_none_is_named(value: object) -> None:
-    with pytest.raises(ValueError, match="limit files is"):
+def test_an_invalid_limit_is_refused_by_name(value: object) -> None:
+    with pytest.raises(ValueError, match="files"):
         job_of(ECHO | {"limits": {"files": value}}, "", "job")
 
 
-def test_a_limit_that_is_null_is_the_default() -> None:
+def test_a_null_limit_means_the_default() -> None:
     assert job_of(ECHO | {"limits": {"wall_s": None, "files": 9.0}}, "", "job").limits == Limits(
         files=9
     )
 
 
-def test_no_line_no_answer() -> None:
-    found = judge([])
-    assert (found.returncode, found.stdout) == (0, "")
+def test_empty_input_gives_no_output() -> None:
+    completed = judge([])
+    assert (completed.returncode, completed.stdout) == (0, "")
 
 
-def test_a_number_of_workers_that_is_none_is_an_error_that_says_so() -> None:
-    found = judge([], RATCHET_WORKERS="many")
-    assert found.returncode == 2 and "RATCHET_WORKERS" in found.stderr and found.stdout == ""
+def test_an_invalid_number_of_workers_is_refused_by_name() -> None:
+    completed = judge([], RATCHET_WORKERS="many")
+    assert (
+        completed.returncode == 2
+        and "RATCHET_WORKERS" in completed.stderr
+        and completed.stdout == ""
+    )
 
 
-def test_explain_shows_people_each_test_and_hides_what_they_may_not_see() -> None:
+def test_explain_shows_each_test_and_hides_hidden_ones() -> None:
     problem = ADD | {
         "tests": [{"args": [1, 2], "expected": 3}, {"args": [4000, 5], "expected": 4005}],
         "visible_tests": 1,
     }
     command = [sys.executable, "-m", "sandbox.judge", "--explain"]
-    found = subprocess.run(
+    completed = subprocess.run(
         command,
         input=line("mine", "def f(a, b):\n    return 7", problem),
         capture_output=True,
@@ -118,17 +124,17 @@ def test_explain_shows_people_each_test_and_hides_what_they_may_not_see() -> Non
         check=False,
         timeout=60,
     )
-    assert found.returncode == 0 and "mine: WA, 0 of 2 tests" in found.stdout
-    first, second = found.stdout.strip().splitlines()[-2:]
+    assert completed.returncode == 0 and "mine: WA, 0 of 2 tests" in completed.stdout
+    first, second = completed.stdout.strip().splitlines()[-2:]
     assert first.split()[:2] == ["1", "WA"] and first.split()[-2:] == ["7", "3"]
-    assert second.endswith("(hidden)") and "4005" not in found.stdout
-    assert " MB" in found.stdout and "isolation" in found.stdout
+    assert second.endswith("(hidden)") and "4005" not in completed.stdout
+    assert " MB" in completed.stdout and "isolation" in completed.stdout
 
 
-def test_explain_writes_nothing_that_steers_a_terminal() -> None:
+def test_explain_escapes_terminal_control_characters() -> None:
     command = [sys.executable, "-m", "sandbox.judge", "--explain"]
     source = "def f(a, b):\n    raise ValueError('\\x1b[2J\\r' + '\\u202e')"
-    found = subprocess.run(
+    completed = subprocess.run(
         command,
         input=line("x", source, ADD),
         capture_output=True,
@@ -137,13 +143,13 @@ def test_explain_writes_nothing_that_steers_a_terminal() -> None:
         timeout=60,
     )
     assert (
-        "ValueError" in found.stdout
-        and found.stdout.isprintable() is False
-        and not set("\x1b\r\u202e") & set(found.stdout)
+        "ValueError" in completed.stdout
+        and completed.stdout.isprintable() is False
+        and not set("\x1b\r\u202e") & set(completed.stdout)
     )
 
 
-def test_the_command_does_without_dagster() -> None:
+def test_the_judge_command_imports_neither_dagster_nor_torch() -> None:
     code = (
         "import sys; from cli.main import app\ntry:\n    app(['judge', '--help'])\n"
         "except SystemExit: pass\n"

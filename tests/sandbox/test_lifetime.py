@@ -62,7 +62,7 @@ def below_workers() -> int:
 
 
 @pytest.mark.parametrize("what", FLOODS)
-def test_a_child_that_writes_on_holds_up_no_verdict(level: Sandbox, what: str) -> None:
+def test_a_child_that_keeps_writing_delays_no_verdict(level: Sandbox, what: str) -> None:
     source = (
         f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\n"
         "time.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
@@ -75,7 +75,7 @@ def test_a_child_that_writes_on_holds_up_no_verdict(level: Sandbox, what: str) -
     )
 
 
-def test_what_comes_after_the_last_answer_is_not_read(level: Sandbox) -> None:
+def test_output_after_the_last_answer_is_not_read(level: Sandbox) -> None:
     """The next job's messages are its own."""
     flood = "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n" + RIGHT
     verdicts = [report.verdict for report in run_all(level, [call(flood), call(RIGHT)] * 5)]
@@ -83,14 +83,14 @@ def test_what_comes_after_the_last_answer_is_not_read(level: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("what", STAYS)
-def test_a_process_whose_first_thread_has_left_ends_with_its_job(level: Sandbox, what: str) -> None:
+def test_a_process_without_its_first_thread_ends_with_its_job(level: Sandbox, what: str) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}\nif os.fork() == 0:\n    {STAYS[what]}\ntime.sleep(0.3)\nprint(5)"
     assert run_all(level, [stdio(source, "", "5")])[0].verdict is Verdict.AC
     assert below_workers() == before
 
 
-def test_a_program_whose_first_thread_has_left_is_out_of_time(level: Sandbox) -> None:
+def test_a_program_without_its_first_thread_times_out(level: Sandbox) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}leave(lambda: time.sleep(60))"
     assert (
@@ -104,7 +104,7 @@ def held(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 
-def test_a_worker_holds_no_more_than_the_job_may() -> None:
+def test_a_worker_stores_no_more_than_the_job_limits() -> None:
     fill = "import os, struct\nwhile True: os.write(4, struct.pack('>I', 4096) + bytes(4096))"
     # stored one by one, the bytes would take forty times as much memory
     bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"
@@ -133,7 +133,7 @@ def test_a_worker_holds_no_more_than_the_job_may() -> None:
     assert held_mb < limits.memory_mb + 100
 
 
-def test_what_a_test_captures_counts_as_output(level: Sandbox) -> None:
+def test_captured_output_counts_as_output(level: Sandbox) -> None:
     capture = (
         "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n"
         "        candidate(MB)\n"
@@ -179,14 +179,14 @@ STUBBORN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("what", STUBBORN)
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
-def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(
+def test_a_killed_owner_leaves_no_process_and_no_folder(
     isolation: Literal["root", "userns", "bare"], what: str
 ) -> None:
     scratch = Path(tempfile.mkdtemp(dir="/dev/shm"))
     environment = os.environ | {"PYTHONPATH": str(Path.cwd()), "TMPDIR": str(scratch)}
-    told = json.dumps([isolation, STUBBORN[what]])
+    arguments = json.dumps([isolation, STUBBORN[what]])
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, told],
+        [sys.executable, "-c", OWNER, arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -32,18 +32,18 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
-def test_equal_is_what_python_says_or_not_sure(got: object, want: object) -> None:
+def test_equality_agrees_with_python_or_is_undecided(got: object, want: object) -> None:
     assert Claim("", "equal", encode(want)).holds(encode(got).encode()) in (got == want, None)
 
 
 @given(VALUES)
-def test_a_copy_is_equal_unless_it_is_no_number(value: object) -> None:
+def test_a_value_equals_its_copy_except_nan(value: object) -> None:
     if "nan" not in encode(value):
         assert Claim("", "equal", encode(value)).holds(encode(value).encode()) is True
 
 
 @given(VALUES)
-def test_truth_is_what_python_says_or_not_sure(value: object) -> None:
+def test_truth_agrees_with_python_or_is_undecided(value: object) -> None:
     assert Claim("", "truthy").holds(encode(value).encode()) in (bool(value), None)
     assert Claim("", "falsy").holds(encode(value).encode()) in (not value, None)
 
@@ -64,7 +64,7 @@ def test_truth_is_what_python_says_or_not_sure(value: object) -> None:
     ],
 )
 @pytest.mark.parametrize("how", ["equal", "truthy", "falsy", "is"])
-def test_a_forged_message_never_holds_and_never_breaks_the_worker(got: bytes, how: str) -> None:
+def test_a_forged_message_never_satisfies_a_claim(got: bytes, how: str) -> None:
     claim = Claim("", how, "[1]")  # type: ignore[arg-type]
     with contextlib.suppress(NotPlain):
         assert claim.holds(got) in (False, None)
@@ -98,7 +98,7 @@ def test_a_forged_message_never_holds_and_never_breaks_the_worker(got: bytes, ho
         "if 1: pass\n    elif 1: pass" * 1_000,
     ],
 )
-def test_what_says_more_than_a_comparison_is_left_to_a_judge(body: str) -> None:
+def test_more_than_a_comparison_is_left_to_a_judge_process(body: str) -> None:
     assert claims(f"def check(candidate):\n    {body}\n", "f") is None
 
 
@@ -116,7 +116,7 @@ def test_what_says_more_than_a_comparison_is_left_to_a_judge(body: str) -> None:
         "METADATA = f(1)\ndef check(candidate): pass",
     ],
 )
-def test_text_around_the_check_that_does_something_is_left_to_a_judge(source: str) -> None:
+def test_active_code_around_the_check_is_left_to_a_judge_process(source: str) -> None:
     assert claims(source, "f") is None
 
 
@@ -126,8 +126,8 @@ def test_a_long_answer_is_not_parsed() -> None:
     assert Claim("", "truthy").holds(long) is None
 
 
-def test_a_plain_test_is_read_in_order() -> None:
-    found = claims(
+def test_claims_of_a_plain_test_are_read_in_order() -> None:
+    read_claims = claims(
         (
             "METADATA = {}\ndef check(c):\n    assert True\n"
             "    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n"
@@ -135,7 +135,7 @@ def test_a_plain_test_is_read_in_order() -> None:
         ),
         "f",
     )
-    assert found == (
+    assert read_claims == (
         Claim('[[1],{"d":[["k","a"]]}]', "equal", "3"),
         Claim('[[-5],{"d":[]}]', "equal", "[4]"),
         Claim('[[],{"d":[]}]', "falsy"),
@@ -164,7 +164,7 @@ PROGRAMS = (
 
 
 @pytest.mark.parametrize("source", PROGRAMS)
-def test_verdicts_are_those_of_the_judge_test_by_test(judge: Judge, source: str) -> None:
+def test_literal_verdicts_equal_those_of_the_judge_process(judge: Judge, source: str) -> None:
     quick = judge(asserting(source, *CHECKS[:2]))
     # an assignment, so the judge process runs it
     slow = judge(asserting(source, *[f"_ = 0\n    {check}" for check in CHECKS[:2]]))

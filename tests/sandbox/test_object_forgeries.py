@@ -136,7 +136,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("what", ATTACKS)
-def test_a_program_that_answers_for_itself_is_not_paid(judge: Judge, what: str) -> None:
+def test_a_forged_object_is_not_accepted(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]
     report = judge(
         asserting(
@@ -204,9 +204,7 @@ ADAPTIVE = {
 
 
 @pytest.mark.parametrize("what", ADAPTIVE)
-def test_an_answer_that_could_be_fitted_to_the_test_is_the_programs_word(
-    judge: Judge, what: str
-) -> None:
+def test_an_adaptive_answer_is_not_fully_trusted(judge: Judge, what: str) -> None:
     report = judge(asserting(*ADAPTIVE[what]))
     assert report.verdict != "AC" or report.trust == "shared", report
 
@@ -230,9 +228,7 @@ def test_an_answer_that_could_be_fitted_to_the_test_is_the_programs_word(
         ),
     ],
 )
-def test_where_the_tests_take_the_programs_word_the_report_says_so(
-    judge: Judge, source: str, check: str
-) -> None:
+def test_trust_in_the_program_is_reported(judge: Judge, source: str, check: str) -> None:
     report = judge(asserting(source, check))
     assert report.trust == "shared", report
 
@@ -272,7 +268,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_what_the_program_brings_does_not_decide_unnoticed(judge: Judge, what: str) -> None:
+def test_classes_of_the_program_never_decide_unreported(judge: Judge, what: str) -> None:
     source, check, prompt = FORGERIES[what]
     report = judge(asserting(source, check, prompt=prompt))
     assert report.verdict != "AC" or report.trust == "shared", report

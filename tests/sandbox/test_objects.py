@@ -107,7 +107,7 @@ STACK = (
          "apart"),
     ],
 )  # fmt: skip
-def test_objects_of_the_program(
+def test_objects_of_the_program_work_in_tests(
     judge: Judge, source: str, check: str, verdict: str, trust: str
 ) -> None:
     report = judge(asserting(source, check))
@@ -140,7 +140,7 @@ def test_records_of_the_tests_cross_by_value(judge: Judge, source: str, check: s
     assert (report.verdict, report.trust) == ("AC", "apart"), report
 
 
-def test_a_text_that_needs_the_program_before_it_is_loaded_is_run_when_it_is(judge: Judge) -> None:
+def test_test_code_that_needs_the_program_runs_after_loading(judge: Judge) -> None:
     text = "root = Pair(1, 2)\ndef check(candidate):\n    assert candidate(root) == 2\n"
     report = judge(
         Job(
@@ -155,7 +155,7 @@ def test_a_text_that_needs_the_program_before_it_is_loaded_is_run_when_it_is(jud
     assert report.verdict == "AC", report
 
 
-def test_an_entry_point_may_be_a_method(judge: Judge) -> None:
+def test_an_entry_point_can_be_a_method(judge: Judge) -> None:
     job = Job(
         "job",
         "class Solution:\n    def twice(self, x):\n        return 2 * x",
@@ -185,7 +185,7 @@ def test_an_entry_point_may_be_a_method(judge: Judge) -> None:
          "xs = [2, 1]\n    total = sum(xs)\n    assert candidate(xs) == total", "WA"),
     ],
 )  # fmt: skip
-def test_a_changed_argument_is_seen_where_the_test_compares_it_with_literals(
+def test_changed_arguments_are_visible_in_comparisons_with_literals(
     judge: Judge, source: str, check: str, verdict: str
 ) -> None:
     assert judge(asserting(source, check)).verdict == verdict
@@ -217,7 +217,7 @@ def test_a_changed_argument_is_seen_where_the_test_compares_it_with_literals(
          "a = []\n    assert candidate(a, a) == 1", "AC"),
     ],
 )  # fmt: skip
-def test_what_is_one_list_in_the_program_is_one_in_the_tests(
+def test_shared_lists_keep_their_identity(
     judge: Judge, source: str, check: str, verdict: str
 ) -> None:
     report = judge(asserting(source, check, prompt="def before(xs): return None\n"))
@@ -234,7 +234,7 @@ def test_what_is_one_list_in_the_program_is_one_in_the_tests(
          "try:\n        candidate()\n    except ValueError:\n        pass"),
     ],
 )  # fmt: skip
-def test_no_test_takes_what_cannot_cross_for_an_answer(
+def test_a_value_that_cannot_cross_is_never_an_answer(
     judge: Judge, source: str, check: str
 ) -> None:
     assert judge(asserting(source, check)).verdict in ("WA", "RE")
@@ -263,12 +263,14 @@ def test_no_test_takes_what_cannot_cross_for_an_answer(
          "AC"),
     ],
 )  # fmt: skip
-def test_the_verdict_is_pythons(judge: Judge, source: str, check: str, verdict: str) -> None:
+def test_the_verdict_agrees_with_python(
+    judge: Judge, source: str, check: str, verdict: str
+) -> None:
     report = judge(asserting(source, check))
     assert (report.verdict, report.trust) == (verdict, "apart"), report
 
 
-def test_a_problem_may_declare_that_it_looks_at_changed_arguments(judge: Judge) -> None:
+def test_a_problem_can_declare_changed_arguments(judge: Judge) -> None:
     source = "def f(xs):\n    xs.sort()\n    return len(xs)"
     check = "xs = [2, 1]\n    k = candidate(xs)\n    assert xs[:k] == sorted([2, 1])"
     assert [
@@ -277,7 +279,7 @@ def test_a_problem_may_declare_that_it_looks_at_changed_arguments(judge: Judge) 
     ] == ["WA", "AC"]
 
 
-def test_a_method_of_the_tests_own_class_is_not_for_the_program_to_say(judge: Judge) -> None:
+def test_the_program_cannot_replace_a_method_of_the_tests(judge: Judge) -> None:
     prompt = (
         "class Box:\n    def __init__(self, x): self.x = x\n    def total(self): return self.x\n"
     )
@@ -302,7 +304,7 @@ def test_a_method_of_the_tests_own_class_is_not_for_the_program_to_say(judge: Ju
          "x = [3, 1, 2]\n    r = candidate(x)\n    assert r == [1, 2, 3]\n    assert r is x", ""),
     ],
 )  # fmt: skip
-def test_what_the_prompt_defines_is_the_tests_own(
+def test_definitions_of_the_prompt_belong_to_the_tests(
     judge: Judge, source: str, check: str, prompt: str
 ) -> None:
     report = judge(asserting(source, check, prompt=prompt))

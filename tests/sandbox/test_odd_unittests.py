@@ -303,7 +303,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def test_who_is_right_is_accepted(sandbox: Sandbox) -> None:
+def test_correct_programs_pass_unusual_unittests(sandbox: Sandbox) -> None:
     texts = [
         "import unittest\nclass TestCases(unittest.TestCase):\n" + methods for _, methods in ODD
     ]

@@ -36,7 +36,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_an_odd_program_is_judged_like_another(level: Sandbox, what: str) -> None:
+def test_an_unusual_program_is_judged_normally(level: Sandbox, what: str) -> None:
     jobs = [
         call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)),
         call("def f(): return 1", CallTest((), {}, 1)),
@@ -45,7 +45,7 @@ def test_an_odd_program_is_judged_like_another(level: Sandbox, what: str) -> Non
     assert [str(report.verdict) for report in reports] == ["AC", "AC"]
 
 
-def test_a_mapped_file_with_a_librarys_name_hides_no_socket(level: Sandbox) -> None:
+def test_a_file_named_like_a_library_hides_no_socket(level: Sandbox) -> None:
     name = "x\\x0b0-7fffffffffff /libuuid.so"
     source = (
         f"{SYSTEM}os.makedirs(os.path.dirname('{name}'), exist_ok=True)\n"
@@ -64,6 +64,6 @@ def test_a_mapped_file_with_a_librarys_name_hides_no_socket(level: Sandbox) -> N
         ("from fractions import Fraction\ndef f(): return Fraction(10**4000, 3)", 1.5),
     ],
 )
-def test_no_number_ends_the_comparison(level: Sandbox, source: str, want: float) -> None:
+def test_no_unusual_number_breaks_the_comparison(level: Sandbox, source: str, want: float) -> None:
     [report] = run_all(level, [call(source, CallTest((), {}, want), tolerance=1e-6)])
     assert str(report.verdict) == "WA"

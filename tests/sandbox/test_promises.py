@@ -73,7 +73,7 @@ UNCOUNTED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", UNCOUNTED)
-def test_what_children_work_is_counted_and_reported(judge: Judge, way: str) -> None:
+def test_cpu_time_of_children_is_counted(judge: Judge, way: str) -> None:
     child = (
         "for _ in range(COUNT):\n    r, w = os.pipe()\n    if not os.fork():\n"
         "        burn(SECONDS)\n        os.write(w, b'x')\n        os._exit(0)\n"
@@ -112,12 +112,12 @@ MEMORY = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held_by", MEMORY)
-def test_memory_is_limited_by_the_sum(judge: Judge, held_by: str) -> None:
+def test_the_memory_limit_applies_to_the_sum(judge: Judge, held_by: str) -> None:
     assert judge(HOLD + MEMORY[held_by])["verdict"] == "MLE"
 
 
 @pytest.mark.slow
-def test_memory_that_children_share_is_counted_once(judge: Judge) -> None:
+def test_memory_shared_by_children_is_counted_once(judge: Judge) -> None:
     source = (
         "x = bytearray(b'x') * (150 << 20)\nfor _ in range(4):\n    if not os.fork():\n"
         "        time.sleep(0.3)\n        os._exit(0)\n"
@@ -147,7 +147,7 @@ UNMAPPED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", UNMAPPED)
-def test_memory_that_no_page_table_shows_is_limited_too(judge: Judge, what: str) -> None:
+def test_unmapped_memory_is_limited(judge: Judge, what: str) -> None:
     assert judge(HOLD + UNMAPPED[what] + "print('yes')")["verdict"] in ("MLE", "RE")
 
 
@@ -184,7 +184,7 @@ NAMELESS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", NAMELESS)
-def test_files_count_when_they_have_no_name(judge: Judge, held: str) -> None:
+def test_unlinked_files_are_counted(judge: Judge, held: str) -> None:
     source = (
         "import socket\nheld = []\nfor i in range(6):\n"
         "    f = os.open(f'u{i}', os.O_RDWR | os.O_CREAT)\n    os.unlink(f'u{i}')\n"
@@ -211,7 +211,7 @@ TOUCHES = {
 
 
 @pytest.mark.parametrize("what", TOUCHES)
-def test_nothing_of_a_file_that_is_not_its_own_changes(
+def test_foreign_files_cannot_be_changed(
     judge: Judge, what: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
@@ -226,7 +226,7 @@ def test_nothing_of_a_file_that_is_not_its_own_changes(
     assert file.stat() == before
 
 
-def test_no_attribute_of_the_folder_comes_to_the_next_program(judge: Judge) -> None:
+def test_folder_attributes_do_not_reach_the_next_program(judge: Judge) -> None:
     for _ in range(4):
         judge("import os\nos.setxattr('.', 'user.a', b'1')")
         assert (
@@ -248,7 +248,7 @@ PAGE_CACHE = {
 
 
 @pytest.mark.parametrize("way", PAGE_CACHE)
-def test_nobody_is_told_what_the_page_cache_holds(judge: Judge, way: str) -> None:
+def test_the_page_cache_cannot_be_probed(judge: Judge, way: str) -> None:
     source = (
         "import os, ctypes\nlibc = ctypes.CDLL(None)\nf = os.open(os.__file__, 0)\n"
         f"{PAGE_CACHE[way]}\nprint('yes')"
@@ -312,7 +312,7 @@ def test_an_honest_program_passes_on_every_level(judge: Judge, what: str) -> Non
     assert report["verdict"] == "AC", report
 
 
-def test_what_bare_does_not_have_is_refused_by_its_name(judge: Judge, level: Worker) -> None:
+def test_missing_features_of_bare_are_named(judge: Judge, level: Worker) -> None:
     report = judge("import multiprocessing as mp\nmp.get_context('spawn').Lock()\nprint('yes')")
     assert (
         (report["verdict"] == "AC")

@@ -39,17 +39,13 @@ def sandbox() -> Iterator[Sandbox]:
     ("source", "every"),
     [("humaneval", 1), ("mbpp", 1), ("humanevalplus", 12), ("mbppplus", 12), ("leetcode", 12)],
 )
-def test_references_are_accepted_and_nothing_is_not(
-    sandbox: Sandbox, source: str, every: int
-) -> None:
+def test_references_pass_and_idle_programs_fail(sandbox: Sandbox, source: str, every: int) -> None:
     decide(sandbox, source, every)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["humanevalplus", "mbppplus", "leetcode"])
-def test_all_references_with_many_tests_are_accepted_and_nothing_is_not(
-    sandbox: Sandbox, source: str
-) -> None:
+def test_all_references_pass_and_idle_programs_fail(sandbox: Sandbox, source: str) -> None:
     decide(sandbox, source)
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.soak
-def test_a_hundred_thousand_jobs() -> None:
+def test_100_000_jobs_with_random_kills() -> None:
     """Resumes from its journal. RATCHET_SOAK_JOBS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     soak(
@@ -43,7 +43,7 @@ def test_a_hundred_thousand_jobs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_some_hundred_jobs(tmp_path: Path) -> None:
+def test_200_jobs_with_random_kills(tmp_path: Path) -> None:
     soak(tmp_path / "journal.jsonl", tmp_path / "scratch", 200, kill_every_s=1.5)
 
 
@@ -74,8 +74,8 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
             except subprocess.TimeoutExpired:
                 if strike(draw, owner):
                     kills += 1
-                    with struck.open("a") as told:
-                        told.write(f"{owner.pid}\n")
+                    with struck.open("a") as file:
+                        file.write(f"{owner.pid}\n")
         # the owner may fail if a worker dies while it starts
         assert owner.returncode == 0 or kills > undisturbed
         reap(others)

@@ -95,18 +95,19 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize("what", HIDDEN)
-def test_what_is_expected_is_in_the_judges_part_alone(what: str) -> None:
-    made = parts(HIDDEN[what])
-    assert made and made.hides and "700" not in made.doing and "700" in made.checks
+def test_expected_values_are_only_in_the_judge_part(what: str) -> None:
+    split_parts = parts(HIDDEN[what])
+    assert split_parts and split_parts.hides
+    assert "700" not in split_parts.doing and "700" in split_parts.checks
 
 
 GUESSED = ["None", "True", "0", "[]", "{}", "''"]
 
 
 @pytest.mark.parametrize("value", GUESSED)
-def test_what_anyone_would_guess_hides_nothing(value: str) -> None:
-    made = parts(case(f"want = {value}\nself.assertEqual(f(1), want)"))
-    assert made and not made.hides
+def test_guessable_expected_values_hide_nothing(value: str) -> None:
+    split_parts = parts(case(f"want = {value}\nself.assertEqual(f(1), want)"))
+    assert split_parts and not split_parts.hides
 
 
 BOTH = {
@@ -185,7 +186,7 @@ BOTH = {
 
 
 @pytest.mark.parametrize("source", BOTH)
-def test_a_real_solution_passes_and_another_answer_does_not(sandbox: Sandbox, source: str) -> None:
+def test_a_split_test_accepts_only_the_solution(sandbox: Sandbox, source: str) -> None:
     assert judged(sandbox, source, BOTH[source]).verdict == "AC"
     assert (
         judged(
@@ -223,7 +224,7 @@ FORGERS = {
 
 
 @pytest.mark.parametrize("what", FORGERS)
-def test_who_forges_answers_has_none_right(sandbox: Sandbox, what: str) -> None:
+def test_a_forger_of_answers_passes_no_test(sandbox: Sandbox, what: str) -> None:
     report = judged(
         sandbox, FORGERS[what], case("self.assertEqual(f(2), 41)\nself.assertEqual(f(3), 43)")
     )
@@ -240,7 +241,7 @@ SKIPPING = {
 
 
 @pytest.mark.parametrize("what", SKIPPING)
-def test_a_method_that_skips_itself_before_it_asks_is_no_test(sandbox: Sandbox, what: str) -> None:
+def test_a_method_that_skips_itself_is_not_counted(sandbox: Sandbox, what: str) -> None:
     other = "    def test_other(self):\n        self.assertEqual(f(1), 5)\n"
     report = judged(sandbox, "def f(x): return 5", case(SKIPPING[what]) + other)
     assert [(row.name, row.verdict) for row in report.tests] == [("Cases.test_other", "AC")]
@@ -260,7 +261,7 @@ def test_a_program_cannot_skip_a_test(sandbox: Sandbox) -> None:
     assert judged(sandbox, "def f(x): return 5", text).verdict == "AC"
 
 
-def test_an_expected_failure_is_none_of_a_real_solution(sandbox: Sandbox) -> None:
+def test_an_expected_failure_is_handled(sandbox: Sandbox) -> None:
     text = case(
         "self.assertEqual(f(1), 1)",
         more="@unittest.expectedFailure\ndef test_not(self):\n    self.assertEqual(f(1), 2)",
@@ -269,7 +270,7 @@ def test_an_expected_failure_is_none_of_a_real_solution(sandbox: Sandbox) -> Non
     assert judged(sandbox, "def f(x): return 2", text).verdict == "WA"
 
 
-def test_guessed_methods_count_beside_one_that_cannot_be_guessed(sandbox: Sandbox) -> None:
+def test_guessable_methods_count_only_with_an_unguessable_one(sandbox: Sandbox) -> None:
     text = case(
         "self.assertEqual(f(4), 44)",
         more="def test_error(self):\n    with self.assertRaises(ValueError):\n        f(None)",
@@ -279,6 +280,6 @@ def test_guessed_methods_count_beside_one_that_cannot_be_guessed(sandbox: Sandbo
     assert judged(sandbox, "def f(x): raise ValueError", text).passed == 0
 
 
-def test_no_decoy_is_made_where_what_is_expected_is_hidden() -> None:
-    (made,) = methods(case("self.assertEqual(f(1), 7001)"), "f")
-    assert made["hides"] and made["decoys"] == []
+def test_a_hidden_expected_value_needs_no_decoy() -> None:
+    (method,) = methods(case("self.assertEqual(f(1), 7001)"), "f")
+    assert method["hides"] and method["decoys"] == []

@@ -43,20 +43,18 @@ BUDGETS = {
 
 @pytest.mark.parametrize("style", ["call", "stdio"])
 @pytest.mark.parametrize("what", BUDGETS)
-def test_tests_that_keep_their_limits_one_by_one_may_not_use_up_more_together(
-    level: Sandbox, style: str, what: str
-) -> None:
+def test_total_limits_apply_over_all_tests(level: Sandbox, style: str, what: str) -> None:
     body, limits = BUDGETS[what]
     report = judged(level, five(style, body, limits))
     assert report.verdict == "TLE" and report.passed < 5, report
 
 
-def test_output_of_all_runs_together_has_a_total(sandbox: Sandbox) -> None:
+def test_total_output_is_limited_over_all_runs(sandbox: Sandbox) -> None:
     report = judged(sandbox, five("stdio", PRINTS, replace(FREE, total_output_kb=100)))
     assert [test.verdict for test in report.tests] == ["AC", "AC", "OLE", "OLE", "OLE"]
 
 
-def test_totals_are_part_of_a_problem_in_json() -> None:
+def test_total_limits_are_read_from_json() -> None:
     text = (
         '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": '
         '3, "total_cpu_s": 1.5, "total_output_kb": 7}}'

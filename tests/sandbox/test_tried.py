@@ -151,7 +151,7 @@ def tried(sandbox: Sandbox, programs: tuple[str, ...]) -> list[Report]:
     )
 
 
-def test_what_honest_programs_do_is_no_attempt(level: Sandbox) -> None:
+def test_honest_programs_make_no_attempts(level: Sandbox) -> None:
     assert {
         text: report
         for text, report in zip(INNOCENT, tried(level, INNOCENT), strict=True)
@@ -160,19 +160,19 @@ def test_what_honest_programs_do_is_no_attempt(level: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("kind", GUILTY)
-def test_an_attempt_is_counted_by_its_kind_however_it_is_made(level: Sandbox, kind: str) -> None:
+def test_every_form_of_an_attempt_is_counted_by_kind(level: Sandbox, kind: str) -> None:
     reports = zip(GUILTY[kind], tried(level, GUILTY[kind]), strict=True)
     assert {
         text: report for text, report in reports if not (report.tried and report.tried[kind] > 0)
     } == {}
 
 
-def test_attempts_of_one_program_are_not_the_next_ones(level: Sandbox) -> None:
+def test_attempts_do_not_carry_over_to_the_next_program(level: Sandbox) -> None:
     guilty, honest = tried(level, ("os.system('true')", "pass"))
     assert guilty.tried == NOTHING | {"exec": 1} and honest.tried == NOTHING
 
 
-def test_a_connection_to_a_service_of_the_system_is_an_attempt_where_it_can_be_told() -> None:
+def test_a_connection_to_a_system_service_is_an_attempt() -> None:
     program = "socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')"
     with Sandbox() as sandbox:
         [report] = tried(sandbox, (program,))
@@ -181,6 +181,6 @@ def test_a_connection_to_a_service_of_the_system_is_an_attempt_where_it_can_be_t
     assert report.tried == NOTHING | {"socket": 1}
 
 
-def test_what_happens_before_a_program_and_after_it_is_not_its_own(level: Sandbox) -> None:
+def test_calls_before_and_after_a_program_are_not_counted(level: Sandbox) -> None:
     job = call("def f(a, b): return a + b\nopen('left', 'w')\n")
     assert [report.tried for report in run_all(level, [job] * 3)] == [NOTHING] * 3

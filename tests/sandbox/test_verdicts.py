@@ -120,13 +120,13 @@ SMALL = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=128, output_kb=64)
         ),
     ],
 )
-def test_verdict(judge: Judge, job: Job, verdict: str) -> None:
+def test_programs_get_the_expected_verdict(judge: Judge, job: Job, verdict: str) -> None:
     report = judge(job)
     assert report.verdict == verdict, report
     assert report.total == len(job.tests)
 
 
-def test_each_test_has_a_result_of_its_own(judge: Judge) -> None:
+def test_each_test_has_its_own_result(judge: Judge) -> None:
     report = judge(
         call(
             "def f(x):\n    return 1 // x",
@@ -137,7 +137,7 @@ def test_each_test_has_a_result_of_its_own(judge: Judge) -> None:
     assert (report.verdict, report.passed, report.total) == ("RE", 2, 4)
 
 
-def test_what_was_not_run_is_never_accepted(judge: Judge) -> None:
+def test_tests_that_did_not_run_are_never_accepted(judge: Judge) -> None:
     report = judge(
         call(
             "def f(x):\n    if x == 2:\n        import os; os._exit(0)\n    return x",
@@ -147,7 +147,7 @@ def test_what_was_not_run_is_never_accepted(judge: Judge) -> None:
     assert [result.verdict for result in report.tests] == ["AC", "RE", "RE", "RE"]
 
 
-def test_a_program_that_ends_between_two_checks_keeps_what_it_passed_and_no_more(
+def test_a_program_that_exits_keeps_only_passed_tests(
     judge: Judge,
 ) -> None:
     source = (
@@ -179,7 +179,7 @@ def test_each_stdio_test_is_a_fresh_run(judge: Judge) -> None:
     assert report.verdict is Verdict.AC
 
 
-def test_the_same_program_gets_the_same_verdict_though_it_draws_and_hashes(judge: Judge) -> None:
+def test_randomness_and_hashes_are_deterministic(judge: Judge) -> None:
     source = (
         "import random\ndef f(a, b):\n"
         "    return [random.random(), list({'a', 'b', 'c', 'd'}), hash('x')]"
@@ -202,7 +202,7 @@ def test_time_and_memory_are_measured(judge: Judge) -> None:
     )
 
 
-def test_cpu_of_all_processes_counts_together(judge: Judge) -> None:
+def test_cpu_time_is_summed_over_processes(judge: Judge) -> None:
     source = (
         "import os, time\nfor _ in range(3):\n    if not os.fork():\n        while True: pass\n"
         "def f(a, b):\n    time.sleep(1.8)\n    return 5"
@@ -210,7 +210,7 @@ def test_cpu_of_all_processes_counts_together(judge: Judge) -> None:
     assert judge(call(source, limits=Limits(wall_s=6.0, cpu_s=0.3))).verdict is Verdict.TLE
 
 
-def test_arguments_that_a_program_changes_are_fresh_in_the_next_test(judge: Judge) -> None:
+def test_changed_arguments_are_fresh_in_the_next_test(judge: Judge) -> None:
     report = judge(
         call(
             "def f(xs):\n    xs.append(1)\n    return len(xs)",
@@ -221,11 +221,11 @@ def test_arguments_that_a_program_changes_are_fresh_in_the_next_test(judge: Judg
     assert report.verdict is Verdict.AC
 
 
-def test_tests_that_are_broken_are_no_fault_of_the_program(judge: Judge) -> None:
+def test_broken_tests_give_infra(judge: Judge) -> None:
     assert judge(asserting("def f(x):\n    return x", "assert (")).verdict is Verdict.INFRA
 
 
-def test_a_job_that_is_none_is_refused_by_name(sandbox: Sandbox) -> None:
+def test_an_invalid_job_is_refused_by_name(sandbox: Sandbox) -> None:
     with pytest.raises(ValueError, match="job"):
         run_all(sandbox, [Job("job", "", "call", ())])
     with pytest.raises(ValueError, match="plain data"):

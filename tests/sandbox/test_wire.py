@@ -51,34 +51,34 @@ def same(a: Any, b: Any) -> bool:
 
 
 @given(values)
-def test_plain_data_comes_back_as_it_was(value: Any) -> None:
+def test_plain_data_survives_a_round_trip(value: Any) -> None:
     assert encode(decode(encode(value))) == encode(value)
 
 
 @given(scalars | st.lists(scalars) | st.lists(scalars).map(tuple) | st.sets(keys))
-def test_types_come_back_too(value: Any) -> None:
+def test_types_survive_a_round_trip(value: Any) -> None:
     assert same(decode(encode(value)), value)
 
 
 @pytest.mark.parametrize("digits", [299, 300, 5000])
-def test_ints_too_long_for_digits_come_back(digits: int) -> None:
+def test_very_long_integers_survive_a_round_trip(digits: int) -> None:
     assert decode(encode([10**digits, -(10**digits)])) == [10**digits, -(10**digits)]
 
 
 @pytest.mark.parametrize("value", [object(), iter([]), {1: [lambda: 0]}, ..., range(3)])
-def test_what_is_not_plain_is_refused(value: Any) -> None:
+def test_data_that_is_not_plain_is_refused(value: Any) -> None:
     with pytest.raises(NotPlain):
         encode(value)
 
 
-def test_a_value_that_holds_itself_is_refused() -> None:
+def test_a_recursive_value_is_refused() -> None:
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(NotPlain):
         encode([loop, loop])
 
 
-def test_a_lone_surrogate_travels() -> None:
+def test_a_lone_surrogate_survives_a_round_trip() -> None:
     assert decode(encode("\ud800")) == "\ud800"
 
 
@@ -96,25 +96,25 @@ def test_a_lone_surrogate_travels() -> None:
         '{"t": [], "s": []}',
     ],
 )
-def test_text_that_is_no_value_is_refused(text: str) -> None:
+def test_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(NotPlain):
         decode(text)
 
 
 @given(st.lists(st.binary(), max_size=5), st.integers(1, 7))
-def test_frames_come_out_whole_however_they_arrive(payloads: list[bytes], step: int) -> None:
+def test_frames_are_complete_however_they_arrive(payloads: list[bytes], step: int) -> None:
     data, reader = b"".join(map(frame, payloads)), Frames()
     assert [
-        found for at in range(0, len(data), step) for found in reader.feed(data[at : at + step])
+        payload for at in range(0, len(data), step) for payload in reader.feed(data[at : at + step])
     ] == payloads
 
 
-def test_a_frame_that_announces_too_much_is_refused_before_it_arrives() -> None:
+def test_a_too_long_frame_is_refused_before_it_arrives() -> None:
     with pytest.raises(TooLong):
         list(Frames(most=10).feed(b"\0\0\0\x0b"))
 
 
-def test_numpy_travels_as_python() -> None:
+def test_numpy_values_become_python_values() -> None:
     numpy = pytest.importorskip("numpy")
     assert decode(encode([numpy.int64(3), numpy.float64(0.5), numpy.array([[1, 2]])])) == [
         3,
@@ -123,6 +123,6 @@ def test_numpy_travels_as_python() -> None:
     ]
 
 
-def test_infinities_and_nan_travel() -> None:
+def test_infinities_and_nan_survive_a_round_trip() -> None:
     low, high, nan = decode(encode([-math.inf, math.inf, math.nan]))
     assert (low, high) == (-math.inf, math.inf) and math.isnan(nan)

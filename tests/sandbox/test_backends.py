@@ -1,4 +1,4 @@
-"""What only one kind of backend can lose or leave behind: containers, nodes."""
+"""What a backend can lose or leave behind: containers, nodes."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ ADD = "def f(a, b):\n    return a + b"
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("settings", "error"),
     [
         (
             {"isolation": "nonsense"},
-            "isolation: no 'nonsense'.*: known are auto, root, userns, bare",
+            "isolation.*'nonsense'.*auto, root, userns, bare",
         ),
-        ({"isolation": "user"}, "isolation: no 'user', did you mean userns"),
-        ({"isolation": ""}, "isolation: no ''"),
-        ({"backend": "dockers"}, "backend: no 'dockers', did you mean docker"),
+        ({"isolation": "user"}, "isolation.*'user'.*userns"),
+        ({"isolation": ""}, "isolation.*''"),
+        ({"backend": "dockers"}, "backend.*'dockers'.*docker"),
     ],
 )
-def test_a_rung_or_a_place_that_there_is_not_is_refused_with_the_nearest_names(
-    asked: dict[str, Any], said: str
+def test_an_unknown_level_or_backend_is_refused_with_the_nearest_name(
+    settings: dict[str, Any], error: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
-        SandboxConfig(**asked)
+    with pytest.raises(ValueError, match=error):
+        SandboxConfig(**settings)
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_closing_leaves_no_container(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_is_lost_takes_no_job_with_it(tmp_path: Path) -> None:
+def test_a_lost_ray_node_loses_no_job(tmp_path: Path) -> None:
     with place("ray", tmp_path) as cluster:
         second = cluster.add_node(
             num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=10**8

@@ -1,4 +1,4 @@
-"""Right programs never pass a decoy, and forgers do.
+"""The forgery check and the decoys: correct programs pass no decoy, forgers do.
 
 A program must not benefit from knowing about earlier runs.
 """
@@ -24,7 +24,7 @@ DECOYS = ["d1", "d2", "d3"]
 
 
 def answering(passes: Callable[[int, str], bool]) -> Callable[[str], Result]:
-    """Return a program that knows how many runs came before and which text is run."""
+    """Return a program that knows the number of earlier runs and the text that runs."""
     runs: list[str] = []
 
     def run(text: str) -> Result:
@@ -35,22 +35,22 @@ def answering(passes: Callable[[int, str], bool]) -> Callable[[str], Result]:
 
 
 @given(st.lists(st.sampled_from(DECOYS), unique=True))
-def test_a_real_solution_is_believed(decoys: list[str]) -> None:
+def test_a_real_solution_passes_the_forgery_check(decoys: list[str]) -> None:
     assert believed(answering(lambda run, text: text == "test"), "test", decoys)[0] == "AC"
 
 
 @given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1))
-def test_one_that_passes_everything_is_not(decoys: list[str]) -> None:
+def test_a_program_that_passes_every_decoy_is_rejected(decoys: list[str]) -> None:
     assert believed(answering(lambda run, text: True), "test", decoys)[0] == "WA"
 
 
 @given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1), st.integers(1, 12))
-def test_one_that_passes_once_is_not(decoys: list[str], which: int) -> None:
+def test_a_program_that_passes_only_once_is_rejected(decoys: list[str], which: int) -> None:
     assert believed(answering(lambda run, text: run == which), "test", decoys)[0] == "WA"
 
 
 @given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1))
-def test_a_wrong_answer_that_fits_a_decoy_is_wrong_and_no_forgery(decoys: list[str]) -> None:
+def test_a_wrong_program_that_passes_decoys_is_only_wrong(decoys: list[str]) -> None:
     assert believed(answering(lambda run, text: text != "test"), "test", decoys) == ["WA", "", 0.0]
 
 
@@ -71,13 +71,13 @@ literals: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(literals)
-def test_what_is_expected_otherwise_is_another_value(value: Any) -> None:
-    made = otherwise(ast.parse(repr(value), mode="eval").body)
-    assert made is None or ast.literal_eval(made) != value
+def test_a_mutated_expected_value_differs(value: Any) -> None:
+    mutated = otherwise(ast.parse(repr(value), mode="eval").body)
+    assert mutated is None or ast.literal_eval(mutated) != value
 
 
 @pytest.mark.parametrize("value", [6, 60, "abcd", True, [1, 2, 3], {"a": 0.5}, (1, "x")])
-def test_a_plain_value_has_others_that_look_like_it(value: Any) -> None:
+def test_mutated_values_are_plausible(value: Any) -> None:
     others = [otherwise(ast.parse(repr(value), mode="eval").body) for _ in range(40)]
     values = [ast.literal_eval(other) for other in others if other]
     assert len(values) == 40 and value not in values
@@ -100,7 +100,7 @@ def test_a_plain_value_has_others_that_look_like_it(value: Any) -> None:
         "float('-inf')",
     ],
 )
-def test_what_is_computed_otherwise_is_another_value(text: str) -> None:
+def test_a_mutated_computed_value_differs(text: str) -> None:
     other = otherwise(ast.parse(text, mode="eval").body)
     assert other is None or eval(ast.unparse(other)) != eval(text)
 
@@ -136,18 +136,18 @@ def texts_of(source: str) -> dict[str, list[str]]:
     }
 
 
-def test_a_method_is_alone_in_its_text_and_the_last_of_its_name() -> None:
-    made = texts_of(CASES)
-    assert list(made) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
+def test_each_method_gets_its_own_text() -> None:
+    texts = texts_of(CASES)
+    assert list(texts) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
     assert all(
         text.count("def test") == 2
-        for texts in made.values()
-        for text in texts
+        for of_method in texts.values()
+        for text in of_method
         if "test_skipped" in text
     )
     assert (
-        "assertEqual(1, 2)" not in "".join(made["Base.test_twice"])
-        and "expected = [1, 2]" not in made["Base.test_twice"][1]
+        "assertEqual(1, 2)" not in "".join(texts["Base.test_twice"])
+        and "expected = [1, 2]" not in texts["Base.test_twice"][1]
     )
 
 
@@ -227,9 +227,7 @@ class TestCases(unittest.TestCase):
 """
 
 
-def test_no_decoy_is_passed_by_who_is_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correct_program_passes_no_decoy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, texts in texts_of(TRAPS).items():
         passed = [text for text in texts if passes(text)]
@@ -245,10 +243,10 @@ def passes(text: str) -> bool:
     return result.wasSuccessful()
 
 
-def test_an_assertion_that_may_not_be_reached_is_left_alone() -> None:
-    made = texts_of(CASES)
-    assert len(made["TestCases.test_early"]) == 1
+def test_an_assertion_that_may_be_unreachable_has_no_decoy() -> None:
+    texts = texts_of(CASES)
+    assert len(texts["TestCases.test_early"]) == 1
     assert (
-        "self.assertIn('teuu', f(x))" not in made["TestCases.test_loop"][0]
-        and len(made["TestCases.test_loop"]) > 2
+        "self.assertIn('teuu', f(x))" not in texts["TestCases.test_loop"][0]
+        and len(texts["TestCases.test_loop"]) > 2
     )

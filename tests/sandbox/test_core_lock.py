@@ -40,7 +40,7 @@ def most_at_once(spans: list[list[float]]) -> int:
 
 
 @pytest.mark.parametrize("style", ["call", "stdio"])
-def test_never_more_programs_at_once_than_workers(style: str) -> None:
+def test_at_most_as_many_programs_run_as_workers(style: str) -> None:
     if style == "call":  # the report quotes a wrong result verbatim
         jobs = numbered(call(SPAN + "def f(): return span", CallTest((), {}, None)), 20)
     else:
@@ -66,23 +66,23 @@ class Seen(LocalBackend):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_in_its_turn_has_given_it() -> None:
-    backend, found = Seen(), list[Report]()
+def test_a_killed_worker_releases_the_core_lock() -> None:
+    backend, reports = Seen(), list[Report]()
     slow = numbered(stdio("import time\ntime.sleep(0.3)", "", ""), 6 * CORES)
     with Sandbox(SandboxConfig(workers=CORES // 2), backend=backend) as sandbox:
-        running = threading.Thread(target=lambda: found.extend(sandbox.run(slow)))
+        running = threading.Thread(target=lambda: reports.extend(sandbox.run(slow)))
         running.start()
         # one of the two workers of a pair holds the core lock, no matter which
         for victim in backend.channels_opened[:2]:
             time.sleep(0.4)
             os.kill(victim.pid, signal.SIGKILL)
         running.join()
-    assert sorted(int(report.job_id) for report in found) == list(range(6 * CORES))
-    assert {report.verdict for report in found} == {Verdict.AC}
+    assert sorted(int(report.job_id) for report in reports) == list(range(6 * CORES))
+    assert {report.verdict for report in reports} == {Verdict.AC}
 
 
 @pytest.mark.slow
-def test_waiting_for_a_turn_is_no_time_of_the_program() -> None:
+def test_waiting_for_the_core_lock_is_not_charged() -> None:
     job = stdio("import time\ntime.sleep(2)", "", "", limits=replace(QUICK, wall_s=3.9))
     with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
         reports = list(sandbox.run(numbered(job, 2 * CORES)))
@@ -105,21 +105,21 @@ def strike_one_that_waits() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or os.geteuid() != 0,
-    reason="the kernel's word on what a process waits for",
+    reason="needs root and the system call numbers of x86-64",
 )
-def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program() -> None:
-    found, struck = list[Report](), False
+def test_a_process_killed_before_its_turn_is_retried() -> None:
+    reports, struck = list[Report](), False
     with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
         jobs = numbered(stdio("import time\ntime.sleep(0.5)", "", ""), 5 * CORES)
-        running = threading.Thread(target=lambda: found.extend(sandbox.run(jobs)))
+        running = threading.Thread(target=lambda: reports.extend(sandbox.run(jobs)))
         running.start()
         while running.is_alive() and not (struck := strike_one_that_waits()):
             time.sleep(0.01)
         running.join()
-    assert struck and {report.verdict for report in found} == {Verdict.AC}
+    assert struck and {report.verdict for report in reports} == {Verdict.AC}
 
 
-def test_a_worker_in_a_ray_actor_keeps_to_no_core() -> None:
+def test_a_worker_in_a_ray_actor_is_not_pinned() -> None:
     """Otherwise all actors of a node would keep to the same core."""
     place = Place("auto", ())
     place.open()
