@@ -65,7 +65,10 @@ def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
     shelf = Shelf.of(store)
     return walk(
         next(
-            shelf.made_of(m) for found in shelf.by_content.values() for m in found if m.name == name
+            shelf.made_of(m)
+            for manifests in shelf.by_content.values()
+            for m in manifests
+            if m.name == name
         ),
         shelf,
     )

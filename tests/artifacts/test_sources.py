@@ -38,8 +38,8 @@ print(reward_hash(RewardConfig()))
 
 
 def test_the_reward_consists_of_what_it_imports_and_runs() -> None:
-    found = {path.stem for path in parts(REWARDS / "composite.py")}
-    assert found >= {"composite", *COMPONENTS} and not found & {"battery", "search", "own"}
+    modules = {path.stem for path in parts(REWARDS / "composite.py")}
+    assert modules >= {"composite", *COMPONENTS} and not modules & {"battery", "search", "own"}
 
 
 @pytest.fixture(scope="module")

@@ -50,9 +50,9 @@ class Late(Store):
     """A store in which another process publishes the same artifact right after the lookup."""
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
-        if (found := super().find(kind, name, key)) is None:
+        if (artifact := super().find(kind, name, key)) is None:
             publish(Store(self.root), key, "of the first")
-        return found
+        return artifact
 
 
 def test_the_first_of_two_concurrent_publications_is_kept(tmp_path: Path) -> None:
@@ -105,7 +105,9 @@ def test_only_complete_versions_are_listed(tmp_path: Path) -> None:
 
 def test_versions_of_a_remote_store_are_cached(tmp_path: Path) -> None:
     publish(Store("memory://versions", cache=tmp_path / "one"), "a", "1")
-    [found] = Store("memory://versions", cache=tmp_path / "other").versions("datasets", "numbers")
-    assert (found.path / "numbers.txt").read_text() == "1" and found.path.is_relative_to(
+    [artifact] = Store("memory://versions", cache=tmp_path / "other").versions(
+        "datasets", "numbers"
+    )
+    assert (artifact.path / "numbers.txt").read_text() == "1" and artifact.path.is_relative_to(
         tmp_path / "other"
     )

@@ -25,7 +25,7 @@ def test_the_corpus_is_judged_as_expected(level: str) -> None:
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")
     judge = shlex.join([sys.executable, "-m", "sandbox.judge", "--isolation", level])
     command = [sys.executable, "-B", "run.py", "--judge", judge, "."]
-    found = subprocess.run(
+    completed = subprocess.run(
         command,
         cwd=CORPUS,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -33,4 +33,4 @@ def test_the_corpus_is_judged_as_expected(level: str) -> None:
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-2000:]
+    assert completed.returncode == 0, completed.stdout[-4000:] + completed.stderr[-2000:]

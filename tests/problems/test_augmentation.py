@@ -193,7 +193,9 @@ def test_a_constant_without_effect_on_the_inputs_is_rejected(sandbox: Sandbox) -
 def test_unordered_expected_values_are_stored_sorted(
     sandbox: Sandbox,
 ) -> None:
-    said = "Write f(words), which returns the words of at least 3 letters, each once, in any order."
+    statement = (
+        "Write f(words), which returns the words of at least 3 letters, each once, in any order."
+    )
     sources = (
         "def f(words):\n    return list({w for w in words if len(w) >= 3})\n",
         "def f(words):\n    return [*dict.fromkeys(w for w in words if len(w) >= 3)]\n",
@@ -206,7 +208,7 @@ def test_unordered_expected_values_are_stored_sorted(
     tests = tuple(
         {"args": [words], "expected": sorted({w for w in words if len(w) >= 3})} for words in inputs
     )
-    problem = toy(said, solutions=sources, tests=tests, compare="unordered")
+    problem = toy(statement, solutions=sources, tests=tests, compare="unordered")
     (derived,) = augment([problem], Augmentation(kinds=("constant",), variants=1), 5, sandbox).made
     assert all(test["expected"] == sorted(test["expected"]) for test in derived.tests)
 

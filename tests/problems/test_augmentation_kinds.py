@@ -64,11 +64,11 @@ def test_builtins_imports_and_foreign_names_are_kept() -> None:
 
 
 def test_code_and_quotes_are_never_reworded() -> None:
-    said = (
+    statement = (
         "Write f(largest), which returns the largest of the integers in `largest integers`; "
         'for each it prints "the sum of largest".'
     )
-    derived = draft(reworded.mutate, toy(said))
+    derived = draft(reworded.mutate, toy(statement))
     assert (
         "f(largest)" in derived.statement
         and "`largest integers`" in derived.statement
@@ -99,8 +99,8 @@ def test_a_constant_changes_in_statement_and_solutions() -> None:
     ],
 )
 def test_an_ambiguous_constant_is_not_changed(problem: Problem, why: str) -> None:
-    said = constant.mutate(problem, [problem], Random(1))
-    assert isinstance(said, str) and why in said
+    reason = constant.mutate(problem, [problem], Random(1))
+    assert isinstance(reason, str) and why in reason
 
 
 def test_true_and_false_are_swapped_in_statement_and_solutions() -> None:

@@ -85,13 +85,13 @@ def test_cleaning_in_parts_equals_cleaning_at_once(
         rows=rows,
     )
     assert done.content_hash == set_hash(curated.kept) != set_hash([])
-    kept = [
+    remaining = [
         problem
         for path in sorted((tmp_path / "out" / "problems").glob("*.parquet"))
         for problem in read_parquet(path)
     ]
     assert (
-        set_hash(kept)
+        set_hash(remaining)
         == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"]
         == done.content_hash
     )
@@ -109,7 +109,7 @@ def test_cleaning_in_parts_equals_cleaning_at_once(
     assert (
         sum(stage.came_in - stage.went_out for stage in done.stages)
         == len(removed)
-        == len(problems) - len(kept)
+        == len(problems) - len(remaining)
     )
 
 

@@ -64,9 +64,11 @@ def cleaned(store: Store, problems: list[Problem], gone: dict[str, str] | None =
     rows = [
         {"problem_id": key, "reason": reason, "detail": ""} for key, reason in (gone or {}).items()
     ]
-    kept = [problem for problem in problems if problem.problem_id not in (gone or {})]
-    verified = published(store, "verified_problems", kept, {"raw_problems": raw.content_hash}, rows)
-    curated = curate(kept, [problem for problem in problems if problem.gated])
+    remaining = [problem for problem in problems if problem.problem_id not in (gone or {})]
+    verified = published(
+        store, "verified_problems", remaining, {"raw_problems": raw.content_hash}, rows
+    )
+    curated = curate(remaining, [problem for problem in problems if problem.gated])
     with store.draft("datasets", "clean_problems") as folder:
         write_parquet(curated.kept, folder / "problems.parquet")
         (folder / "removed.json").write_text(

@@ -48,7 +48,7 @@ def known(sandbox: Sandbox) -> list[Tried]:
 def test_the_search_finds_an_exploit_of_an_exploitable_reward(
     sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
 ) -> None:
-    found = next(
+    finding = next(
         (
             one
             for one in search(
@@ -58,7 +58,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
         ),
         None,
     )
-    assert found and "wrong answer" in found.exploit and "solution 1" in found.exploit
+    assert finding and "wrong answer" in finding.exploit and "solution 1" in finding.exploit
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,15 @@ def test_the_reported_exploit_gets_the_stated_reward(
 ) -> None:
     """The program in the report, when scored, gets the reward that the report states."""
     reward = OwnReward(write("asserts", EXPLOITABLE["asserts"], tmp_path))
-    found = next(one for one in search(reward, sandbox, known=known) if not one.passed)
+    finding = next(one for one in search(reward, sandbox, known=known) if not one.passed)
     ground = grounds("code")[0]
     paid, plain = reward.score_all(
         judge(
             sandbox,
-            [(ground.task, found.exploit.split("\n\n", 1)[1]), (ground.task, ground.wrong[0].text)],
+            [
+                (ground.task, finding.exploit.split("\n\n", 1)[1]),
+                (ground.task, ground.wrong[0].text),
+            ],
         )
     )
     assert paid.verdict is not Verdict.AC and (paid.value or 0) > (plain.value or 0) + BOUND

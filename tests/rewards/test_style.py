@@ -31,9 +31,9 @@ PADDING = (
 
 
 def value(program: str, report: Report = ACCEPTED) -> float:
-    found = style(report, lint([program])[0], formed=True)
-    assert found is not None
-    return found
+    facts = style(report, lint([program])[0], formed=True)
+    assert facts is not None
+    return facts
 
 
 @settings(max_examples=15)

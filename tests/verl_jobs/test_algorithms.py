@@ -39,7 +39,7 @@ def algo(name: Name) -> Any:
     """Return verl's algorithm section with our overrides."""
     from verl.trainer.config import AlgoConfig
 
-    told = dict(line.lstrip("+").split("=", 1) for line in ALGORITHMS[name].overrides)
+    settings = dict(line.lstrip("+").split("=", 1) for line in ALGORITHMS[name].overrides)
     known: dict[str, Callable[[str], Any]] = {
         "algorithm.norm_adv_by_std_in_grpo": lambda v: v == "True",
         "algorithm.gamma": float,
@@ -47,9 +47,9 @@ def algo(name: Name) -> Any:
     }
     return AlgoConfig(
         **{
-            key.removeprefix("algorithm."): read(told[key])
+            key.removeprefix("algorithm."): read(settings[key])
             for key, read in known.items()
-            if key in told
+            if key in settings
         }
     )
 
@@ -177,19 +177,19 @@ def test_ppo_advantage_is_whitened_gae(gamma: float | None, lam: float | None) -
     """A_t sums (gamma lambda)^l delta_{t+l} over l; delta_t = r_t + gamma V_{t+1} - V_t."""
     g, both = gamma or 1.0, (gamma or 1.0) * (lam or 1.0)
     values = [[0.1 * (row + 1) - 0.2 * t for t in range(3)] for row in range(5)]
-    found = []
+    expected = []
     for row, length in enumerate(LENGTHS):
-        told = values[row][:length]
+        of_row = values[row][:length]
         deltas = [
             (REWARDS[row] if t == length - 1 else 0.0)
-            + (g * told[t + 1] if t + 1 < length else 0.0)
-            - told[t]
+            + (g * of_row[t + 1] if t + 1 < length else 0.0)
+            - of_row[t]
             for t in range(length)
         ]
-        found.append(
+        expected.append(
             [sum(both ** (s - t) * deltas[s] for s in range(t, length)) for t in range(length)]
         )
-    near(advantages("ppo", gamma, lam, values=torch.tensor(values)), whitened(found))
+    near(advantages("ppo", gamma, lam, values=torch.tensor(values)), whitened(expected))
 
 
 def test_grpo_passk_rewards_only_the_best_completion_by_its_margin() -> None:
@@ -212,11 +212,11 @@ def test_gdpo_normalises_each_reward_separately() -> None:
         "prompts": torch.ones(5, 2),
         "attention_mask": torch.cat([torch.ones(5, 2), mask()], dim=1).long(),
     }
-    told = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split(
+    keys = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split(
         "="
     )[1]
-    config = OmegaConf.create({"gdpo_reward_keys": told.strip("[]").split(",")})
-    found, _ = get_adv_estimator_fn("gdpo")(
+    config = OmegaConf.create({"gdpo_reward_keys": keys.strip("[]").split(",")})
+    computed, _ = get_adv_estimator_fn("gdpo")(
         rewards(),
         mask(),
         PROMPTS,
@@ -231,7 +231,7 @@ def test_gdpo_normalises_each_reward_separately() -> None:
             for at in group:
                 total[at] += (part[at] - mean(told_rewards)) / (deviation(told_rewards) + 1e-6)
     near(
-        [row[:length] for row, length in zip(found.tolist(), LENGTHS, strict=True)],
+        [row[:length] for row, length in zip(computed.tolist(), LENGTHS, strict=True)],
         whitened(same(total)),
     )
 
@@ -247,7 +247,7 @@ def loss(name: Name, width: int = 3) -> float:
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
     from verl.workers.config import FSDPActorConfig
 
-    said = overrides(
+    lines = overrides(
         Training(algorithm=name),
         seed=1,
         model=_path(),
@@ -261,7 +261,7 @@ def loss(name: Name, width: int = 3) -> float:
         line.lstrip("+").split("=", 1)[0].removeprefix("actor_rollout_ref.actor."): line.split(
             "=", 1
         )[1]
-        for line in said
+        for line in lines
         if "actor_rollout_ref.actor." in line
     }
     clip = {key: float(actor[key]) for key in ("clip_ratio_low", "clip_ratio_high") if key in actor}
@@ -278,11 +278,16 @@ def loss(name: Name, width: int = 3) -> float:
         return torch.tensor([row + [0.0] * (width - len(row)) for row in rows])
 
     inside = padded([[1.0] * len(row) for row in OLD])
-    given = padded([[value] * len(row) for value, row in zip(ADVANTAGES, OLD, strict=True)])
-    found, _ = function(
-        padded(OLD), padded(NEW), given, inside, loss_agg_mode=actor["loss_agg_mode"], config=config
+    weights = padded([[value] * len(row) for value, row in zip(ADVANTAGES, OLD, strict=True)])
+    value_of_loss, _ = function(
+        padded(OLD),
+        padded(NEW),
+        weights,
+        inside,
+        loss_agg_mode=actor["loss_agg_mode"],
+        config=config,
     )
-    return float(found)
+    return float(value_of_loss)
 
 
 def _path() -> Any:

@@ -155,7 +155,7 @@ def test_without_examples_only_syntax_errors_are_reported(executor: Executor) ->
     blind = replace(DOUBLE, visible_tests=0)
     assert play(executor, [WRONG], problem=blind).ended == SILENT
     broken = play(executor, ["def solve(:", RIGHT], problem=blind)
-    assert broken.messages[2]["content"].startswith("It is no Python: ") and broken.ended == SILENT
+    assert broken.messages[2]["content"].startswith("It is no Python") and broken.ended == SILENT
 
 
 def test_program_output_cannot_imitate_chat_messages(executor: Executor) -> None:

@@ -69,17 +69,17 @@ def test_chances_are_a_probability_distribution(
     weights = np.array(
         data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
     )
-    found = chances(plan(schedule), Pool(rates, weights), progress)
-    assert (found >= 0).all() and found.sum() == pytest.approx(1)
+    drawn = chances(plan(schedule), Pool(rates, weights), progress)
+    assert (drawn >= 0).all() and drawn.sum() == pytest.approx(1)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.02, 0.5), RATES, PROGRESS)
 def test_the_window_draws_problems_nearer_the_target_more_often(
     target: float, width: float, rates: Floats, progress: float
 ) -> None:
-    found = chances(plan(target=target, width=width), even(rates), progress)
+    drawn = chances(plan(target=target, width=width), even(rates), progress)
     order = np.argsort(abs(rates - target), kind="stable")
-    assert (np.diff(found[order]) <= 1e-12).all()
+    assert (np.diff(drawn[order]) <= 1e-12).all()
 
 
 def test_the_window_is_gaussian_in_its_width() -> None:
@@ -139,8 +139,8 @@ def test_the_weight_decides_between_equally_hard_problems(
     schedule: str, progress: float, weight: float
 ) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
-    found = chances(plan(schedule), Pool(rates, weights), progress)
-    assert found[0] == pytest.approx(weight * found[1], rel=1e-4) or min(found[:2]) < NEARLY_NONE
+    drawn = chances(plan(schedule), Pool(rates, weights), progress)
+    assert drawn[0] == pytest.approx(weight * drawn[1], rel=1e-4) or min(drawn[:2]) < NEARLY_NONE
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(1, 20), st.integers(0, 9))
@@ -200,12 +200,12 @@ def test_attempts_of_the_ranking_count_in_the_pass_rate() -> None:
     ("skill", "row"), [(1.0, 10), (3.0, 20 / 6)]
 )  # the row with a pass rate of one half
 def test_the_window_finds_problems_with_a_pass_rate_of_half(skill: float, row: float) -> None:
-    taught, found = table(half_life=20, width=0.1), []
+    taught, rows_drawn = table(half_life=20, width=0.1), []
     for step in range(60):
         drawn = taught.draw(4)
-        found += drawn if step >= 20 else []
+        rows_drawn += drawn if step >= 20 else []
         taught.observe(answers(drawn, skill))
-    assert np.mean(found) == pytest.approx(row, abs=2)
+    assert np.mean(rows_drawn) == pytest.approx(row, abs=2)
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(0, 6))
@@ -249,8 +249,8 @@ def test_a_duplicate_problem_is_refused() -> None:
 def test_figures_compare_expected_and_observed_pass_rates() -> None:
     seen = table()
     seen.draw(2)
-    found = figures([Draw("a", 8, 8, 0.5), Draw("b", 2, 8, 0.25)], seen)
-    assert found == {
+    values = figures([Draw("a", 8, 8, 0.5), Draw("b", 2, 8, 0.25)], seen)
+    assert values == {
         "curriculum/expected_pass_rate": 0.375,
         "curriculum/pass_rate": 0.625,
         "curriculum/error": 0.25,

@@ -95,8 +95,8 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
             kl_target=0.02,
         )
     ]
-    runs += [Training(engine="vllm", ranks=8, algorithm="ppo", scale=given) for given in FSDP2]
-    runs += [Training(engine="sglang", ranks=8, scale=given) for given in PASSED] + [
+    runs += [Training(engine="vllm", ranks=8, algorithm="ppo", scale=scale) for scale in FSDP2]
+    runs += [Training(engine="sglang", ranks=8, scale=scale) for scale in PASSED] + [
         Training(algorithm="ppo", trace=(2, 3))
     ]
     runs += [Training(curriculum=Curriculum(schedule="window"))]

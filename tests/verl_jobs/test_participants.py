@@ -72,11 +72,11 @@ def row(problem: Problem = DOUBLE) -> Asked:
 
 
 def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWriter:
-    said = iter(words)
+    texts = iter(words)
 
     async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
         tokens = [
-            [*tokenizer.encode(next(said), add_special_tokens=False), tokenizer.eos_token_id]
+            [*tokenizer.encode(next(texts), add_special_tokens=False), tokenizer.eos_token_id]
             for _ in prompts
         ]
         return [
@@ -95,8 +95,8 @@ def play(
     rows: int = 1,
     room: int = 300,
 ) -> list[Rollout | None]:
-    asked, writer = [row()] * rows, policy(tokenizer, words, room)
-    return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer), scorer.score))
+    prompts, writer = [row()] * rows, policy(tokenizer, words, room)
+    return asyncio.run(Cast(agents).play(prompts, writer, Executor(scorer), scorer.score))
 
 
 def test_the_reward_scores_the_last_program_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
@@ -223,8 +223,8 @@ def test_a_comment_is_rewarded_by_its_effect_on_the_fix(
             [row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
         )
     )
-    found = [one.reward if one else None for one in played]
-    assert [value and value / abs(value) for value in found] == rewards
+    values = [one.reward if one else None for one in played]
+    assert [value and value / abs(value) for value in values] == rewards
     assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for three comments
     assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(
         set(one.stream.mask) == {1} for one in played if one
@@ -265,8 +265,8 @@ def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
             [row()] * 2, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
         )
     )
-    found = [one.reward if one else None for one in played]
-    assert [value and value / abs(value) for value in found] == rewards
+    values = [one.reward if one else None for one in played]
+    assert [value and value / abs(value) for value in values] == rewards
 
 
 def test_a_comment_without_both_verdicts_has_no_reward() -> None:
@@ -354,8 +354,8 @@ def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: A
 
 
 def test_the_ground_truth_keeps_hidden_tests_and_omits_solutions() -> None:
-    asked = row(replace(DOUBLE, solutions=(RIGHT,)))
-    assert asked.problem.visible_tests == 1 and RIGHT not in asked.truth
+    prompt_row = row(replace(DOUBLE, solutions=(RIGHT,)))
+    assert prompt_row.problem.visible_tests == 1 and RIGHT not in prompt_row.truth
 
 
 @pytest.mark.slow
