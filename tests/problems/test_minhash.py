@@ -76,7 +76,7 @@ def test_gated_rows_beyond_the_cap_are_counted() -> None:
     assert len(pairs(alike(rows, first=10, cap=16))) == 30
 
 
-def test_an_empty_text_is_similar_to_none() -> None:
+def test_an_empty_text_has_no_similar_text() -> None:
     nothing = shingles([], (1,))
     assert not pairs(alike(signatures([nothing, nothing, shingles(["a"], (1,))])))
 

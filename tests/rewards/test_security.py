@@ -65,14 +65,14 @@ def test_suspicious_text_alone_costs_little() -> None:
     )
 
 
-def test_a_text_that_the_linter_cannot_read_costs_as_much_as_all_hints() -> None:
+def test_unlintable_text_costs_as_much_as_all_hints() -> None:
     assert (
         REWARD.score(MEDIAN, REFERENCE + "#" * 200_000, ACCEPTED).components["security"]
         == 1.0 - HINT * MOST_HINTS
     )
 
 
-def test_a_right_program_with_every_hint_is_worth_more_than_a_wrong_one_without() -> None:
+def test_a_correct_program_with_hints_beats_a_wrong_one() -> None:
     hinting = "import ctypes, socket, subprocess, pty\nimport os, sys, re\n" + REFERENCE
     right, wrong = (
         REWARD.score(MEDIAN, hinting, ACCEPTED).value,
@@ -95,7 +95,7 @@ def test_refused_calls_of_ordinary_libraries_are_no_attempt() -> None:
     assert REWARD.score(MEDIAN, REFERENCE, report).components["security"] == 1.0
 
 
-def test_what_a_task_itself_imports_is_neither_hint_nor_attempt() -> None:
+def test_imports_of_the_task_are_neither_hints_nor_attempts() -> None:
     asking = replace(MEDIAN, starter_code="import os\nfrom subprocess import run\n")
     program = "import subprocess, os\n" + REFERENCE
     assert (

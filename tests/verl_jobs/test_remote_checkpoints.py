@@ -86,7 +86,7 @@ def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, u
     assert faults.read(there.path) == [] == faults.read(job.path)
 
 
-def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> None:
+def test_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15, 20])
     there = in_bare_folder(job, tmp_path / "there")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
         ({}, 4, False),
     ],
 )
-def test_a_completion_is_truncated_where_its_length_ended_it(
+def test_a_completion_counts_as_truncated_by_its_stop_reason(
     extra_fields: dict[str, str], tokens: int, cut: bool
 ) -> None:
     from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
