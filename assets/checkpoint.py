@@ -33,7 +33,7 @@ from problems.difficulty.difficulty import read_ranks
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.schema import Problem, read_parquet
 from resources.home import NotReady
-from resources.plugin_check import tried
+from resources.plugin_check import check_plugins
 from resources.registry.regressions import RegressionSet, boosted
 from resources.run_context import Made, RunContext, StageContext, result
 from rewards import watch
@@ -331,7 +331,7 @@ def training_rows(stage: StageContext) -> Artifact:
 
 def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
     """Try the user's own parts before Ray is started. Raises PluginError."""
-    for line in tried(job.training, unverified=job.reward.unverified):
+    for line in check_plugins(job.training, unverified=job.reward.unverified):
         context.log.info(line)
 
 

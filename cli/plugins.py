@@ -9,7 +9,7 @@ from cli.options import (
     ProfileOption,
     SetOption,
 )
-from resources.plugin_check import tried
+from resources.plugin_check import check_plugins
 from resources.settings import Settings
 
 GROUP = "Train"
@@ -26,7 +26,7 @@ def try_plugins(settings: Settings, console: Console) -> int:
             soft_wrap=True,
         )
         return 0
-    for line in tried(settings.profile.training, unverified=True):
+    for line in check_plugins(settings.profile.training, unverified=True):
         console.print(f"good: {line}", soft_wrap=True, highlight=False)
     for kind, digest in plugins.hashes().items():
         console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)

@@ -26,7 +26,7 @@ from evaluation.scorecard import Scorecard
 from experiments.study import Ended, Study, conduct, train_job, write_report
 from resources.config.load import ProfileError
 from resources.config.profile import Profile
-from resources.plugin_check import tried
+from resources.plugin_check import check_plugins
 from resources.settings import Settings
 from rewards.config import RewardConfig, Weights
 from verl_jobs.config.training import Curriculum, Training
@@ -71,37 +71,37 @@ def ablate(words: Sequence[str], seeds: int, settings: Settings, console: Consol
     )
 
 
-def variant(asked: str, settings: Settings) -> Variant:
+def variant(word: str, settings: Settings) -> Variant:
     """Return the change that a word such as `reward.style=0` or `curriculum=off` means. Raises
     ProfileError for an unknown word.
     """
-    made = Variant(asked, (spelled_out(asked),))
-    base, profile = settings.profile, settings.with_changes(made.changes).profile
+    variant = Variant(word, (spelled_out(word),))
+    base, profile = settings.profile, settings.with_changes(variant.changes).profile
     sections = [
         name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)
     ]
     if not sections:
-        raise ProfileError(f"{asked!r} changes nothing: the baseline has it so already")
+        raise ProfileError(f"{word!r} changes nothing: the baseline has it so already")
     if other := [name for name in sections if name not in ("training", "reward")]:
         raise ProfileError(
-            f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: "
+            f"{word!r} changes {', '.join(other)}, which the trainings of an ablation share: "
             "change training or reward"
         )
     if spent := [
         name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)
     ]:
         raise ProfileError(
-            f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs "
+            f"{word!r} changes training.{spent[0]}, and with it the budget: give all runs "
             f"the same with --set training.{spent[0]}=N"
         )
-    return made
+    return variant
 
 
-def spelled_out(asked: str) -> str:
+def spelled_out(word: str) -> str:
     """Return `section.key=value` for a short form. A key of a reward's weight or of `training` may
     be given without its section; `off` turns it off.
     """
-    key, equals, value = asked.partition("=")
+    key, equals, value = word.partition("=")
     key = key.strip()
     off = value.strip().lower() in OFF
     first, _, last = key.partition(".")
@@ -125,39 +125,40 @@ def spelled_out(asked: str) -> str:
             if near
             else f"known are training's and reward's, such as {', '.join(short[-8:])}"
         )
-        raise ProfileError(f"{asked!r}: no such key, {hint}")
-    return asked
+        raise ProfileError(f"{word!r}: no such key, {hint}")
+    return word
 
 
 def _all_scores(
-    made: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
+    study: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
 ) -> dict[tuple[str, int], Scorecard]:
     """Seed by seed, so that what is there when it is stopped can be compared."""
-    studies = {BASELINE: made} | {each.name: made.changed(each.changes) for each in variants}
+    studies = {BASELINE: study} | {each.name: study.changed(each.changes) for each in variants}
     for each in studies.values():
-        _tried(each)
-    found: dict[tuple[str, int], Scorecard] = {}
+        _check_parts(each)
+    scorecards: dict[tuple[str, int], Scorecard] = {}
     for number in range(1, seeds + 1):
-        seed = 1000 * made.profile.seed + number
+        seed = 1000 * study.profile.seed + number
         for name, each in studies.items():
             job, title = each.job(seed), f"{name}, seed {seed} ({number} of {seeds})"
             if error := train_job(job, each, title, console):
                 failed[f"{name}, seed {seed}"] = error
                 continue
             try:
-                found[name, seed] = card = scored(job, made)
+                scorecards[name, seed] = scorecard = scored(job, study)
             except LookupError as error:
                 failed[f"{name}, seed {seed}"] = str(error)
                 console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
                 continue
             console.print(
-                f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks",
+                f"  {title}: {points(scorecard.pass_at_1)} % of {len(scorecard.solved)} held-out "
+                "tasks",
                 highlight=False,
             )
-    return found
+    return scorecards
 
 
-def _tried(made: Study) -> None:
+def _check_parts(study: Study) -> None:
     """No reward trains before it passed the exploit battery, no own part before its dry step.
     Raises UnverifiedReward and PluginError.
     """
@@ -165,22 +166,22 @@ def _tried(made: Study) -> None:
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
-    tried(made.profile.training, unverified=made.profile.reward.unverified)
-    config = made.profile.reward
-    if config.kind == "tests" and known(made.home, config) is None:
+    check_plugins(study.profile.training, unverified=study.profile.reward.unverified)
+    config = study.profile.reward
+    if config.kind == "tests" and known(study.home, config) is None:
         reward = reward_of(config)
-        with made.stage.run_context.sandbox() as sandbox:
+        with study.stage.run_context.sandbox() as sandbox:
             keep(
-                made.home,
+                study.home,
                 config,
                 run_battery(
                     reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
                 ),
             )
-    stamp(made.home, config)
+    stamp(study.home, config)
 
 
-def scored(job: TrainingJob, made: Study) -> Scorecard:
+def scored(job: TrainingJob, study: Study) -> Scorecard:
     """Score the best checkpoint of an ended training on the study's held-out draw; the score is
     stored beside it. Raises LookupError if it saved none.
     """
@@ -190,24 +191,26 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
     from problems.sources.compositional import heldout_draw
     from verl_jobs.trainer.checkpoints import best
 
-    sampling = SAMPLING.model_copy(update={"max_new_tokens": made.profile.training.answer_tokens})
+    sampling = SAMPLING.model_copy(update={"max_new_tokens": study.profile.training.answer_tokens})
     draw = heldout_draw(
-        made.profile.family, made.stage.pipeline_run.record.number, made.profile.evaluation.heldout
+        study.profile.family,
+        study.stage.pipeline_run.record.number,
+        study.profile.evaluation.heldout,
     )
-    benchmark, kept = heldout(draw, sampling), job.path / "heldout.json"
-    if kept.exists() and (card := Scorecard.read(kept)).benchmark_version == benchmark.version:
-        return card
+    benchmark, path = heldout(draw, sampling), job.path / "heldout.json"
+    if path.exists() and (scorecard := Scorecard.read(path)).benchmark_version == benchmark.version:
+        return scorecard
     step, chosen = best(job.path, job.validations())
-    with made.stage.run_context.sandbox() as sandbox:
-        card = evaluate(
+    with study.stage.run_context.sandbox() as sandbox:
+        scorecard = evaluate(
             chosen,
             f"{job.chain}-{job.key[:8]}-step-{step}",
             hash_folder(chosen),
             benchmark,
             sandbox,
         )
-    card.write(kept)
-    return card
+    scorecard.write(path)
+    return scorecard
 
 
 def compared(
@@ -217,7 +220,7 @@ def compared(
     together (Bonferroni).
     """
     confidence = 1 - 0.05 / len(variants)
-    found = {}
+    by_change = {}
     for each in variants:
         seeds = sorted(
             seed for name, seed in scores if name == BASELINE and (each.name, seed) in scores
@@ -226,47 +229,51 @@ def compared(
             before, after = (
                 [_row(scores[name, seed]) for seed in seeds] for name in (BASELINE, each.name)
             )
-            found[each.name] = contribution(before, after, confidence=confidence)
-    return found
+            by_change[each.name] = contribution(before, after, confidence=confidence)
+    return by_change
 
 
 def _row(card: Scorecard) -> list[float]:
     return [float(solved) for _, solved in sorted(card.solved.items())]
 
 
-def report(found: dict[str, Contribution], failed: dict[str, str], made: Study, seeds: int) -> Path:
+def report(
+    by_change: dict[str, Contribution], failed: dict[str, str], study: Study, seeds: int
+) -> Path:
     """Table, plot and figures under the home's reports. Returns the page."""
     known = hash_data(
         {
-            "changes": sorted(found),
+            "changes": sorted(by_change),
             "seeds": seeds,
-            "training": made.profile.training.model_dump(mode="json"),
+            "training": study.profile.training.model_dump(mode="json"),
         }
     )[:8]
     name = f"ablation-{known}"
-    made.reports.mkdir(parents=True, exist_ok=True)
-    (made.reports / f"{name}.png").write_bytes(
-        contributions([(change, each.difference, each.interval) for change, each in found.items()])
+    study.reports.mkdir(parents=True, exist_ok=True)
+    (study.reports / f"{name}.png").write_bytes(
+        contributions(
+            [(change, each.difference, each.interval) for change, each in by_change.items()]
+        )
     )
-    told = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(found)]
-    listed = "\n".join(f"- {line}" for line in told)
+    lines = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(by_change)]
+    listed = "\n".join(f"- {line}" for line in lines)
     text = (
-        f"# Ablation of {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{listed}\n\n"
+        f"# Ablation of {study.id}\n\n{markdown(COLUMNS, rows(by_change))}\n\n{listed}\n\n"
         f"![contributions]({name}.png)\n"
     )
     facts: dict[str, Any] = {
-        change: each._asdict() | {"shown": each.shown} for change, each in found.items()
+        change: each._asdict() | {"shown": each.shown} for change, each in by_change.items()
     }
-    training = made.profile.training.model_dump(mode="json")
+    training = study.profile.training.model_dump(mode="json")
     return write_report(
-        made.reports,
+        study.reports,
         name,
-        {"changes": facts, "failed": failed, "limits": limits(found), "training": training},
+        {"changes": facts, "failed": failed, "limits": limits(by_change), "training": training},
         text,
     )
 
 
-def rows(found: dict[str, Contribution]) -> list[tuple[str, ...]]:
+def rows(by_change: dict[str, Contribution]) -> list[tuple[str, ...]]:
     return [
         (
             change,
@@ -278,7 +285,7 @@ def rows(found: dict[str, Contribution]) -> list[tuple[str, ...]]:
             else "no task differs",
             seen(each),
         )
-        for change, each in found.items()
+        for change, each in by_change.items()
     ]
 
 
@@ -288,18 +295,18 @@ def seen(each: Contribution) -> str:
     return "the baseline's setting helps" if each.difference > 0 else "the change helps"
 
 
-def limits(found: dict[str, Contribution]) -> list[str]:
+def limits(by_change: dict[str, Contribution]) -> list[str]:
     """What so few runs can and cannot say, in sentences."""
-    each = next(iter(found.values()))
-    fewest = min(one.seeds for one in found.values())
+    each = next(iter(by_change.values()))
+    fewest = min(one.seeds for one in by_change.values())
     lines = [
         (
             f"Each run's best checkpoint on validation, on {each.tasks} held-out tasks that no "
             "gate uses; contribution is baseline minus changed."
         ),
         (
-            f"Intervals of {len(found)} change{'s' if len(found) > 1 else ''} hold together with "
-            "95 % (Bonferroni)."
+            f"Intervals of {len(by_change)} change{'s' if len(by_change) > 1 else ''} hold "
+            "together with 95 % (Bonferroni)."
         ),
     ]
     if fewest == 1:
@@ -315,11 +322,11 @@ def limits(found: dict[str, Contribution]) -> list[str]:
     return lines
 
 
-def show(found: dict[str, Contribution], page: Path, console: Console) -> None:
+def show(by_change: dict[str, Contribution], page: Path, console: Console) -> None:
     table = Table(*COLUMNS, box=None, header_style="dim")
-    for row in rows(found):
+    for row in rows(by_change):
         table.add_row(*row)
     console.print(table)
-    for line in limits(found):
+    for line in limits(by_change):
         console.print(line, soft_wrap=True, highlight=False)
     console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)

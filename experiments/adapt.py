@@ -90,28 +90,28 @@ def own(path: Path, config: Adaptation) -> Family:
     Raises ValueError if there are too few.
     """
     problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
-    asked = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
+    heldout = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
         : config.problems
     ]
-    statements = {_squeezed(problem) for problem in asked}
+    statements = {_squeezed(problem) for problem in heldout}
     shown = [
         problem
         for problem in problems
-        if problem not in asked and problem.solutions and _squeezed(problem) not in statements
+        if problem not in heldout and problem.solutions and _squeezed(problem) not in statements
     ]
     needed = max(config.shots) * config.seeds
-    if not asked or len(shown) < needed:
+    if not heldout or len(shown) < needed:
         raise ValueError(
-            f"{path}: {len(asked)} held-out problems and {len(shown)} examples with a "
+            f"{path}: {len(heldout)} held-out problems and {len(shown)} examples with a "
             f"solution, of {len(problems)}; {needed} examples are needed: "
             "lower adaptation.shots, or give more problems"
         )
-    return Family(path.stem, tuple(shown[:needed]), tuple(asked))
+    return Family(path.stem, tuple(shown[:needed]), tuple(heldout))
 
 
 def table(rows: Sequence[Row]) -> Table:
     """A row a family, way and k; the mean over all families last."""
-    made = Table(
+    table = Table(
         "family",
         "way",
         "k",
@@ -126,7 +126,7 @@ def table(rows: Sequence[Row]) -> Table:
     for row in rows:
         style = "bold" if row.family == ALL else ""
         if row.note:
-            made.add_row(row.family, row.way, str(row.k), row.note, style="dim")
+            table.add_row(row.family, row.way, str(row.k), row.note, style="dim")
             continue
         (low, high), (least, most) = row.interval, row.gain_interval
         gain = (
@@ -134,7 +134,7 @@ def table(rows: Sequence[Row]) -> Table:
             if row.k
             else ("", "")
         )
-        made.add_row(
+        table.add_row(
             row.family,
             row.way,
             str(row.k or ""),
@@ -144,15 +144,15 @@ def table(rows: Sequence[Row]) -> Table:
             f"{row.seconds:.1f}",
             style=style,
         )
-    return made
+    return table
 
 
 def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
     """A folder, a name of the store, or a hub id. Raises NotReady where it is none of them."""
     if Path(start).is_dir():
         return Path(start)
-    if found := home.store(profile.storage.root).current("checkpoints", start):
-        return found.path
+    if artifact := home.store(profile.storage.root).current("checkpoints", start):
+        return artifact.path
     from assets.base_model import snapshot
 
     return snapshot(start, "start")

@@ -243,7 +243,7 @@ def study_id(
     start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling
 ) -> str:
     """The same for the same weights, problems and settings: what was begun is gone on with."""
-    told = [
+    identity = [
         hash_folder(start),
         [_hash(family) for family in families],
         config.model_dump(mode="json"),
@@ -251,7 +251,7 @@ def study_id(
         VERSION,
         HARNESS_VERSION,
     ]
-    return hash_data(told)[:12]
+    return hash_data(identity)[:12]
 
 
 def _hash(family: Family) -> str:

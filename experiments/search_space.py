@@ -33,7 +33,7 @@ def space_of(profile: Profile) -> Mapping[str, Span]:
     }
 
 
-def left_out(profile: Profile) -> str:
+def excluded_keys(profile: Profile) -> str:
     """What of `tuning.space` is not searched and why, in a line; empty where all of it is."""
     if space_of(profile).keys() == profile.tuning.space.keys():
         return ""
@@ -42,7 +42,7 @@ def left_out(profile: Profile) -> str:
     )
 
 
-def checked(profile: Profile) -> Mapping[str, Span]:
+def check_search_space(profile: Profile) -> Mapping[str, Span]:
     """Return the space.
 
     Raises ProfileError, with key and fix, for an unknown key, a bound that the profile refuses, and
@@ -52,7 +52,7 @@ def checked(profile: Profile) -> Mapping[str, Span]:
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
         raise ProfileError(
-            f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys "
+            f"tuning.space: {excluded_keys(profile)}, and nothing else is in it: give other keys "
             "of `training`"
         )
     for key, span in space.items():
@@ -63,13 +63,13 @@ def checked(profile: Profile) -> Mapping[str, Span]:
             )
         for value in span.ends:
             try:
-                tried = Profile.model_validate(changed(data, [change(key, value)]))
+                profile_at = Profile.model_validate(changed(data, [change(key, value)]))
             except ValidationError as error:
                 raise ProfileError(
                     f"tuning.space, where {change(key, value)}: {explained(error)}"
                 ) from error
-            check_settings(tried.training)
-            now = value_at(tried, key)
+            check_settings(profile_at.training)
+            now = value_at(profile_at, key)
             if not span.choice and (isinstance(now, bool) or not isinstance(now, int | float)):
                 raise ProfileError(f"tuning.space: {key} is no number: give it a choice")
             if span.log_uniform and isinstance(now, int):
@@ -101,20 +101,20 @@ def domains(profile: Profile) -> dict[str, Any]:
     """As Ray Tune draws from it: both ends belong to it."""
     from ray import tune
 
-    found = {}
-    for key, span in checked(profile).items():
+    domains_by_key = {}
+    for key, span in check_search_space(profile).items():
         if span.choice:
-            found[key] = tune.choice(list(span.choice))
+            domains_by_key[key] = tune.choice(list(span.choice))
         elif span.log_uniform:
-            found[key] = tune.loguniform(*span.log_uniform)
+            domains_by_key[key] = tune.loguniform(*span.log_uniform)
         elif span.uniform:
             low, high = span.uniform
-            found[key] = (
+            domains_by_key[key] = (
                 tune.randint(int(low), int(high) + 1)
                 if whole(profile, key)
                 else tune.uniform(low, high)
             )
-    return found
+    return domains_by_key
 
 
 def own_point(profile: Profile) -> dict[str, Any] | None:

@@ -48,31 +48,35 @@ def train_seeds(count: int, settings: Settings, console: Console) -> int:
     return conduct(settings, f"ratchet train --seeds {count}", console, measure)
 
 
-def report(found: Sequence[Outcome], failed: dict[int, str], study: Study) -> Path:
+def report(outcomes: Sequence[Outcome], failed: dict[int, str], study: Study) -> Path:
     """Table, figures and plot under the home's reports. Returns the page."""
     folder = study.reports
     folder.mkdir(parents=True, exist_ok=True)
     curves = {
-        "validation": [each.curve for each in found],
-        "reward": [each.rewards for each in found],
+        "validation": [each.curve for each in outcomes],
+        "reward": [each.rewards for each in outcomes],
     }
     (folder / "seeds.png").write_bytes(
         bands([Band(name, runs) for name, runs in curves.items() if any(runs)])
     )
-    told = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(found)]
+    lines = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(outcomes)]
     text = (
-        f"# {study.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation "
-        "and reward by step](seeds.png)\n"
+        f"# {study.id}\n\n{markdown(COLUMNS, rows(outcomes))}\n\n{chr(10).join(lines)}\n\n"
+        "![validation and reward by step](seeds.png)\n"
     )
     return write_report(
         folder,
         "seeds",
-        {"outcomes": [asdict(each) for each in found], "failed": failed, "summary": summary(found)},
+        {
+            "outcomes": [asdict(each) for each in outcomes],
+            "failed": failed,
+            "summary": summary(outcomes),
+        },
         text,
     )
 
 
-def rows(found: Sequence[Outcome]) -> list[tuple[str, ...]]:
+def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     return [
         (
             str(each.seed),
@@ -84,18 +88,18 @@ def rows(found: Sequence[Outcome]) -> list[tuple[str, ...]]:
             f"{each.minutes:.1f}",
             each.stopped or "no",
         )
-        for each in found
+        for each in outcomes
     ]
 
 
-def summary(found: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[Outcome]) -> str:
     """Return means over seeds with their 95 % intervals (Student's t): a seed is one draw, however
     many problems validated it.
     """
     parts = []
     for name, values, form in (
-        ("best validation", [100 * each.best for each in found], "{:.1f} %"),
-        ("gain", [100 * (each.best - each.start) for each in found], "{:+.1f} points"),
+        ("best validation", [100 * each.best for each in outcomes], "{:.1f} %"),
+        ("gain", [100 * (each.best - each.start) for each in outcomes], "{:+.1f} points"),
     ):
         mean = sum(values) / len(values)
         between = " (one seed has no interval)"
@@ -103,17 +107,17 @@ def summary(found: Sequence[Outcome]) -> str:
             low, high = t_interval(values)
             between = f" (95 % interval {low:.1f} to {high:.1f})"
         parts.append(f"{name} {form.format(mean)}{between}")
-    over = f"{len(found)} seed{'s' if len(found) > 1 else ''}"
+    over = f"{len(outcomes)} seed{'s' if len(outcomes) > 1 else ''}"
     return (
         f"Mean of {over}: {', '.join(parts)}. The best of several validations is picked on the "
         "same problems."
     )
 
 
-def show(found: Sequence[Outcome], page: Path, console: Console) -> None:
+def show(outcomes: Sequence[Outcome], page: Path, console: Console) -> None:
     table = Table(*COLUMNS, box=None, header_style="dim")
-    for row in rows(found):
+    for row in rows(outcomes):
         table.add_row(*row)
     console.print(table)
-    console.print(summary(found), soft_wrap=True, highlight=False)
+    console.print(summary(outcomes), soft_wrap=True, highlight=False)
     console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)

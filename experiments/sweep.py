@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 from artifacts.store import write_atomic
-from experiments.search_space import checked, left_out, space_of, whole
+from experiments.search_space import check_search_space, excluded_keys, space_of, whole
 from resources.config.profile import Profile
 from resources.config.tuning import Span
 from resources.home import NotReady
@@ -35,7 +35,7 @@ def write_sweep(
             f"ENTITY/PROJECT/ID\n{text}"
         ),
     )
-    if less := left_out(profile):
+    if less := excluded_keys(profile):
         console.print(f"{less}.", highlight=False, soft_wrap=True)
     console.print(
         f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.",
@@ -49,9 +49,9 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
     """Return the sweep. hyperband counts validations; the first is that of the start. Raises
     ProfileError.
     """
-    space, training = checked(profile), profile.training
+    space, training = check_search_space(profile), profile.training
     first = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
-    told = [part for each in changes for part in ("--set", each)]
+    set_options = [part for each in changes for part in ("--set", each)]
     return {
         "name": f"ratchet {profile_name}",
         "program": "ratchet",
@@ -73,7 +73,7 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
             profile_name,
             "--seeds",
             "1",
-            *told,
+            *set_options,
             "${args_no_hyphens}",
         ],
     }

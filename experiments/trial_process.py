@@ -19,12 +19,12 @@ from verl_jobs.planner.preflight import CannotTrain
 from verl_jobs.sft.start import UnfitStart
 
 
-def main(ray_folder: str, bind: str, address: str, job: str, parent: str) -> int:
+def main(ray_folder: str, bind: str, address: str, job_file: str, parent: str) -> int:
     die_with_parent(int(parent))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    told = TrainingJob.read(Path(job))
+    job = TrainingJob.read(Path(job_file))
     try:
-        train(told, Joined(address, told) if address else Private(Path(ray_folder), told, bind))
+        train(job, Joined(address, job) if address else Private(Path(ray_folder), job, bind))
     except KeyboardInterrupt:
         return 1
     except (TrainingFailed, CannotTrain, UnfitStart) as error:

@@ -108,7 +108,7 @@ class Trials:
     def failed(self) -> list[int]:
         return [number for number, record in self.records().items() if record["failed"]]
 
-    def said(self, number: int) -> str:
+    def describe(self, number: int) -> str:
         return ", ".join(
             f"{_short(key)} {_figure(value)}"
             for key, value in self.records()[number]["point"].items()
@@ -120,13 +120,13 @@ class Trials:
 
     def best(self) -> Outcome | None:
         """The best on validation, of equals the first."""
-        told = [each for each in self.outcomes() if each.best is not None]
-        return max(told, key=lambda each: (each.best or 0.0, -each.number), default=None)
+        validated = [each for each in self.outcomes() if each.best is not None]
+        return max(validated, key=lambda each: (each.best or 0.0, -each.number), default=None)
 
     def _outcome(self, number: int, record: Mapping[str, Any]) -> Outcome:
         job = self.job(number)
-        found, last = validations(self.folder, job), worse_at(self.folder, job)
-        step, best = max(found, key=lambda each: (each[1], -each[0]), default=(0, None))
+        curve, last = validations(self.folder, job), worse_at(self.folder, job)
+        step, best = max(curve, key=lambda each: (each[1], -each[0]), default=(0, None))
         end = (
             "all steps"
             if job.done is not None
@@ -140,7 +140,7 @@ class Trials:
             record["point"],
             best,
             step,
-            found[-1][0] if found else 0,
+            curve[-1][0] if curve else 0,
             seconds_trained(metrics(job.path)) / 60,
             end,
         )
@@ -154,23 +154,23 @@ class Trials:
         )
 
 
-def report(told: Trials, made: Study) -> Path:
+def report(trials: Trials, study: Study) -> Path:
     """`tuning.md` and `tuning.json` under the study's reports."""
-    best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
-    command = f"    {line(best, made.settings)}\n" if best else ""
+    best, tasks = trials.best(), int(study.rows.manifest.facts["validation"])
+    command = f"    {line(best, study.settings)}\n" if best else ""
     text = (
-        f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n"
-        f"\n{command}"
+        f"# {study.id}\n\n{markdown(columns(trials), rows(trials, tasks))}\n\n"
+        f"{summary(best, tasks)}\n\n{command}"
     )
     facts = {
-        "space": {key: repr(span) for key, span in space_of(made.profile).items()},
-        "trials": [asdict(each) for each in told.outcomes()],
+        "space": {key: repr(span) for key, span in space_of(study.profile).items()},
+        "trials": [asdict(each) for each in trials.outcomes()],
     }
-    return write_report(made.reports, "tuning", facts, text)
+    return write_report(study.reports, "tuning", facts, text)
 
 
-def columns(told: Trials) -> tuple[str, ...]:
-    keys = next(iter(told.points()), {})
+def columns(trials: Trials) -> tuple[str, ...]:
+    keys = next(iter(trials.points()), {})
     return (
         "trial",
         *map(_short, keys),
@@ -183,10 +183,10 @@ def columns(told: Trials) -> tuple[str, ...]:
     )
 
 
-def rows(told: Trials, tasks: int) -> list[tuple[str, ...]]:
+def rows(trials: Trials, tasks: int) -> list[tuple[str, ...]]:
     """The best first; tasks: validation problems, as which the share is counted."""
-    found = sorted(
-        told.outcomes(),
+    outcomes = sorted(
+        trials.outcomes(),
         key=lambda each: (-1.0 if each.best is None else each.best, -each.number),
         reverse=True,
     )
@@ -200,7 +200,7 @@ def rows(told: Trials, tasks: int) -> list[tuple[str, ...]]:
             f"{each.minutes:.1f}",
             each.end,
         )
-        for each in found
+        for each in outcomes
     ]
 
 
@@ -219,7 +219,7 @@ def line(best: Outcome, settings: Settings) -> str:
     changes = [
         each for each in settings.changes if each and each.partition("=")[0] not in best.point
     ]
-    told = [each for each in changes if not each.startswith("tuning.")] + [
+    options = [each for each in changes if not each.startswith("tuning.")] + [
         change(key, value) for key, value in best.point.items()
     ]
     return shlex.join(
@@ -228,27 +228,27 @@ def line(best: Outcome, settings: Settings) -> str:
             "train",
             "--profile",
             settings.reference,
-            *(part for each in told for part in ("--set", each)),
+            *(part for each in options for part in ("--set", each)),
         ]
     )
 
 
-def show(told: Trials, page: Path, made: Study, console: Console) -> None:
-    best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
+def show(trials: Trials, page: Path, study: Study, console: Console) -> None:
+    best, tasks = trials.best(), int(study.rows.manifest.facts["validation"])
     table = Table(box=None, header_style="dim")
-    for name in columns(told):
+    for name in columns(trials):
         table.add_column(
             name,
             justify="left" if name == "how it ended" else "right",
             no_wrap=name != "how it ended",
         )
-    for row in rows(told, tasks):
+    for row in rows(trials, tasks):
         table.add_row(*row, style="bold" if best and row[0] == str(best.number) else "")
     console.print(table)
     console.print(summary(best, tasks), soft_wrap=True, highlight=False)
     if best:
         console.print(
-            f"  {line(best, made.settings)}", soft_wrap=True, highlight=False, markup=False
+            f"  {line(best, study.settings)}", soft_wrap=True, highlight=False, markup=False
         )
     console.print(f"Its table: {page}", soft_wrap=True, highlight=False)
 

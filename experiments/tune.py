@@ -21,7 +21,7 @@ from rich.console import Console
 
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
-from experiments.search_space import checked, domains, left_out, own_point, space_of
+from experiments.search_space import check_search_space, domains, excluded_keys, own_point, space_of
 from experiments.study import Ended, Study, conduct
 from experiments.trials import Trials, report, show
 from resources.ray.private import light_head
@@ -50,8 +50,8 @@ def tune(settings: Settings, trials: int | None, minutes: float | None, console:
     1 if a trial failed, 130 if interrupted.
     """
     profile = settings.profile
-    checked(profile)
-    if less := left_out(profile):
+    check_search_space(profile)
+    if less := excluded_keys(profile):
         console.print(f"{less}.", highlight=False, soft_wrap=True)
     limit = profile.tuning.minutes if minutes is None else minutes
     budget = Budget(trials or profile.tuning.trials, limit)
@@ -72,12 +72,12 @@ def tune(settings: Settings, trials: int | None, minutes: float | None, console:
     return conduct(settings, f"ratchet tune --trials {budget.trials}", console, measure)
 
 
-def trials_of(made: Study) -> Trials:
+def trials_of(study: Study) -> Trials:
     """Return the existing trials of this space over this training; another space or training is
     another search.
     """
-    base = made.job(1000 * made.profile.seed + 1)
-    space = {key: span.model_dump() for key, span in space_of(made.profile).items()}
+    base = study.job(1000 * study.profile.seed + 1)
+    space = {key: span.model_dump() for key, span in space_of(study.profile).items()}
     key = hash_data(
         {
             "space": space,
@@ -86,11 +86,11 @@ def trials_of(made: Study) -> Trials:
             "reward": base.reward_hash,
         }
     )
-    return Trials(made.stage.pipeline_run.folder / "tuning" / key[:10], base)
+    return Trials(study.stage.pipeline_run.folder / "tuning" / key[:10], base)
 
 
 def search(
-    made: Study, told: Trials, trainer: Sequence[str], budget: Budget, console: Console
+    study: Study, trials: Trials, trainer: Sequence[str], budget: Budget, console: Console
 ) -> None:
     """Runs Ray Tune until the budget is spent. Raises KeyboardInterrupt where a person ended it.
 
@@ -98,16 +98,16 @@ def search(
        its own file, because what Tune prints goes to a log.
     """
     os.environ |= ENVIRONMENT
-    places = at_once(made)
-    write_atomic(told.command, json.dumps(list(trainer)))
+    places = at_once(study)
+    write_atomic(trials.command, json.dumps(list(trainer)))
     console.print(
-        f"{made.id}: {len(told.ended())} of {budget.trials} trials there, {places} at a time",
+        f"{study.id}: {len(trials.ended())} of {budget.trials} trials there, {places} at a time",
         highlight=False,
         soft_wrap=True,
     )
     began = time.monotonic()
-    with (told.folder / "tune.log").open("a") as log:
-        head = light_head(told.folder / "ray", places + 1)
+    with (trials.folder / "tune.log").open("a") as log:
+        head = light_head(trials.folder / "ray", places + 1)
         import ray
         from ray import tune as ray_tune
 
@@ -115,22 +115,22 @@ def search(
         with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
             ray.init(address=head.address, log_to_driver=False, logging_level="error")
             try:
-                followed = _follower(told, made, console)
+                followed = _follower(trials, study, console)
                 config = ray_tune.RunConfig(
                     name="last",
-                    storage_path=str(told.folder / "tune"),
+                    storage_path=str(trials.folder / "tune"),
                     verbose=0,
                     callbacks=[followed],
                 )
-                _tuner(made, told, budget, places, config).fit()
+                _tuner(study, trials, budget, places, config).fit()
             finally:
                 ray.shutdown()
     in_time = not budget.minutes or time.monotonic() - began < 60 * budget.minutes
-    if in_time and set(told.records()) - set(told.ended()) - set(told.failed()):
+    if in_time and set(trials.records()) - set(trials.ended()) - set(trials.failed()):
         raise KeyboardInterrupt  # Tune catches it, and stops in order
 
 
-def _tuner(made: Study, told: Trials, budget: Budget, places: int, config: Any) -> Any:
+def _tuner(study: Study, trials: Trials, budget: Budget, places: int, config: Any) -> Any:
     import optuna
     from ray import tune as ray_tune
     from ray.tune.schedulers import ASHAScheduler
@@ -139,30 +139,30 @@ def _tuner(made: Study, told: Trials, budget: Budget, places: int, config: Any) 
     from verl_jobs.search.tune_trainable import Trial
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    known, training, wanted = told.points(), made.profile.training, made.profile.tuning
-    first = own_point(made.profile)
+    known, training, tuning = trials.points(), study.profile.training, study.profile.tuning
+    first = own_point(study.profile)
     points = known or ([first] if first else [])
     # a search that goes on draws anew, or it would draw again what it has drawn
     sampler = optuna.samplers.TPESampler(
         multivariate=True,
         n_startup_trials=min(10, max(4, budget.trials // COUNT_OF_RANDOM)),
-        seed=1000 * made.profile.seed + len(known),
+        seed=1000 * study.profile.seed + len(known),
     )
     search = OptunaSearch(
         metric="validation", mode="max", sampler=sampler, points_to_evaluate=points or None
     )
-    least = min(wanted.first_look or training.save_every, training.steps)
+    least = min(tuning.first_look or training.save_every, training.steps)
     scheduler = ASHAScheduler(
         time_attr="step",
         metric="validation",
         mode="max",
         max_t=training.steps,
         grace_period=least,
-        reduction_factor=wanted.reduction,
+        reduction_factor=tuning.reduction,
     )
     return ray_tune.Tuner(
         Trial,
-        param_space=domains(made.profile) | {"study": str(told.folder)},
+        param_space=domains(study.profile) | {"study": str(trials.folder)},
         tune_config=ray_tune.TuneConfig(
             num_samples=max(budget.trials, len(known)),
             search_alg=search,
@@ -175,11 +175,11 @@ def _tuner(made: Study, told: Trials, budget: Budget, places: int, config: Any) 
     )
 
 
-def _follower(told: Trials, made: Study, console: Console) -> Any:
+def _follower(records: Trials, study: Study, console: Console) -> Any:
     """What Tune calls while it runs: keeps each trial's record, and tells of it."""
     from ray import tune as ray_tune
 
-    steps = made.profile.training.steps
+    steps = study.profile.training.steps
 
     class Follower(ray_tune.Callback):  # type: ignore[misc]  # ray has no types
         def __reduce__(self) -> tuple[Any, ...]:
@@ -191,18 +191,18 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
         def on_trial_start(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
         ) -> None:
-            number, new = told.begin(_point(trial))
-            if new or not told.over(number):
+            number, new = records.begin(_point(trial))
+            if new or not records.over(number):
                 console.print(
-                    f"trial {number}: {told.said(number)}", highlight=False, soft_wrap=True
+                    f"trial {number}: {records.describe(number)}", highlight=False, soft_wrap=True
                 )
 
         def on_trial_result(
             self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
         ) -> None:
-            number = told.number(_point(trial))
-            if not told.over(number):
-                made.stage.report.progress.at(
+            number = records.number(_point(trial))
+            if not records.over(number):
+                study.stage.report.progress.at(
                     int(result["step"]),
                     steps,
                     f"trial {number}, validation {result['validation']:.2f}",
@@ -216,7 +216,7 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
         def on_trial_complete(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
         ) -> None:
-            if told.end(number := told.number(_point(trial)), int(trial.last_result["step"])):
+            if records.end(number := records.number(_point(trial)), int(trial.last_result["step"])):
                 console.print(
                     (
                         f"  trial {number}: ended, others were better at step "
@@ -229,8 +229,8 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
         def on_trial_error(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
         ) -> None:
-            number = told.number(_point(trial))
-            why = told.fail(number)
+            number = records.number(_point(trial))
+            why = records.fail(number)
             console.print(
                 f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True
             )
@@ -242,11 +242,11 @@ def _point(trial: Any) -> dict[str, Any]:
     return {key: value for key, value in trial.config.items() if key != "study"}
 
 
-def command(made: Study) -> list[str]:
+def command(study: Study) -> list[str]:
     """Return the trainer's environment. Ray's token in ours belongs to Tune's own Ray; a cluster's
     is restored.
     """
-    asked, token = made.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
+    ray_settings, token = study.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
     cleared = [
         "env",
         "-u",
@@ -260,21 +260,21 @@ def command(made: Study) -> list[str]:
         sys.executable,
         "-m",
         "experiments.trial_process",
-        str(made.home.path / "ray"),
-        asked.bind,
-        asked.address,
+        str(study.home.path / "ray"),
+        ray_settings.bind,
+        ray_settings.address,
     ]
 
 
-def at_once(made: Study) -> int:
+def at_once(study: Study) -> int:
     """How many trials train at the same time."""
-    asked = made.profile.ray
-    if made.profile.tuning.at_once or not asked.address:
-        return made.profile.tuning.at_once or 1
+    ray_settings = study.profile.ray
+    if study.profile.tuning.at_once or not ray_settings.address:
+        return study.profile.tuning.at_once or 1
     from ray.util.state import list_nodes
 
     gpus = sum(
         node.resources_total.get("GPU", 0)
-        for node in list_nodes(address=asked.address, filters=[("state", "=", "ALIVE")])
+        for node in list_nodes(address=ray_settings.address, filters=[("state", "=", "ALIVE")])
     )
-    return max(1, int(gpus) // made.profile.training.ranks)
+    return max(1, int(gpus) // study.profile.training.ranks)

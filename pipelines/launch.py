@@ -28,7 +28,7 @@ from resources import lease
 from resources.capacity import check_machines, memory_gib, unasked
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
-from resources.plugin_check import tried
+from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import answers
@@ -106,7 +106,7 @@ def ready(settings: Settings, *, trains: bool = True, base: Path | None = None) 
     home.make()
     if trains:
         _check_own_reward(home, profile)
-        tried(profile.training, unverified=profile.reward.unverified)
+        check_plugins(profile.training, unverified=profile.reward.unverified)
         if base:
             check_start_of(profile, base, warm_up=False)
         else:

@@ -19,7 +19,7 @@ from verl_jobs.config.training import Training
 LONGEST_S = 300.0
 
 
-def tried(training: Training, *, unverified: bool) -> list[str]:
+def check_plugins(training: Training, *, unverified: bool) -> list[str]:
     """Run the dry step of every part; return nothing where no part is the user's own.
 
     unverified: whether a reward may train that has not passed the exploit battery.

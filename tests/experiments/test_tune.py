@@ -19,7 +19,7 @@ from rich.console import Console
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
 
 from cli import main as cli
-from experiments.search_space import change, checked, own_point
+from experiments.search_space import change, check_search_space, own_point
 from experiments.study import study_id
 from experiments.sweep import sweep, write_sweep
 from experiments.trials import Outcome, Trials, line
@@ -132,7 +132,7 @@ def test_a_space_that_cannot_be_searched_is_one_line_with_key_and_mend(
 @pytest.mark.parametrize("name", ["embedded", "small", "gpu", "cluster"])
 def test_every_profile_that_we_ship_has_a_space_that_it_takes_itself(name: str) -> None:
     profile = load_profile(name)
-    assert checked(profile) and own_point(profile)
+    assert check_search_space(profile) and own_point(profile)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_an_algorithm_that_clips_by_itself_is_searched_without_the_clip(
     tmp_path: Path, name: str, algorithm: str
 ) -> None:
     profile = load_profile(name, [f"training.algorithm={algorithm}"])
-    assert set(profile.tuning.space) - set(checked(profile)) == {"training.clip"} and own_point(
-        profile
-    )
+    assert set(profile.tuning.space) - set(check_search_space(profile)) == {
+        "training.clip"
+    } and own_point(profile)
     said = StringIO()
     write_sweep(tmp_path / "sweep.yaml", profile, name, [], Console(file=said))
     assert (
@@ -165,7 +165,7 @@ def test_a_search_of_the_clip_alone_is_refused_where_the_algorithm_clips_by_itse
         ProfileError,
         match="dapo clips by a rule of its own, and nothing else is in it: give other keys",
     ):
-        checked(profile)
+        check_search_space(profile)
 
 
 def test_a_space_may_be_written_by_sections_or_by_whole_keys() -> None:
@@ -307,7 +307,7 @@ def test_the_line_at_the_end_is_one_that_ratchet_takes(monkeypatch: pytest.Monke
 
 def test_a_key_of_another_section_is_refused_though_it_exists() -> None:
     with pytest.raises(ProfileError, match=r"seed is no key of `training`"):
-        checked(Profile(tuning=Tuning(space={"seed": Span(uniform=(1, 2))})))
+        check_search_space(Profile(tuning=Tuning(space={"seed": Span(uniform=(1, 2))})))
 
 
 def test_a_change_is_written_as_the_command_line_reads_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
-from resources.plugin_check import tried
+from resources.plugin_check import check_plugins
 from verl_jobs.config.overrides import overrides
 from verl_jobs.config.references import PluginError, Plugins, load
 from verl_jobs.config.training import Training
@@ -59,7 +59,7 @@ def own(folder: Path, kind: str, text: str) -> Training:
 @pytest.mark.slow
 def test_every_plugin_in_the_documentation_passes_its_dry_step(tmp_path: Path) -> None:
     plugins = shown(tmp_path)
-    lines = tried(Training(plugins=plugins), unverified=True)
+    lines = check_plugins(Training(plugins=plugins), unverified=True)
     assert [line.split()[0] for line in lines] == list(plugins.named)
 
 
@@ -71,7 +71,7 @@ def test_a_plugin_reference_needs_a_file_and_a_name(reference: str) -> None:
 
 def test_a_missing_plugin_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match=r"gone\.py"):
-        tried(Training(plugins=Plugins(loss=f"{tmp_path}/gone.py:it")), unverified=False)
+        check_plugins(Training(plugins=Plugins(loss=f"{tmp_path}/gone.py:it")), unverified=False)
 
 
 def test_a_missing_plugin_name_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_plugins_of_one_file_share_its_module(tmp_path: Path) -> None:
 
 def test_a_custom_reward_manager_needs_unverified(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="--unverified"):
-        tried(own(tmp_path, "reward_manager", "it = 1"), unverified=False)
+        check_plugins(own(tmp_path, "reward_manager", "it = 1"), unverified=False)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "remax"])
