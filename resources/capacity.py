@@ -93,7 +93,7 @@ def check_fetched(profile: Profile, folder: Path) -> str:
     fetched = profile.model_copy(update={"base": str(folder)})
     # A machine without GPUs may prepare for another one that trains.
     if profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here():
-        return "Whether this training fits was not asked: this machine has no GPU."
+        return "Not checked whether this training fits: this machine has no GPU."
     check_machines(fetched)
     return unasked(fetched)
 
@@ -130,7 +130,7 @@ def unasked(profile: Profile) -> str:
         )
     else:
         return ""
-    return f"Whether this training fits was not asked: {why}."
+    return f"Not checked whether this training fits: {why}."
 
 
 def elsewhere(profile: Profile) -> str:
@@ -148,14 +148,14 @@ def gpu_of(profile: Profile) -> Gpu | None:
     training = profile.training
     if training.engine == "hf" or elsewhere(profile) or _sliced():
         return None
-    found = gpus_here()
-    if len(found) < training.ranks:
+    gpus = gpus_here()
+    if len(gpus) < training.ranks:
         raise NotReady(
             f"training.engine {training.engine} with {training.ranks} ranks needs as many "
-            f"GPUs, {_counted(len(found))}: take the profile "
+            f"GPUs, {_counted(len(gpus))}: take the profile "
             "embedded, or submit to a Ray that has them (ray.address)"
         )
-    return min(found, key=lambda gpu: gpu.memory)
+    return min(gpus, key=lambda gpu: gpu.memory)
 
 
 def gpus_here() -> list[Gpu]:
@@ -171,14 +171,14 @@ def gpus_here() -> list[Gpu]:
         "--format=csv,noheader,nounits",
     ]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    usual, found = GPUS["A100-80"], []
+    usual, gpus = GPUS["A100-80"], []
     for line in listed.splitlines():
         if line.count(",") != 3:  # a message that says why no GPU is listed
             continue
         index, uuid, name, mebibytes = map(str.strip, line.split(","))
         if _visible(index, uuid):
-            found.append(Gpu(name, int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
-    return found
+            gpus.append(Gpu(name, int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
+    return gpus
 
 
 def _visible(index: str, uuid: str) -> bool:
@@ -196,8 +196,8 @@ def _visible(index: str, uuid: str) -> bool:
     )
 
 
-def _names_a_gpu(told: str) -> bool:
-    return told.isdigit() or told.startswith(("GPU-", "MIG-"))
+def _names_a_gpu(name: str) -> bool:
+    return name.isdigit() or name.startswith(("GPU-", "MIG-"))
 
 
 def _sliced() -> bool:

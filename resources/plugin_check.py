@@ -35,7 +35,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
         )
     training.plugins.hashes()  # reports a missing file at once
     on_cpu = training.model_copy(update={"engine": "hf"})
-    told = (
+    variables = (
         os.environ
         | environment(on_cpu, Path())
         | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -45,7 +45,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
         run = subprocess.run(
             command,
             input=training.model_dump_json(),
-            env=told,
+            env=variables,
             capture_output=True,
             text=True,
             timeout=LONGEST_S,

@@ -58,8 +58,8 @@ def _check_base(home: Home, profile: Profile) -> None:
         return check_start_of(profile, Path(base))
     if not base.startswith(("/", ".", "~")):
         return None
-    made = home.store(profile.storage.root).current("checkpoints", "base_model")
-    if made is None or made.manifest.config != {"base": base}:
+    base_model = home.store(profile.storage.root).current("checkpoints", "base_model")
+    if base_model is None or base_model.manifest.config != {"base": base}:
         raise NotReady(
             f"base: no folder {base}: give a Hugging Face folder, or a hub id such as "
             "Qwen/Qwen2.5-Coder-0.5B-Instruct"

@@ -107,13 +107,13 @@ def take_in(home: Home, file: Path) -> Taken:
             first.mend,
             str(file),
         )
-    kept = home.problem_files / hash_file(file)[:16] / file.name
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        beside = kept.with_name(f".{kept.name}")
+    copy = home.problem_files / hash_file(file)[:16] / file.name
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        beside = copy.with_name(f".{copy.name}")
         shutil.copyfile(file, beside)
-        beside.replace(kept)
-    place = replace(columns, path=kept.resolve())
+        beside.replace(copy)
+    place = replace(columns, path=copy.resolve())
     add_source(home.path, name, place)
     bad = tuple(
         f"{rejected.row}: {rejected.reason}: {rejected.mend}" for rejected in looked.rejected

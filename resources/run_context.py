@@ -194,23 +194,23 @@ class StageContext:
         key = hash_data(
             {"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed}
         )
-        if found := self.store.find(kind, name, key):
-            self.store.point(found.manifest)
+        if artifact := self.store.find(kind, name, key):
+            self.store.point(artifact.manifest)
             self.report.found += 1
-            return found
+            return artifact
         self.report.made += 1
         with self.store.draft(kind, name) as folder:
-            made = make(folder)
+            output = make(folder)
             manifest = Manifest(
                 kind=kind,
                 name=name,
                 key=key,
-                content_hash=made.content_hash,
+                content_hash=output.content_hash,
                 inputs=inputs,
                 config=config,
                 seed=seed,
-                facts=made.facts,
-                isolation=made.isolation,
+                facts=output.facts,
+                isolation=output.isolation,
             )
             return self.store.publish(folder, manifest)
 

@@ -196,11 +196,11 @@ def open_run(
 
 def records(runs: Path) -> list[Record]:
     """Return all records, by number."""
-    found = [
+    read = [
         Record.model_validate_json(path.read_text(encoding="utf-8"))
         for path in runs.glob("*/chain.json")
     ]
-    return sorted(found, key=lambda record: record.number)
+    return sorted(read, key=lambda record: record.number)
 
 
 def next_id(runs: Path, prefix: str = "chain") -> str:

@@ -60,15 +60,18 @@ def load_profile(
     unverified: as `reward.unverified`. Raises ProfileError, which names the layer that a value came
     from.
     """
-    found = layers(name, changes, unverified=unverified)
+    profile_layers = layers(name, changes, unverified=unverified)
     data: dict[str, Any] = {}
-    for layer in found:
+    for layer in profile_layers:
         data = layer.over(data)
     try:
         return Profile.model_validate(data)
     except ValidationError as error:
         raise ProfileError(
-            "; ".join(f"{origin(found, each['loc'])}: {_explain(each)}" for each in error.errors())
+            "; ".join(
+                f"{origin(profile_layers, each['loc'])}: {_explain(each)}"
+                for each in error.errors()
+            )
         ) from error
 
 
@@ -86,9 +89,11 @@ def layers(
     ]
 
 
-def origin(found: Sequence[Layer], location: Sequence[str | int]) -> str:
+def origin(profile_layers: Sequence[Layer], location: Sequence[str | int]) -> str:
     """Return the name of the layer that set this key last; "default" where none did."""
-    return next((layer.name for layer in reversed(found) if layer.sets(location)), "default")
+    return next(
+        (layer.name for layer in reversed(profile_layers) if layer.sets(location)), "default"
+    )
 
 
 def merged(data: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -37,10 +37,10 @@ class Span(BaseModel):
 
     @model_validator(mode="after")
     def is_one(self) -> Span:
-        given = self.model_dump(exclude_none=True)
-        if len(given) != 1:
+        spans = self.model_dump(exclude_none=True)
+        if len(spans) != 1:
             raise ValueError(
-                f"give one of {', '.join(Span.model_fields)}, here are {', '.join(given) or 'none'}"
+                f"give one of {', '.join(Span.model_fields)}, here are {', '.join(spans) or 'none'}"
             )
         if self.choice is not None and len(set(map(repr, self.choice))) < 2:
             raise ValueError(

@@ -37,12 +37,12 @@ def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
 
     Raises ProfileError without `orchestration.kubernetes`.
     """
-    kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
+    kubernetes, settings = _kubernetes(profile), profile.ray.kuberay
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
-        "metadata": _metadata(name, kubernetes, asked),
-        "spec": _cluster(kubernetes, asked),
+        "metadata": _metadata(name, kubernetes, settings),
+        "spec": _cluster(kubernetes, settings),
     }
 
 
@@ -53,7 +53,7 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     job id has the form that `resources.ray.job` gives, so that a step that attaches finds it.
     Raises ProfileError.
     """
-    kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
+    kubernetes, settings = _kubernetes(profile), profile.ray.kuberay
     spec = {
         "entrypoint": shlex.join(
             ["python", "-m", "verl_jobs.trainer.entry", str(job.path / "job.json")]
@@ -64,9 +64,9 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
         "backoffLimit": 2,
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
-        "rayClusterSpec": _cluster(kubernetes, asked),
+        "rayClusterSpec": _cluster(kubernetes, settings),
     }
-    metadata = _metadata(f"{job.chain}-{job.key[:10]}", kubernetes, asked)
+    metadata = _metadata(f"{job.chain}-{job.key[:10]}", kubernetes, settings)
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 
@@ -76,8 +76,10 @@ def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
     The pods take that from `ratchet-environment` and `ratchet-secrets`; the machine that prints
     this does not know it.
     """
-    told = runtime_env(job, patience_s)["env_vars"]
-    return {"env_vars": {name: value for name, value in told.items() if name not in OF_THE_PODS}}
+    variables = runtime_env(job, patience_s)["env_vars"]
+    return {
+        "env_vars": {name: value for name, value in variables.items() if name not in OF_THE_PODS}
+    }
 
 
 def _kubernetes(profile: Profile) -> Kubernetes:
@@ -89,26 +91,26 @@ def _kubernetes(profile: Profile) -> Kubernetes:
     return profile.orchestration.kubernetes
 
 
-def _metadata(name: str, kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
+def _metadata(name: str, kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
     """Return the metadata with the labels for gang schedulers.
 
     Which scheduler KubeRay uses is the operator's `--batch-scheduler` (Kueue needs none).
     """
     labels = {
         "": {},
-        "volcano": {"volcano.sh/queue-name": asked.queue},
+        "volcano": {"volcano.sh/queue-name": settings.queue},
         "yunikorn": {
             "ray.io/gang-scheduling-enabled": "true",
             "yunikorn.apache.org/app-id": name,
-            "yunikorn.apache.org/queue": asked.queue,
+            "yunikorn.apache.org/queue": settings.queue,
         },
-        "kueue": {"kueue.x-k8s.io/queue-name": asked.queue},
-    }[asked.gang]
-    if asked.priority_class:
+        "kueue": {"kueue.x-k8s.io/queue-name": settings.queue},
+    }[settings.gang]
+    if settings.priority_class:
         labels |= {
             "kueue.x-k8s.io/priority-class"
-            if asked.gang == "kueue"
-            else "ray.io/priority-class-name": asked.priority_class
+            if settings.gang == "kueue"
+            else "ray.io/priority-class-name": settings.priority_class
         }
     return {
         "name": name,
@@ -117,26 +119,26 @@ def _metadata(name: str, kubernetes: Kubernetes, asked: KubeRay) -> dict[str, An
     }
 
 
-def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
-    scaled = not asked.gang
-    least = asked.least if scaled else asked.workers
+def _cluster(kubernetes: Kubernetes, settings: KubeRay) -> dict[str, Any]:
+    scaled = not settings.gang
+    least = settings.least if scaled else settings.workers
     groups = [
         _group(
-            "on-demand" if scaled or not asked.spot else "spot-first",
+            "on-demand" if scaled or not settings.spot else "spot-first",
             kubernetes,
-            asked,
+            settings,
             least,
             priority=0,
         )
     ]
-    if asked.spot and scaled:
-        groups.insert(0, _group("spot", kubernetes, asked, 0, priority=10))
+    if settings.spot and scaled:
+        groups.insert(0, _group("spot", kubernetes, settings, 0, priority=10))
     scaling = {
         "enableInTreeAutoscaling": True,
         "autoscalerOptions": {
             "version": "v2",
             "upscalingMode": "Default",
-            "idleTimeoutSeconds": asked.idle_s,
+            "idleTimeoutSeconds": settings.idle_s,
         },
     }
     return {
@@ -147,7 +149,7 @@ def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
             "rayStartParams": {"num-cpus": "0", "dashboard-host": "0.0.0.0"},
             "template": {
                 "spec": _pod(
-                    "ray-head", kubernetes, asked, {"cpu": "2", "memory": "8Gi"}, "on-demand"
+                    "ray-head", kubernetes, settings, {"cpu": "2", "memory": "8Gi"}, "on-demand"
                 )
             },
         },
@@ -156,34 +158,34 @@ def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
 
 
 def _group(
-    name: str, kubernetes: Kubernetes, asked: KubeRay, least: int, priority: int
+    name: str, kubernetes: Kubernetes, settings: KubeRay, least: int, priority: int
 ) -> dict[str, Any]:
     resources = {
-        "cpu": str(asked.cpus),
-        "memory": f"{asked.memory_gib}Gi",
-        **({"nvidia.com/gpu": str(asked.gpus)} if asked.gpus else {}),
+        "cpu": str(settings.cpus),
+        "memory": f"{settings.memory_gib}Gi",
+        **({"nvidia.com/gpu": str(settings.gpus)} if settings.gpus else {}),
     }
     return {
         "groupName": name,
         "replicas": least,
         "minReplicas": least,
-        "maxReplicas": asked.workers,
+        "maxReplicas": settings.workers,
         "priority": priority,
         **({} if name == "spot-first" else {"labels": {"ray.io/market-type": name}}),
         "rayStartParams": {},
-        "template": {"spec": _pod("ray-worker", kubernetes, asked, resources, name)},
+        "template": {"spec": _pod("ray-worker", kubernetes, settings, resources, name)},
     }
 
 
 def _pod(
-    name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str, str], market: str
+    name: str, kubernetes: Kubernetes, settings: KubeRay, resources: dict[str, str], market: str
 ) -> dict[str, Any]:
     """Return a pod.
 
     market: on-demand, spot, or spot-first, where a whole gang goes wherever there is room.
     """
     limits = {key: value for key, value in resources.items() if key != "cpu"}
-    shared = max(2, asked.memory_gib // 4) if name == "ray-worker" else 2
+    shared = max(2, settings.memory_gib // 4) if name == "ray-worker" else 2
     container = {
         "name": name,
         "image": kubernetes.image,
@@ -211,11 +213,11 @@ def _pod(
     return {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
         **(
-            {"priorityClassName": asked.priority_class}
-            if asked.priority_class and asked.gang != "kueue"
+            {"priorityClassName": settings.priority_class}
+            if settings.priority_class and settings.gang != "kueue"
             else {}
         ),
-        **_where(asked, market),
+        **_where(settings, market),
         **({"terminationGracePeriodSeconds": GRACE_S} if name == "ray-worker" else {}),
         "containers": [container],
         "volumes": [
@@ -225,10 +227,10 @@ def _pod(
     }
 
 
-def _where(asked: KubeRay, market: str) -> dict[str, Any]:
-    if not asked.spot:
+def _where(settings: KubeRay, market: str) -> dict[str, Any]:
+    if not settings.spot:
         return {}
-    key, value = SPOT[asked.spot]
+    key, value = SPOT[settings.spot]
     term = {
         "matchExpressions": [
             {"key": key, "operator": "NotIn" if market == "on-demand" else "In", "values": [value]}

@@ -16,16 +16,16 @@ from verl_jobs.trainer.layout import fewer, over
 
 def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
     """Return this machine's own Ray, or the joined one with this machine's own as a fallback."""
-    asked, folder = profile.ray, home.path / "ray"
-    if not asked.address:
-        return Private(folder, job, asked.bind)
+    settings, folder = profile.ray, home.path / "ray"
+    if not settings.address:
+        return Private(folder, job, settings.bind)
     # the start model's folder has its shape
     started = profile.model_copy(update={"base": job.start})
     return Joined(
-        asked.address,
+        settings.address,
         job,
-        asked.patience_s,
-        lambda: Private(folder, job, asked.bind, ranks_here(home, started)),
+        settings.patience_s,
+        lambda: Private(folder, job, settings.bind, ranks_here(home, started)),
     )
 
 

@@ -167,15 +167,15 @@ def light_head(folder: Path, places: int) -> Head:
     Its workers preload nothing of verl. They find this code wherever they start.
     """
     here = Path(__file__).resolve().parents[2]
-    told = {
+    variables = {
         ray_head.PRELOADED: "",
         ray_head.CPUS: str(places),
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
     }
-    told |= {
+    variables |= {
         "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
     }
-    return _ensured(folder, lambda: _launch(folder, told, on_gpus=False))
+    return _ensured(folder, lambda: _launch(folder, variables, on_gpus=False))
 
 
 def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:

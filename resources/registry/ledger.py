@@ -101,13 +101,13 @@ class Ledger:
             raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
         with self._database.writing() as cursor:
             entries = _entries(cursor)
-            if (told := next((e for e in entries if e.chain == chain), None)) is not None:
-                if told.checkpoint_hash != checkpoint_hash:
+            if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
+                if entry_of_run.checkpoint_hash != checkpoint_hash:
                     raise ValueError(
-                        f"chain {chain} has already put {told.checkpoint} before the gate, "
+                        f"chain {chain} has already put {entry_of_run.checkpoint} before the gate, "
                         "one candidate a chain: start a new chain"
                     )
-                return told
+                return entry_of_run
             champion = next(iter(champions(entries)[::-1]), None)
             if (champion.checkpoint_hash if champion else None) != against:
                 compared = next((e for e in entries if e.checkpoint_hash == against), None)
@@ -146,8 +146,8 @@ class Ledger:
         """
         with self._database.writing() as cursor:
             entries = _entries(cursor)
-            if (told := next((e for e in entries if e.chain == chain), None)) is not None:
-                return told
+            if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
+                return entry_of_run
             stack = champions(entries)
             if undoing is not None and stack and stack[-1].entry != undoing:
                 raise Superseded(
@@ -223,8 +223,8 @@ def _below(stack: list[Entry], to: int | None) -> int:
         raise NothingToRollBack(f"{state}: nothing lies before it")
     if to is None:
         return len(stack) - 2
-    found = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
-    if not found:
+    indices = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
+    if not indices:
         what = (
             "is champion already"
             if stack[-1].version == to
@@ -232,7 +232,7 @@ def _below(stack: list[Entry], to: int | None) -> int:
         )
         there = ", ".join(str(entry.version) for entry in stack[-2::-1])
         raise NothingToRollBack(f"version {to} {what}: one can go back to version {there}")
-    return found[-1]
+    return indices[-1]
 
 
 def _entries(cursor: Any) -> list[Entry]:

@@ -72,20 +72,20 @@ class Registry:
             for entry in history:
                 if entry.checkpoint_hash not in known:
                     known[entry.checkpoint_hash] = self._register(client, entry)
-            wanted = {
+            expected = {
                 alias: known[entry.checkpoint_hash] for alias, entry in aliases_of(history).items()
             }
             present = {
                 alias: int(version)
                 for alias, version in client.get_registered_model(MODEL).aliases.items()
             }
-            for alias, version in wanted.items():
+            for alias, version in expected.items():
                 if present.get(alias) != version:
                     client.set_registered_model_alias(MODEL, alias, str(version))
-            for alias in present.keys() - wanted.keys():
+            for alias in present.keys() - expected.keys():
                 client.delete_registered_model_alias(MODEL, alias)
             write_atomic(self._mark, json.dumps({"uri": self.uri, "entry": history[-1].entry}))
-            return wanted
+            return expected
 
     def follow(self, ledger: Ledger) -> str:
         """Sync; return why MLflow is behind, empty where it is not.
@@ -100,8 +100,8 @@ class Registry:
 
     def behind(self, history: Sequence[Entry]) -> int:
         """Return how many entries MLflow lacks. Reads a small file and does not contact MLflow."""
-        told = json.loads(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else {}
-        last = told.get("entry", 0) if told.get("uri") == self.uri else 0
+        mark = json.loads(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else {}
+        last = mark.get("entry", 0) if mark.get("uri") == self.uri else 0
         return sum(entry.entry > last for entry in history)
 
     def aliases(self) -> dict[str, int]:
@@ -143,21 +143,21 @@ class Registry:
             client.create_registered_model(
                 MODEL, description="Promoted and refused checkpoints; the truth is the ledger."
             )
-        found: dict[str, list[int]] = {}
+        versions: dict[str, list[int]] = {}
         token: str | None = None
         while True:
             page: Any = client.search_model_versions(f"name = '{MODEL}'", page_token=token)
             for version in page:
                 if content_hash := version.tags.get(HASH_TAG):
-                    found.setdefault(content_hash, []).append(int(version.version))
+                    versions.setdefault(content_hash, []).append(int(version.version))
             token = page.token
             if not token:
                 break
         named = {int(version) for version in client.get_registered_model(MODEL).aliases.values()}
-        for twice in (version for made in found.values() for version in sorted(made)[1:]):
+        for twice in (number for same in versions.values() for number in sorted(same)[1:]):
             if twice not in named:
                 client.delete_model_version(MODEL, str(twice))
-        return {content_hash: min(made) for content_hash, made in found.items()}
+        return {content_hash: min(same) for content_hash, same in versions.items()}
 
     def _client(self) -> MlflowClient:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -100,11 +100,11 @@ class RegressionSet:
         """
         if not self.path.exists():
             return []
-        found = [
+        rows = [
             self._line(number, line)
             for number, line in enumerate(_whole_lines(self.path.read_bytes()), start=1)
         ]
-        return [lost for lost in found if before is None or lost.number < before]
+        return [lost for lost in rows if before is None or lost.number < before]
 
     def _whole(self, descriptor: int) -> list[Lost]:
         """Return the lines, after cutting off a half line at the end."""
@@ -131,15 +131,18 @@ def boosted(
     themselves are used at the gate, and never trained on. Features are tags and, in the embedded
     family, the operations of the composition.
     """
-    wanted = [_features(problem) for problem in lost]
-    found = dict(weights)
+    lost_features = [_features(problem) for problem in lost]
+    boosted_weights = dict(weights)
     for problem in train:
         own = _features(problem)
         alike = max(
-            (len(own & other) / len(own | other) for other in wanted if own | other), default=0.0
+            (len(own & other) / len(own | other) for other in lost_features if own | other),
+            default=0.0,
         )
-        found[problem.problem_id] = weights.get(problem.problem_id, 1.0) * (1 + (BOOST - 1) * alike)
-    return found
+        boosted_weights[problem.problem_id] = weights.get(problem.problem_id, 1.0) * (
+            1 + (BOOST - 1) * alike
+        )
+    return boosted_weights
 
 
 def _features(problem: Problem) -> frozenset[str]:

@@ -305,5 +305,5 @@ def test_that_nobody_asked_is_said_before_a_chain_starts(
     ready(Settings.read("embedded"))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith(
-        "Whether this training fits was not asked: no shape is known of 'nobody/nothing'"
+        "Not checked whether this training fits: no shape is known of 'nobody/nothing'"
     )

@@ -155,7 +155,7 @@ ON_GPUS = {"training": Training(engine="vllm")}
 def test_why_the_planner_was_not_asked_is_one_line(told: dict[str, Any], said: str) -> None:
     line = unasked(Profile(**told))
     assert bool(line) == bool(said) and "\n" not in line
-    assert line.startswith(f"Whether this training fits was not asked: {said}" if said else "")
+    assert line.startswith(f"Not checked whether this training fits: {said}" if said else "")
 
 
 def test_a_fetched_model_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_machine_without_gpus_may_prepare_for_one_that_has_them(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (
         check_fetched(load_profile("gpu"), tmp_path)
-        == "Whether this training fits was not asked: this machine has no GPU."
+        == "Not checked whether this training fits: this machine has no GPU."
     )
 
 
