@@ -31,7 +31,7 @@ from resources.progress import Progress
 from resources.ray.head import HOLDERS, free_ports
 from resources.run_record import PipelineRun, open_run
 from rewards.composite import RewardConfig
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from verl_jobs import faults, samples
 from verl_jobs.config.training import Curriculum, Training
 from verl_jobs.curriculum import draws

@@ -12,7 +12,7 @@ from resources.config.profile import Profile, RayPlace
 from resources.home import Home, NotReady
 from resources.ray.place import ranks_here, ray_of
 from resources.ray.private import Joined, Private
-from tests.resources.test_room import listing
+from tests.resources.test_capacity import listing
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training

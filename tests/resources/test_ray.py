@@ -15,7 +15,7 @@ import resources.ray.private
 from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
 from resources.ray.job import MOVED, _died, _last_words, train
 from resources.ray.private import Joined, TrainingFailed, _spawn, _token
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.trainer_lease import hold, started

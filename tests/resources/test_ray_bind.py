@@ -18,7 +18,7 @@ import pytest
 
 from resources.ray import head as ray_head
 from resources.ray import private as private_ray
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults

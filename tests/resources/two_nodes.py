@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from resources.ray.head import free_ports
-from tests.journeys.chain import command_line, wait_until
+from tests.journeys.demo_run import command_line, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD, OTHER = "127.0.0.2", "127.0.0.3"

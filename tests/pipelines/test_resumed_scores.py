@@ -21,7 +21,7 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
 from tests.pipelines.home_builder import HomeBuilder
-from tests.pipelines.test_scoring_again import cleaned
+from tests.pipelines.test_stale_scores import cleaned
 
 ROOT = Path(__file__).parents[2]
 NAME, TASKS = "validation-1", 24

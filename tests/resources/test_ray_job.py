@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from resources.ray import private as private_ray
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.resources.toy_training import TERM_S
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.job import TrainingJob
