@@ -20,7 +20,7 @@ from evaluation.promotion.comparison import Incomparable
 from evaluation.reports.compare_models import Contestant, versus
 from evaluation.scorecard import Scorecard
 from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
-from tests.evaluation.test_policy import drawn
+from tests.evaluation.test_policy import scorecard_of
 
 Say = Callable[..., str]
 
@@ -131,8 +131,8 @@ def test_pass_at_k_and_a_clean_score(say: Say, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     text = say(
-        written(tmp_path, drawn("old", [1] * 50)),
-        written(tmp_path, drawn("new", [5] * 50)),
+        written(tmp_path, scorecard_of("old", [1] * 50)),
+        written(tmp_path, scorecard_of("new", [5] * 50)),
         k=5,
         suspects=suspects,
     )
