@@ -8,7 +8,7 @@ import pytest
 from assets.base_model import base_model, snapshot
 from resources.home import NotReady
 from resources.run_context import RunContext
-from tests.resources.test_room import listing
+from tests.resources.test_capacity import listing
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 

@@ -24,7 +24,7 @@ from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.registry.regressions import BadLine, RegressionSet, boosted
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun, open_run
-from tests.evaluation.test_policy import drawn
+from tests.evaluation.test_policy import scorecard_of
 from tests.pipelines.home_builder import HomeBuilder
 
 TOLD = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "chain": "chain-0002"}
@@ -173,7 +173,9 @@ def test_two_processes_at_once_lose_nothing_and_write_nothing_twice(tmp_path: Pa
 
 
 def test_only_what_was_solved_reliably_and_is_mostly_failed_now_counts_as_lost() -> None:
-    assert lost_tasks(drawn("old", [10, 10, 9, 10]), drawn("new", [5, 6, 0, 10])) == ("t000",)
+    assert lost_tasks(scorecard_of("old", [10, 10, 9, 10]), scorecard_of("new", [5, 6, 0, 10])) == (
+        "t000",
+    )
 
 
 def test_what_resembles_a_lost_task_is_drawn_more_often() -> None:

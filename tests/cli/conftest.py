@@ -1,4 +1,4 @@
-"""A home with promotions for each test of a command."""
+"""Fixtures: a home and a Dagster instance for each test of a command."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def home_builder(tmp_path: Path) -> HomeBuilder:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:  # on disk: a schedule opens it by its reference
-        yield made
+    with dg.instance_for_test() as opened:  # on disk, because a schedule opens it by its reference
+        yield opened

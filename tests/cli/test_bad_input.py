@@ -1,7 +1,8 @@
-"""`ratchet train` with what cannot be meant: one line on stderr, exit code 2, and no run begun."""
+"""`ratchet train` refuses bad input with one line on stderr, exit code 2, and no run started."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -19,83 +20,55 @@ GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n
 def refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path, *arguments: str
 ) -> str:
-    """What `ratchet train` says of these arguments, which it must refuse."""
-    for name in (
-        "RATCHET_SET",
-        "RATCHET_UNVERIFIED",
-        "DAGSTER_HOME",
-    ):  # the command line sets them: forgotten after this test
+    """Return the error of `ratchet train`, which must refuse these arguments."""
+    # The command line sets these variables; monkeypatch restores them after the test.
+    for name in ("RATCHET_SET", "RATCHET_UNVERIFIED", "DAGSTER_HOME"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("RATCHET_HOME", str(home))
     monkeypatch.setattr(sys, "argv", ["ratchet", "train", "--profile", "small", *arguments])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    told = capsys.readouterr().err
-    assert ended.value.code == 2 and told.startswith("error: ") and len(told.splitlines()) == 1, (
-        told
-    )
+    error = capsys.readouterr().err
+    assert ended.value.code == 2, error
+    assert error.startswith("error: ") and len(error.splitlines()) == 1, error
     assert not (home / "runs").exists()
-    return told
+    return error
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (("--algorithm", "gropo"), "training.algorithm: no 'gropo', did you mean grpo"),
-        (("--algorithm", "GRPO"), "training.algorithm: no 'GRPO', did you mean grpo"),
-        (
-            ("--algorithm", "gdpo"),
-            "training.algorithm gdpo: verl 0.9.1's v1 trainer does not hand the single rewards to the estimator",
-        ),
-        (("--set", "training.trace=[2,99]"), "training.trace: 99 is beyond the last of"),
-        (("--set", "training.answer_tokens=5000"), "tiny_model.positions is "),
-        (("--set", "training.frozen=[model.layer.0.*]"), "the tiny model: "),
-        (
-            ("--set", "warm_up.lora={modules: [q_pro]}"),
-            "the tiny model: lora.modules: the model has no layer q_pro",
-        ),
-        (
-            ("--set", "base=/nowhere"),
-            "base: no folder /nowhere: give a Hugging Face folder, or a hub id",
-        ),
-        (
-            ("--set", "base=Qwen/Qwen2.5-Coder-32B", "--set", "training.steps=1000"),
-            "of disk left, and",
-        ),
-        (
-            ("--set", "ray.address=localhost:8265"),
-            "ray.address: 'localhost:8265' is no address: write it as http://host:port",
-        ),
-        (
-            ("--set", "training.learning_rat=1"),
-            "training.learning_rat: no such key, did you mean 'learning_rate'",
-        ),
-        (
-            ("--set", "training.ranks=3"),
-            "training: 8 problems x 4 answers do not divide among 3 ranks: give a multiple\n",
-        ),
-        (("--set", "training.steps=9"), "steps 9 is no multiple of save_every 2"),
-        (("--set", "training.steps"), "write section.key=value"),
-        (("--set", "needs.memory_gib=100000"), "a run needs 100000"),
-        (("--set", "needs.disk_gib=10000000"), "of disk left, a run needs 1e+07"),
-        (
-            ("--set", "ray.address=http://127.0.0.1:9"),
-            "no Ray answers at http://127.0.0.1:9 (ray.address of the profile): start it",
-        ),
-        (("--set", "training.engine=vllm"), "needs as many GPUs, nvidia-smi lists 0"),
+        (("--algorithm", "gropo"), "training.algorithm.*'gropo'.*grpo"),
+        (("--algorithm", "GRPO"), "training.algorithm.*'GRPO'.*grpo"),
+        (("--algorithm", "gdpo"), r"training.algorithm.*gdpo.*verl 0\.9\.1"),
+        (("--set", "training.trace=[2,99]"), "training.trace.*99"),
+        (("--set", "training.answer_tokens=5000"), "tiny_model.positions"),
+        (("--set", "training.frozen=[model.layer.0.*]"), "tiny model"),
+        (("--set", "warm_up.lora={modules: [q_pro]}"), "tiny model.*lora.modules.*q_pro"),
+        (("--set", "base=/nowhere"), "base.*/nowhere"),
+        (("--set", "base=Qwen/Qwen2.5-Coder-32B", "--set", "training.steps=1000"), "disk"),
+        (("--set", "ray.address=localhost:8265"), "ray.address.*'localhost:8265'.*http://"),
+        (("--set", "training.learning_rat=1"), "training.learning_rat.*'learning_rate'"),
+        (("--set", "training.ranks=3"), r"\b8 problems.*\b4 .*\b3 ranks"),
+        (("--set", "training.steps=9"), "steps.*9.*save_every.*2"),
+        (("--set", "training.steps"), "section.key=value"),
+        (("--set", "needs.memory_gib=100000"), "100000"),
+        (("--set", "needs.disk_gib=10000000"), r"disk.*1e\+07"),
+        (("--set", "ray.address=http://127.0.0.1:9"), "http://127.0.0.1:9.*ray.address"),
+        (("--set", "training.engine=vllm"), r"GPUs.*nvidia-smi.*\b0\b"),
         (("--set", "reward.file=/nowhere/reward.py"), "/nowhere/reward.py"),
     ],
 )
-def test_one_line_says_what_is_wrong_and_how_to_mend_it(
+def test_a_bad_setting_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     arguments: tuple[str, ...],
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200 * 2**30))
-    assert said in refused(capsys, monkeypatch, tmp_path / "home", *arguments)
+    assert re.search(message, refused(capsys, monkeypatch, tmp_path / "home", *arguments))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +78,7 @@ def test_one_line_says_what_is_wrong_and_how_to_mend_it(
         TrainingFailed("training study-a ended: see trainer.log"),
     ],
 )
-def test_what_stops_a_training_of_a_study_is_one_line_too(
+def test_a_failed_training_of_a_study_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -119,13 +92,13 @@ def test_what_stops_a_training_of_a_study_is_one_line_too(
 
 
 @pytest.mark.slow
-def test_a_reward_that_pays_for_hacks_is_refused_before_anything_is_trained(
+def test_a_reward_that_pays_for_hacks_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     own = tmp_path / "generous.py"
     own.write_text(GENEROUS)
-    for _ in range(2):  # tried once, known after
-        told = refused(
+    for _ in range(2):  # the second call reads the stored result
+        error = refused(
             capsys,
             monkeypatch,
             tmp_path / "home",
@@ -134,14 +107,11 @@ def test_a_reward_that_pays_for_hacks_is_refused_before_anything_is_trained(
             "--set",
             "needs.memory_gib=1",
         )
-        assert (
-            "has not passed the exploit battery (did not hold: " in told
-            and "ratchet reward verify" in told
-        )
+        assert "exploit battery" in error and "ratchet reward verify" in error
 
 
 @pytest.mark.slow
-def test_a_base_that_cannot_be_trained_is_refused_before_anything_is_trained(
+def test_an_untrainable_base_is_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "base").mkdir()

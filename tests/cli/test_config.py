@@ -1,4 +1,4 @@
-"""`ratchet config show`: every setting, its value and the layer that set it."""
+"""`ratchet config show` lists every setting with its value and the layer that set it."""
 
 from __future__ import annotations
 

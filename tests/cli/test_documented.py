@@ -1,4 +1,4 @@
-"""Every command line that the documentation shows is one that `ratchet` knows, with its options."""
+"""Every command line in the documentation uses commands and options that `ratchet` has."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def shown(page: Path) -> Iterator[str]:
 
 
 def unknown(line: str) -> str:
-    """What of it `ratchet` does not know; empty where it knows all."""
+    """Return the unknown command or option of a line, or an empty string."""
     command, words = COMMANDS, line.split()[1:]
     while words and hasattr(command, "get_command") and not words[0].startswith("-"):
         if (named := command.get_command(None, words[0])) is None:
             return f"no command {words[0]}"
         command, words = named, words[1:]
-    if command.name == "judge":  # reads its own arguments
+    if command.name == "judge":  # parses its arguments without typer
         return ""
     known = {
         option
         for parameter in command.params
         for option in [*parameter.opts, *parameter.secondary_opts]
     } | {"--help"}
-    given = [word.strip("[]\"'").split("=")[0] for word in words]
+    options = [word.strip("[]\"'").split("=")[0] for word in words]
     return next(
         (
             f"no option {word}"
-            for word in given
+            for word in options
             if re.match(r"--?[a-z]", word) and word not in known
         ),
         "",
@@ -61,11 +61,11 @@ def unknown(line: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_that_is_shown_is_there(page: Path) -> None:
+def test_documented_commands_and_options_exist(page: Path) -> None:
     assert not [f"{line}: {why}" for line in shown(page) if (why := unknown(line))]
 
 
-def test_one_that_is_not_there_is_told() -> None:
+def test_unknown_commands_and_options_are_detected() -> None:
     assert (
         unknown("ratchet retrain chain-0001") == "no command retrain"
         and unknown("ratchet train --sedes 5") == "no option --sedes"

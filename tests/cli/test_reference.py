@@ -1,4 +1,4 @@
-"""The pages that are made from code say what the code says."""
+"""The pages that are generated from code agree with the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.reference import ROOT, pages
     pages().items(),
     ids=lambda value: value.name if isinstance(value, Path) else "",
 )
-def test_a_page_is_up_to_date(path: Path, text: str) -> None:
+def test_a_generated_page_is_up_to_date(path: Path, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text, (
-        f"{path.relative_to(ROOT)} is out of date: `make docs` writes it anew"
+        f"{path.relative_to(ROOT)} is out of date: run `make docs`"
     )

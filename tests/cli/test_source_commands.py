@@ -1,8 +1,9 @@
-"""`ratchet data add` says what it read, and notes a source only when something could be read."""
+"""`ratchet data add` counts the rows, and adds a source only if it has readable rows."""
 
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -18,11 +19,11 @@ from resources.home import Home
 ROW = {"prompt": "Double it.", "cases": [{"args": [2], "expected": 4}]}
 
 
-def test_a_file_is_added_with_its_columns_and_every_row_is_counted(
+def test_a_source_file_is_added_and_its_rows_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
-    file, said = tmp_path / "rows.jsonl", StringIO()
+    file, output = tmp_path / "rows.jsonl", StringIO()
     file.write_text(
         "\n".join(
             [json.dumps(ROW), json.dumps(ROW | {"prompt": "Twice.", "task_id": "Mbpp/11"}), "{"]
@@ -40,14 +41,12 @@ def test_a_file_is_added_with_its_columns_and_every_row_is_counted(
             columns,
             values,
             Home(tmp_path / "home"),
-            Console(file=said, width=300),
+            Console(file=output, width=300),
         )
         == 0
     )
-    assert (
-        "2 problems, 1 of them gated (for evaluation only), 1 rows left out" in said.getvalue()
-        and "line 3: broken JSON" in said.getvalue()
-    )
+    assert re.search(r"\b2 problems.*\b1 .*gated.*\b1 row", output.getvalue())
+    assert "line 3: " in output.getvalue()
     place = Place(
         file,
         columns={"statement": "prompt", "tests": "cases"},
@@ -56,15 +55,10 @@ def test_a_file_is_added_with_its_columns_and_every_row_is_counted(
     assert listed(tmp_path / "home") == {"mine": place}
 
 
-def test_a_file_of_which_nothing_can_be_read_is_not_added(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_is_not_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW), encoding="utf-8")
-    with pytest.raises(
-        ProblemError,
-        match=r"none of 1 rows could be read: mend the file, or say what its columns are",
-    ):
+    with pytest.raises(ProblemError, match="1 row"):
         add(
             "mine",
             tmp_path / "rows.jsonl",
@@ -79,9 +73,9 @@ def test_a_file_of_which_nothing_can_be_read_is_not_added(
     assert listed(tmp_path / "home") == {}
 
 
-def test_a_misspelt_column_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_column_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
-    file, said = tmp_path / "rows.jsonl", StringIO()
+    file, output = tmp_path / "rows.jsonl", StringIO()
     file.write_text(json.dumps(ROW | {"solution": "x"}), encoding="utf-8")
     add(
         "mine",
@@ -92,25 +86,22 @@ def test_a_misspelt_column_is_warned_of(tmp_path: Path, monkeypatch: pytest.Monk
         "statement=prompt,tests=cases",
         ["style=call", "entry_point=f"],
         Home(tmp_path / "home"),
-        Console(file=said, width=300),
+        Console(file=output, width=300),
     )
-    assert (
-        "warning: 1 rows have a key 'solution' that is no column: did you mean solutions?"
-        in said.getvalue()
-    )
+    assert re.search(r"warning: 1 row.*'solution'.*solutions", output.getvalue())
 
 
-def test_a_source_that_is_removed_is_forgotten_and_its_file_stays(
+def test_removing_a_source_does_not_delete_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
-    file, said = tmp_path / "rows.jsonl", StringIO()
+    file, output = tmp_path / "rows.jsonl", StringIO()
     file.write_text("{}", encoding="utf-8")
     add_source(tmp_path / "home", "mine", file)
     assert (
-        remove("mine", Home(tmp_path / "home"), Console(file=said, width=300)) == 0
-        and "mine is forgotten, its files stay" in said.getvalue()
+        remove("mine", Home(tmp_path / "home"), Console(file=output, width=300)) == 0
+        and "mine" in output.getvalue()
     )
     assert listed(tmp_path / "home") == {} and file.exists()
-    with pytest.raises(ProblemError, match="'mine' was not added: there are: none"):
-        remove("mine", Home(tmp_path / "home"), Console(file=said))
+    with pytest.raises(ProblemError, match="'mine'"):
+        remove("mine", Home(tmp_path / "home"), Console(file=output))

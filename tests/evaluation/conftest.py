@@ -1,6 +1,4 @@
-"""Real fixtures for this folder's tests: a small model with random weights, problems of the
-embedded family, a sandbox.
-"""
+"""Fixtures: a small model with random weights, problems of the embedded family, a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judge given answers as a model's."""
+"""Judge given completions as those of a model."""
 
 from __future__ import annotations
 

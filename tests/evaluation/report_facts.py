@@ -1,4 +1,4 @@
-"""Facts for the report's tests: a run with every part that a report can show."""
+"""Facts for tests of the report: a pipeline run with every part that a report can show."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         challenger_clean=Rate.counted(0, 161),
         note="It has a million parameters and has seen small compositions only",
     )
-    made = ReportFacts(
+    facts = ReportFacts(
         chain="chain-0002",
         profile="embedded",
         created_at="2026-11-21 03:14 UTC",
@@ -207,4 +207,4 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         peak_memory_gib=6.1,
         links={"W&B run, offline": "wandb/offline-run-20261121_031400-chain-0002"},
     )
-    return made.model_copy(update=changes)
+    return facts.model_copy(update=changes)

@@ -1,4 +1,4 @@
-"""HumanEval+ and MBPP+ completions get evalplus's verdicts, in the real sandbox."""
+"""Completions of HumanEval+ and MBPP+ get the verdicts of evalplus, in the real sandbox."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ pytestmark = pytest.mark.skipif(
 
 
 def tasks(*ids: str) -> dict[str, PlusTask]:
-    found = {}
+    by_id = {}
     for name, path in FILES.items():
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
                 row: dict[str, Any] = json.loads(line)
                 if row["task_id"] in ids:
-                    found[row["task_id"]] = MAKE[name](row, row["task_id"])
-    return found
+                    by_id[row["task_id"]] = MAKE[name](row, row["task_id"])
+    return by_id
 
 
 HARNESS = (
@@ -183,12 +183,12 @@ CASES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("task", "program", "said", "passed"), CASES)
-def test_an_answer_gets_the_verdict_that_evalplus_gives_it(
-    harness: PlusHarness, sandbox: Sandbox, task: str, program: str, said: str, passed: bool
+@pytest.mark.parametrize(("task", "program", "expected", "passed"), CASES)
+def test_a_completion_gets_the_verdict_of_evalplus(
+    harness: PlusHarness, sandbox: Sandbox, task: str, program: str, expected: str, passed: bool
 ) -> None:
     judged = verdict(harness, sandbox, task, program)
-    assert (judged.verdict, judged.row()["plus"]) == (said, passed), judged.detail
+    assert (judged.verdict, judged.row()["plus"]) == (expected, passed), judged.detail
 
 
 HACKS = [
@@ -217,7 +217,7 @@ HACKS = [
 
 
 @pytest.mark.parametrize("program", HACKS)
-def test_no_hack_passes(harness: PlusHarness, sandbox: Sandbox, program: str) -> None:
+def test_no_exploit_passes(harness: PlusHarness, sandbox: Sandbox, program: str) -> None:
     assert verdict(harness, sandbox, "HumanEval/13", program).passed["base"] is False
 
 
@@ -244,10 +244,10 @@ APART: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("a", "b"), EQUAL)
-def test_equal_values_have_one_form(a: Any, b: Any) -> None:
+def test_equal_values_have_equal_canonical_forms(a: Any, b: Any) -> None:
     assert a == b and plus_program.form(a, True) == plus_program.form(b, False)
 
 
 @pytest.mark.parametrize(("a", "b"), APART)
-def test_values_that_differ_have_different_forms(a: Any, b: Any) -> None:
+def test_different_values_have_different_canonical_forms(a: Any, b: Any) -> None:
     assert a != b and plus_program.form(a, True) != plus_program.form(b, False)

@@ -1,4 +1,4 @@
-"""Paired statistics: checked by their definitions, by scipy, and by simulated error rates."""
+"""Paired statistics agree with their definitions, with scipy, and with simulated error rates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gate(p_value: float, level: float = 0.0) -> Gate:
     st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
     st.sampled_from([0.9, 0.95, 0.99]),
 )
-def test_clopper_and_pearson_agree_with_scipy(counts: tuple[int, int], confidence: float) -> None:
+def test_clopper_pearson_agrees_with_scipy(counts: tuple[int, int], confidence: float) -> None:
     theirs = stats.binomtest(*counts).proportion_ci(confidence, method="exact")
     assert clopper_pearson(*counts, confidence) == pytest.approx(
         (theirs.low, theirs.high), abs=1e-9
@@ -45,7 +45,7 @@ def test_clopper_and_pearson_agree_with_scipy(counts: tuple[int, int], confidenc
 
 
 @pytest.mark.parametrize("tasks", [10, 20, 30, 50, 74, 100, 164, 200, 378])
-def test_the_interval_of_a_share_covers_93_times_in_100_exactly_computed(tasks: int) -> None:
+def test_the_interval_of_a_share_has_its_exact_coverage(tasks: int) -> None:
     bounds = np.array([share_interval(solved, tasks) for solved in range(tasks + 1)])
     shares = np.linspace(0.05, 0.95, 361)
     chances = stats.binom.pmf(np.arange(tasks + 1)[:, None], tasks, shares)
@@ -54,7 +54,7 @@ def test_the_interval_of_a_share_covers_93_times_in_100_exactly_computed(tasks: 
 
 
 @given(changes, st.floats(0.01, 0.3))
-def test_the_score_test_uses_the_likeliest_share_of_lost_tasks_under_the_margin(
+def test_the_score_test_uses_the_constrained_likeliest_loss_share(
     counts: tuple[int, int, int], margin: float
 ) -> None:
     won, lost, tasks = counts
@@ -67,16 +67,16 @@ def test_the_score_test_uses_the_likeliest_share_of_lost_tasks_under_the_margin(
             if k
         )
 
-    found = optimize.minimize_scalar(
+    best = optimize.minimize_scalar(
         unlikely, bounds=(margin, (1 + margin) / 2), method="bounded", options={"xatol": 1e-9}
     )
-    variance = tasks * (2 * found.x - margin - margin**2)
+    variance = tasks * (2 * best.x - margin - margin**2)
     z = (won - lost + tasks * margin) / np.sqrt(variance)
     assert not_worse(won, lost, tasks, margin) == pytest.approx(stats.norm.sf(z), abs=2e-3)
 
 
 @given(changes, st.floats(0.01, 0.3))
-def test_a_margin_is_ruled_out_just_where_it_lies_below_the_interval(
+def test_test_and_interval_reject_the_same_margins(
     counts: tuple[int, int, int], margin: float
 ) -> None:
     low, _ = difference_interval(*counts, confidence=0.9)
@@ -85,7 +85,7 @@ def test_a_margin_is_ruled_out_just_where_it_lies_below_the_interval(
 
 
 @given(changes)
-def test_the_interval_of_a_difference_turns_round_with_the_models(
+def test_swapping_the_models_mirrors_the_interval_of_the_difference(
     counts: tuple[int, int, int],
 ) -> None:
     won, lost, tasks = counts
@@ -95,7 +95,7 @@ def test_the_interval_of_a_difference_turns_round_with_the_models(
 
 
 @pytest.mark.parametrize(("changed", "gain"), [(0.05, 0.0), (0.3, 0.0), (0.05, 0.05), (0.3, 0.05)])
-def test_the_interval_of_a_difference_covers_it(changed: float, gain: float) -> None:
+def test_the_interval_of_a_difference_has_its_nominal_coverage(changed: float, gain: float) -> None:
     drawn = np.random.default_rng(0).multinomial(
         100, [(changed + gain) / 2, (changed - gain) / 2, 1 - changed], size=2000
     )
@@ -106,15 +106,15 @@ def test_the_interval_of_a_difference_covers_it(changed: float, gain: float) -> 
     assert np.mean(covered) >= 0.93
 
 
-def test_a_fall_as_large_as_the_margin_passes_no_more_often_than_alpha() -> None:
-    # A fall by 5 points.
+def test_a_loss_equal_to_the_margin_passes_at_most_alpha() -> None:
+    # The true loss is 5 points.
     drawn = np.random.default_rng(1).multinomial(400, [0.05, 0.1, 0.85], size=4000)
     passed = np.mean([not_worse(int(won), int(lost), 400, 0.05) <= 0.05 for won, lost, _ in drawn])
     assert 0.03 <= passed <= 0.06
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_holm_keeps_the_order_and_is_between_the_p_value_and_bonferroni(
+def test_holm_lies_between_the_p_value_and_bonferroni(
     p_values: list[float],
 ) -> None:
     adjusted = holm(p_values)
@@ -129,26 +129,24 @@ def test_holm_on_a_worked_example() -> None:
 
 
 @pytest.mark.slow
-def test_the_paired_bootstrap_keeps_its_level_and_the_announced_power() -> None:
+def test_the_paired_bootstrap_has_its_stated_level_and_power() -> None:
     rng, alpha, tasks = np.random.default_rng(2), 0.05, 150
-    found: dict[float, int] = {0.0: 0, 0.04: 0}
+    detected: dict[float, int] = {0.0: 0, 0.04: 0}
     spread = 0.0
-    for gain in found:
+    for gain in detected:
         for _ in range(400):
             base = rng.beta(0.8, 0.8, tasks)
             difference = (
                 rng.binomial(10, np.clip(base + gain, 0, 1)) / 10 - rng.binomial(10, base) / 10
             )
-            found[gain] += bootstrap_test(difference.tolist(), draws=1000).better <= alpha
+            detected[gain] += bootstrap_test(difference.tolist(), draws=1000).better <= alpha
             spread = float(difference.std())
-    assert found[0.0] / 400 <= 0.08
+    assert detected[0.0] / 400 <= 0.08
     # At the edges of the scale, a gain of 4 points is clipped.
-    assert found[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)
+    assert detected[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)
 
 
-def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_of_half_shared_results() -> (  # noqa: E501, RUF100
-    None
-):
+def test_the_smallest_detectable_gain_has_the_wanted_power() -> None:
     gain = smallest_mean_gain(0.4, 200, 0.01)
     assert mean_power(gain, 0.4, 200, 0.01) == pytest.approx(0.8)
     assert expected_spread([1.0] * 50 + [0.0] * 50) ** 2 == pytest.approx(0.25)
@@ -156,15 +154,15 @@ def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(12, 15)), min_size=2, max_size=30))
-def test_a_curve_is_pass_at_k_at_every_k(counts: list[tuple[int, int]]) -> None:
+def test_a_curve_equals_pass_at_k_for_every_k(counts: list[tuple[int, int]]) -> None:
     correct, drawn = [c for c, _ in counts], [n for _, n in counts]
-    found = curve(correct, drawn, draws=500)
-    assert [at.k for at in found] == list(range(1, min(drawn) + 1))
-    for at in found:
+    points = curve(correct, drawn, draws=500)
+    assert [at.k for at in points] == list(range(1, min(drawn) + 1))
+    for at in points:
         assert at.share == pytest.approx(pass_at_k(correct, drawn, at.k), abs=1e-9)
 
 
-def test_a_curve_has_the_interval_of_drawing_task_by_task() -> None:
+def test_a_curve_has_the_interval_of_resampled_tasks() -> None:
     rng = np.random.default_rng(0)
     correct, drawn = rng.binomial(20, rng.beta(0.5, 0.7, 200)).tolist(), [20] * 200
     [at] = curve(correct, drawn, [5])
@@ -180,11 +178,11 @@ def test_recipes_of_several_seeds_are_compared_over_seeds_and_tasks() -> None:
         [(rng.random(200) < easy * share).astype(float).tolist() for _ in range(4)]
         for share in (0.5, 0.8)
     )
-    found = compare_recipes(weak, strong, draws=2000)
-    assert found.runs == (4, 4) and found.p_better < 0.01 and found.interval.low > 0
-    with pytest.raises(ValueError, match="at least two runs"):
+    comparison = compare_recipes(weak, strong, draws=2000)
+    assert comparison.runs == (4, 4) and comparison.p_better < 0.01 and comparison.interval.low > 0
+    with pytest.raises(ValueError, match="two runs"):
         compare_recipes(weak[:1], strong)
-    with pytest.raises(ValueError, match="200 tasks before and 150 after"):
+    with pytest.raises(ValueError, match=r"200 tasks.*150"):
         compare_recipes(weak, [run[:150] for run in strong])
 
 
@@ -196,7 +194,7 @@ def test_levels_without_a_gain_sum_to_less_than_the_rate(spending: Spending) -> 
     assert sum(g.level for g in gates) < 0.05
 
 
-def test_saffron_charges_nothing_for_a_gate_that_looked_like_a_gain() -> None:
+def test_saffron_spends_no_alpha_on_a_candidate_discovery() -> None:
     assert next_level("saffron", 0.05, [gate(0.2)] * 30) == next_level("saffron", 0.05, [])
     assert next_level("lord", 0.05, [gate(0.2)] * 30) < next_level("lord", 0.05, [])
 
@@ -219,7 +217,7 @@ LEVELS: dict[Spending, tuple[float, ...]] = {
 
 
 @pytest.mark.parametrize("spending", ["saffron", "lord"])
-def test_levels_are_those_of_another_implementation(spending: Spending) -> None:
+def test_levels_equal_those_of_another_implementation(spending: Spending) -> None:
     gates: list[Gate] = []
     for p in P_VALUES:
         gates.append(gate(p, next_level(spending, 0.05, gates)))

@@ -1,4 +1,4 @@
-"""Pairs for judges: read from files, each shown once, sides and order from seed and judge."""
+"""Pairs for judges: files are read, each pair is shown once, seed and judge decide the order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evaluation.scorecard import Sample, Scorecard
 from problems.columns import ProblemError
 
 TASKS = [f"t/{i}" for i in range(60)]
-ASKED = {task: f"Do {task}." for task in TASKS}
+STATEMENTS = {task: f"Do {task}." for task in TASKS}
 OLD = Contestant("old", {task: (f"old {task}",) for task in TASKS})
 NEW = Contestant("new", {task: (f"new {task}",) for task in TASKS})
 
 
-def test_completions_are_read_plain_and_gzipped_with_what_they_were_asked(tmp_path: Path) -> None:
+def test_completions_and_prompts_are_read_plain_and_gzipped(tmp_path: Path) -> None:
     rows = [
         {"task_id": "a", "completion": "x\u2028y", "prompt": "P"},
         {"task_id": "a", "solution": "z"},
@@ -34,7 +34,7 @@ def test_completions_are_read_plain_and_gzipped_with_what_they_were_asked(tmp_pa
         )
 
 
-def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> None:
+def test_a_scorecard_is_a_contestant_named_after_its_checkpoint(tmp_path: Path) -> None:
     samples = (
         Sample(task_id="a", sample=1, answer="second", program="", verdict="AC"),
         Sample(task_id="a", answer="first", program="", verdict="WA"),
@@ -57,23 +57,23 @@ def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("a.jsonl", '{"task_id": "a", "completion": "x"}\n{"task', "line 2: no whole JSON"),
         (
             "a.jsonl",
             '{"task_id": "a", "text": "x"}\n',
-            "line 1: a has neither 'solution' nor 'completion'",
+            "line 1.*'solution'.*'completion'",
         ),
         ("a.jsonl", "\n", "no completions in it"),
-        ("a.json", '{"samples": []}', "this is no scorecard"),
+        ("a.json", '{"samples": []}', "scorecard"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_row(
-    tmp_path: Path, name: str, text: str, said: str
+def test_an_unreadable_row_is_reported_with_file_and_line(
+    tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(ProblemError, match=f"{name}.*{said}"):
+    with pytest.raises(ProblemError, match=f"{name}.*{message}"):
         read_contestant(tmp_path / name)
 
 
@@ -82,7 +82,7 @@ def test_statements_come_from_rows(tmp_path: Path) -> None:
     assert read_statements(tmp_path / "tasks.jsonl") == {"a": "Do a."}
 
 
-def test_two_texts_meet_once_a_task_and_equal_ones_never() -> None:
+def test_two_texts_meet_once_per_task_and_equal_texts_never() -> None:
     one = Contestant("one", {"a": ("x", "y", "same "), "b": ("x",)})
     other = Contestant("other", {"a": ("y", "x", "same"), "b": ("z",)})
     pairs, same = make_pairs([one, other], {"a": "A", "b": "B"}, seed=0)
@@ -91,18 +91,18 @@ def test_two_texts_meet_once_a_task_and_equal_ones_never() -> None:
     ) == [("a", True), ("b", False)]
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
-    for contestants, asked, said in (
-        ([OLD, OLD], ASKED, "have one name"),
-        ([OLD, Contestant("other", {"z": ("x",)})], ASKED, "no task in common"),
-        ([OLD, NEW], {}, "what t/0 asks is not known"),
+def test_contestants_that_cannot_be_compared_are_refused() -> None:
+    for contestants, statements, message in (
+        ([OLD, OLD], STATEMENTS, "have one name"),
+        ([OLD, Contestant("other", {"z": ("x",)})], STATEMENTS, "no task in common"),
+        ([OLD, NEW], {}, "t/0"),
     ):
-        with pytest.raises(ProblemError, match=said):
-            make_pairs(contestants, asked, seed=0)
+        with pytest.raises(ProblemError, match=message):
+            make_pairs(contestants, statements, seed=0)
 
 
 def test_sides_and_order_follow_the_seed_and_differ_between_judges() -> None:
-    pairs, _ = make_pairs([OLD, NEW], ASKED, seed=7)
+    pairs, _ = make_pairs([OLD, NEW], STATEMENTS, seed=7)
     assert (
         order(pairs, 7, "ann") == order(list(reversed(pairs)), 7, "ann") != order(pairs, 7, "bob")
     )
@@ -114,15 +114,15 @@ def test_sides_and_order_follow_the_seed_and_differ_between_judges() -> None:
     )  # 60 coin tosses: outside with p = 0.0001
 
 
-def test_who_won_does_not_depend_on_the_side() -> None:
-    pair = make_pairs([OLD, NEW], ASKED, seed=0)[0][0]
+def test_the_winner_does_not_depend_on_the_side() -> None:
+    pair = make_pairs([OLD, NEW], STATEMENTS, seed=0)[0][0]
     assert pair.winner(pair.first, "left") == pair.winner(pair.second, "right") == "old"
     assert pair.winner(pair.second, "left") == "new" and pair.winner(pair.first, "tie") == "tie"
 
 
-def test_a_draw_of_some_pairs_is_the_same_each_time_and_another_by_seed() -> None:
+def test_the_seed_decides_which_pairs_are_sampled() -> None:
     drawn = [
-        {pair.problem_id for pair in make_pairs([OLD, NEW], ASKED, seed, 10)[0]}
+        {pair.problem_id for pair in make_pairs([OLD, NEW], STATEMENTS, seed, 10)[0]}
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2] and len(drawn[0]) == 10

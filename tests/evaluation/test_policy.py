@@ -1,7 +1,8 @@
-"""The policy's conditions besides the win: each test changes one thing in a better challenger."""
+"""Each condition of the policy besides the win: a test changes one thing of a good challenger."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,15 +30,15 @@ GATES = tuple(
 )
 
 
-def tagged(made: Scorecard, tags: Sequence[tuple[str, ...]]) -> Scorecard:
+def tagged(scorecard: Scorecard, tags: Sequence[tuple[str, ...]]) -> Scorecard:
     samples = tuple(
         sample.model_copy(update={"tags": own})
-        for sample, own in zip(made.samples, tags, strict=True)
+        for sample, own in zip(scorecard.samples, tags, strict=True)
     )
-    return made.model_copy(update={"samples": samples})
+    return scorecard.model_copy(update={"samples": samples})
 
 
-def drawn(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
+def scorecard_of(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
     """Make a scorecard with n samples per task. passing: how many of them pass."""
     samples = tuple(
         Sample(
@@ -53,7 +54,7 @@ def failed(decision: Decision) -> list[str]:
     return [check.name for check in decision.checks if not check.passed]
 
 
-def test_a_decision_of_an_older_version_still_loads_and_reads_the_same() -> None:
+def test_a_decision_of_an_older_version_still_loads() -> None:
     text = Path(__file__).with_name("decision-0.1.json").read_text(encoding="utf-8")
     decision = Decision.model_validate_json(text)
     assert decision.kind == "promote" and decision.level is None and decision.checks == ()
@@ -62,7 +63,7 @@ def test_a_decision_of_an_older_version_still_loads_and_reads_the_same() -> None
     assert Decision.model_validate_json(decision.model_dump_json()) == decision
 
 
-def test_a_fall_that_cannot_be_ruled_out_blocks_and_more_tasks_settle_it() -> None:
+def test_a_possible_loss_beyond_the_margin_blocks() -> None:
     few = (
         card("old", [1] * 10 + [0] * 10, "mbpp"),
         card("better", [1] * 9 + [0] * 10 + [1], "mbpp"),
@@ -72,51 +73,45 @@ def test_a_fall_that_cannot_be_ruled_out_blocks_and_more_tasks_settle_it() -> No
         card("better", [1] * 495 + [0] * 500 + [1] * 5, "mbpp"),
     )
     refused = decide(OLD, BETTER, others=[few])
-    assert (
-        failed(refused) == ["not worse"]
-        and "a fall of 5.0 points or more is not ruled out" in refused.to_text()
-    )
+    assert failed(refused) == ["not worse"] and re.search(r"mbpp.*5\.0 points", refused.to_text())
     assert decide(OLD, BETTER, others=[many]).promoted
 
 
-def test_a_benchmark_has_its_own_margin_and_one_with_a_margin_must_be_measured() -> None:
+def test_a_benchmark_with_its_own_margin_must_be_measured() -> None:
     other = (
         card("old", [1] * 500 + [0] * 500, "mbpp"),
         card("better", [1] * 490 + [0] * 500 + [1] * 10, "mbpp"),
     )
     assert failed(decide(OLD, BETTER, Policy(margins={"mbpp": 0.002}), [other])) == ["not worse"]
     absent = decide(OLD, BETTER, Policy(margins={"humaneval": 0.05}), [other])
-    assert failed(absent) == ["measured"] and "wants no loss on humaneval" in absent.to_text()
+    assert failed(absent) == ["measured"] and "humaneval" in absent.to_text()
 
 
-def test_a_fall_in_one_tag_blocks_though_the_whole_gains() -> None:
+def test_a_significant_loss_in_one_tag_blocks() -> None:
     tags = [("loops",) if i < 30 else ("strings",) for i in range(400)]
     before, after = (
         tagged(card("old", [1] * 100 + [0] * 300), tags),
         tagged(card("new", [0] * 20 + [1] * 200 + [0] * 180), tags),
     )
     decision = decide(before, after)
-    assert (
-        failed(decision) == ["tags"]
-        and "on the 30 tasks tagged loops of heldout from 100.0 to 33.3 %" in decision.to_text()
+    assert failed(decision) == ["tags"] and re.search(
+        r"30 tasks.*loops.*100\.0.*33\.3 %", decision.to_text()
     )
     assert decide(before, after, Policy(tags=())).promoted
 
 
-def test_a_small_fall_among_many_tags_does_not_block() -> None:
+def test_a_small_loss_among_many_tags_does_not_block() -> None:
     tags = [(f"tag-{i // 20}",) for i in range(400)]
     after = tagged(card("new", [0] * 6 + [1] * 154 + [0] * 240), tags)
     decision = decide(tagged(OLD, tags), after)
     assert decision.comparison is not None and min(
         bucket.p_worse for bucket in decision.comparison.buckets
     ) == pytest.approx(2**-6)
-    assert decision.promoted and "none of 20 groups" in decision.to_text()  # alone it would block
+    assert decision.promoted and "20 groups" in decision.to_text()  # alone it would block
 
 
 @pytest.mark.parametrize(("gap", "passes"), [(0.05, True), (0.3, False), (None, False)])
-def test_a_limit_holds_and_what_was_not_measured_does_not_pass_it(
-    gap: float | None, passes: bool
-) -> None:
+def test_a_limit_refuses_larger_and_missing_values(gap: float | None, passes: bool) -> None:
     decision = decide(
         OLD,
         BETTER,
@@ -135,11 +130,11 @@ def test_a_limit_holds_and_what_was_not_measured_does_not_pass_it(
         (Facts(gates=(GATES[0].model_copy(update={"benchmark_version": "v1"}),)), "fresh tasks"),
     ],
 )
-def test_what_makes_a_promotion_unearned_refuses_it(facts: Facts, name: str) -> None:
+def test_an_integrity_failure_refuses_the_promotion(facts: Facts, name: str) -> None:
     assert failed(decide(OLD, BETTER, facts=facts)) == [name]
 
 
-def test_the_policy_may_let_an_unverified_reward_and_a_broken_passport_pass_and_says_so() -> None:
+def test_the_policy_may_allow_unverified_rewards_and_broken_provenance() -> None:
     facts = Facts(
         unverified=("chain-0002",),
         missing_links=("clean_problems 0123",),
@@ -148,12 +143,14 @@ def test_the_policy_may_let_an_unverified_reward_and_a_broken_passport_pass_and_
     decision = decide(OLD, BETTER, Policy(battery=False, provenance=False), facts=facts)
     assert (
         decision.promoted
-        and decision.to_text().count("the policy lets that pass") == 2
-        and "No run of this home made it" in decision.to_text()
+        and "clean_problems 0123" in decision.to_text()
+        and "/some/folder" in decision.to_text()
     )
+    strict = decide(OLD, BETTER, facts=facts)
+    assert not strict.promoted and {"battery", "provenance"} <= set(failed(strict))
 
 
-def test_on_fixed_tasks_each_gate_leaves_less_for_the_next_and_a_gain_pays_in_again() -> None:
+def test_alpha_spending_falls_per_decision_and_recovers_after_a_promotion() -> None:
     policy, used = (
         Policy(spending="lord", alpha=0.05),
         tuple(gate.model_copy(update={"benchmark_version": "v1"}) for gate in GATES),
@@ -167,39 +164,31 @@ def test_on_fixed_tasks_each_gate_leaves_less_for_the_next_and_a_gain_pays_in_ag
     )
     levels = [decision.level or 0.0 for decision in (first, tenth, won)]
     assert levels[1] < levels[0] < 0.05 and levels[1] < levels[2]
-    assert (
-        "what is left of 0.05 after the gates before, by LORD" in tenth.to_text()
-        and "fresh tasks" not in failed(tenth)
-    )
+    assert re.search(r"0\.05.*LORD", tenth.to_text()) and "fresh tasks" not in failed(tenth)
 
 
-def test_a_gain_in_pass_at_5_is_shown_where_pass_at_1_is_the_same() -> None:
-    before, after = drawn("old", [10] * 40 + [0] * 160), drawn("new", [2] * 200)
+def test_a_gain_in_pass_at_5_can_promote() -> None:
+    before, after = scorecard_of("old", [10] * 40 + [0] * 160), scorecard_of("new", [2] * 200)
     decision = decide(before, after, Policy(k=5, tags=()))
     assert decision.promoted and decision.comparison is not None and decision.comparison.k == 5
     assert decision.score.solved is None and decision.score.share == pytest.approx(1 - 56 / 252)
     assert not decide(before, after, Policy(tags=())).promoted
 
 
-def test_more_answers_than_there_are_cannot_be_asked_for() -> None:
-    with pytest.raises(ValueError, match=r"pass@20 needs 20 (scored )?answers"):
-        decide(drawn("old", [5] * 30), drawn("new", [6] * 30), Policy(k=20))
+def test_k_may_not_exceed_the_number_of_completions() -> None:
+    with pytest.raises(ValueError, match=r"pass@20 needs 20"):
+        decide(scorecard_of("old", [5] * 30), scorecard_of("new", [6] * 30), Policy(k=20))
 
 
-def test_a_clean_score_stands_beside_the_full_one() -> None:
+def test_the_clean_score_is_reported_with_the_full_score() -> None:
     decision = decide(OLD, BETTER, facts=Facts(suspects={"heldout": ("t0", "t399", "not asked")}))
     [clean] = decision.clean
     assert (clean.left_out, clean.after and clean.after.tasks) == (2, 398)
-    assert (
-        "Without the 2 tasks of heldout that resemble something in the training data"
-        in decision.to_text()
-    )
+    assert re.search(r"2 tasks of heldout.*training data", decision.to_text())
 
 
-def test_the_power_is_said_before_there_is_a_challenger() -> None:
-    assert "400 tasks of heldout show a true gain of 8.1 points in pass@1" in announced(
-        OLD, Policy()
-    )
+def test_the_power_is_known_before_there_is_a_challenger() -> None:
+    assert re.search(r"400 tasks of heldout.*8\.1 points.*pass@1", announced(OLD, Policy()))
     assert "too few" in announced(card("old", [1, 0, 1]), Policy())
 
 
@@ -207,12 +196,12 @@ def test_the_power_is_said_before_there_is_a_challenger() -> None:
     ("policy", "named"),
     [
         ({"margins": {"mbpp": 3}}, "margins.mbpp"),
-        ({"margins": {"heldout": 0.03}}, "heldout must be won"),
+        ({"margins": {"heldout": 0.03}}, "heldout"),
         ({"limits": {"hackgap": 1}}, "hack_gap"),
         ({"k": 0}, "k"),
     ],
 )
-def test_a_policy_that_means_nothing_is_refused(policy: dict[str, object], named: str) -> None:
+def test_an_invalid_policy_is_refused(policy: dict[str, object], named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         Policy.model_validate(policy)
 
@@ -220,9 +209,9 @@ def test_a_policy_that_means_nothing_is_refused(policy: dict[str, object], named
 def test_every_check_that_refuses_has_a_sentence() -> None:
     facts = Facts(unverified=("c",), missing_links=("x",), picked_on="heldout")
     decision = decide(BETTER, OLD, Policy(limits={"cost": 1}), facts=facts)
-    said = [check for check in decision.checks if not check.passed and check.name != "gain"]
-    assert len(said) == 5 and all(
-        isinstance(check, Check) and check.sentence in decision.reasons for check in said
+    refusing = [check for check in decision.checks if not check.passed and check.name != "gain"]
+    assert len(refusing) == 5 and all(
+        isinstance(check, Check) and check.sentence in decision.reasons for check in refusing
     )
 
 

@@ -1,4 +1,4 @@
-"""The report: a self-contained file with the same facts as its JSON."""
+"""The report is one self-contained file with the same facts as its JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_page_fetches_nothing_and_is_small(promoted: ReportFacts, tmp_path: 
     )
 
 
-def test_json_and_page_say_the_same(promoted: ReportFacts, tmp_path: Path) -> None:
+def test_json_and_page_contain_the_same_facts(promoted: ReportFacts, tmp_path: Path) -> None:
     page = write_report(promoted, tmp_path).read_text(encoding="utf-8")
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert summary["promoted"] is True and summary["p_value"] < 0.01
@@ -51,40 +51,32 @@ def test_json_and_page_say_the_same(promoted: ReportFacts, tmp_path: Path) -> No
     assert Decision.model_validate(summary["decision"]) == promoted.decision
 
 
-def test_the_first_lines_say_what_the_model_is_and_how_it_was_warmed_up(
+def test_the_first_lines_describe_the_model_and_its_warm_up(
     promoted: ReportFacts,
 ) -> None:
     head = render(promoted).split("<section>")[0]
     assert "made from scratch" in head and "deliberate slips" in head
 
 
-def test_what_was_not_measured_is_listed_with_the_reason_and_a_zero_with_its_interval(
+def test_missing_measurements_are_listed_with_their_reason(
     promoted: ReportFacts,
 ) -> None:
     page = render(promoted)
-    assert "Not measured" in page and "no file of it was given" in page
-    assert "(0 of 164; 0.0 to 2.3)" in page
-    assert (
-        "without the 3 tasks that resemble something in the training data" in page
-        and "(0 of 161; 0.0 to 2.3)" in page
-    )
+    assert promoted.not_measured and all(each.reason in page for each in promoted.not_measured)
+    assert "(0 of 164; 0.0 to 2.3)" in page and "(0 of 161; 0.0 to 2.3)" in page
 
 
-def test_a_refused_challenger_has_its_report_too() -> None:
+def test_a_refused_challenger_has_a_report() -> None:
     page = render(facts_of(NEW, OLD))
     assert "Not promoted" in page and "Why it was not promoted" in page
 
 
-def test_the_first_champion_has_its_report_and_no_comparison() -> None:
+def test_the_report_of_the_first_champion_has_no_comparison() -> None:
     page = render(facts_of(OLD, NEW, first=True))
-    assert (
-        "First champion" in page
-        and "not an improvement shown" in page
-        and "Champion against" not in page
-    )
+    assert "First champion" in page and "Champion against" not in page
 
 
-def test_a_report_of_little_is_written_all_the_same(promoted: ReportFacts) -> None:
+def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> None:
     empty: dict[str, Any] = {
         "funnel": (),
         "curve": None,
@@ -109,7 +101,7 @@ def test_a_report_of_little_is_written_all_the_same(promoted: ReportFacts) -> No
     assert "Answers, side by side" not in page and "<img" not in page and "<svg" not in page
 
 
-def test_what_a_model_wrote_cannot_act_on_the_page(promoted: ReportFacts) -> None:
+def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
     hostile = promoted.examples[0].model_copy(
         update={"after": "<script>alert(1)</script>", "prompt": "<img src=x onerror=alert(1)>"}
     )
@@ -117,7 +109,7 @@ def test_what_a_model_wrote_cannot_act_on_the_page(promoted: ReportFacts) -> Non
     assert "<script" not in page and "<img src=x" not in page and "&lt;script&gt;" in page
 
 
-def test_the_gain_stands_under_the_headline_with_its_interval(promoted: ReportFacts) -> None:
+def test_the_gain_and_its_interval_follow_the_headline(promoted: ReportFacts) -> None:
     head, compared = render(promoted).split("<section>")[0], promoted.decision.comparison
     assert (
         compared is not None and f"{100 * compared.difference:+.1f} points, 95 % interval" in head
@@ -134,14 +126,14 @@ def test_every_task_that_changed_is_named(promoted: ReportFacts) -> None:
     )
 
 
-def test_what_it_took_is_counted_or_said_not_to_be_and_no_price_is_made_up(
+def test_missing_costs_are_reported_as_missing(
     promoted: ReportFacts,
 ) -> None:
     page = render(promoted)
     assert "881,010" in page and "not counted" in page and "No price is set" in page
 
 
-def test_kl_and_its_like_are_drawn_where_they_were_measured(promoted: ReportFacts) -> None:
+def test_kl_is_plotted_only_if_measured(promoted: ReportFacts) -> None:
     assert ">KL</text>" in render(promoted)
     assert promoted.curve is not None
     assert "nats a token" not in render(
@@ -149,7 +141,7 @@ def test_kl_and_its_like_are_drawn_where_they_were_measured(promoted: ReportFact
     )
 
 
-def test_the_provenance_is_drawn_with_a_box_for_each_artifact_and_a_curve_for_each_source(
+def test_the_provenance_picture_shows_every_artifact_and_source(
     promoted: ReportFacts,
 ) -> None:
     root = ElementTree.fromstring(picture(promoted.provenance))
@@ -161,9 +153,7 @@ def test_the_provenance_is_drawn_with_a_box_for_each_artifact_and_a_curve_for_ea
     )
 
 
-def test_a_name_in_the_provenance_cannot_act_on_the_page_and_a_circle_is_drawn_all_the_same() -> (
-    None
-):
+def test_the_provenance_picture_survives_hostile_names_and_cycles() -> None:
     odd = [
         Link(name="<script>", kind='"', content_hash="0" * 64, made_from=("b",)),
         Link(name="b", kind="x", content_hash="1" * 64, made_from=("<script>",)),
@@ -186,15 +176,17 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
     assert [e.outcome for e in promoted.examples] == ["won"] * 2 + ["lost"] * 2 + ["unsolved"] * 2
 
 
-def test_only_a_shown_test_is_told(sandbox: Any, problems: list[Problem]) -> None:
+def test_only_a_visible_test_is_reported(sandbox: Any, problems: list[Problem]) -> None:
     from evaluation.sampling import Answer
     from tests.evaluation.judging import judge_answers
 
     wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)
     samples, _ = judge_answers(heldout([hidden, shown]), [wrong, wrong], sandbox)
-    told = {s.task_id: s.first_failed for s in samples}
-    assert told[hidden.problem_id] == "" and told[shown.problem_id].startswith("assert solve(")
+    first_failed = {s.task_id: s.first_failed for s in samples}
+    assert first_failed[hidden.problem_id] == "" and first_failed[shown.problem_id].startswith(
+        "assert solve("
+    )
 
 
 def test_changed_lines_are_marked_on_both_sides() -> None:

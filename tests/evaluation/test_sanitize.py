@@ -1,4 +1,4 @@
-"""What --sanitize keeps of a completion.
+"""--sanitize keeps the entry point of a completion and the code that it needs.
 
 The cases were also run through evalplus.sanitize 0.3.1 (docs/explanation/benchmarks.md).
 """
@@ -41,11 +41,11 @@ def twice(n):
     return helper(n) * math.e"""
 
 
-def test_imports_and_what_the_entry_point_needs_are_kept() -> None:
+def test_imports_and_dependencies_of_the_entry_point_are_kept() -> None:
     assert sanitize(ANSWER, "twice") == KEPT
 
 
-def test_an_unfinished_end_is_cut_off() -> None:
+def test_an_unfinished_end_is_removed() -> None:
     assert (
         sanitize("def f(x):\n    return x\n\ndef g(x):\n    return (x", "f")
         == "def f(x):\n    return x"
@@ -58,14 +58,14 @@ def test_the_first_of_two_definitions_stays() -> None:
     )
 
 
-def test_a_function_that_returns_nothing_is_left_out() -> None:
+def test_a_function_that_returns_nothing_is_removed() -> None:
     # Without `f` nothing would be left, so the Python stays unchanged.
     assert sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [("no code at all", "no code at all"), ("", ""), ("    import math\n  x x", "    import math")],
 )
-def test_what_is_no_python_gives_its_first_line(text: str, kept: str) -> None:
-    assert longest(text) == kept
+def test_text_that_is_not_python_gives_its_first_line(text: str, expected: str) -> None:
+    assert longest(text) == expected

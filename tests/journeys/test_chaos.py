@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, wait_until
+from tests.journeys.demo_run import Run, command_line, demo, left, of_home, orphans, wait_until
 from tests.journeys.undisturbed import FOLDER, before_training, undisturbed
 from verl_jobs import faults
 from verl_jobs.job import metrics

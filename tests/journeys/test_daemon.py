@@ -17,7 +17,15 @@ import psutil
 import pytest
 
 from resources.ray.head import free_ports
-from tests.journeys.chain import command_line, left, now_at, of_home, orphans, ratchet, wait_until
+from tests.journeys.demo_run import (
+    command_line,
+    left,
+    now_at,
+    of_home,
+    orphans,
+    ratchet,
+    wait_until,
+)
 from tests.journeys.test_chaos import training_of
 from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt

@@ -23,7 +23,7 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
 from resources.home import Home
 from resources.registry.ledger import Entry, Ledger
-from tests.journeys.chain import demo, ratchet
+from tests.journeys.demo_run import demo, ratchet
 from verl_jobs.sft.warm_up import WarmUp, warm_up
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.chain import Run, demo, kill_one, left, orphans
+from tests.journeys.demo_run import Run, demo, kill_one, left, orphans
 from tests.journeys.undisturbed import FOLDER, undisturbed
 
 KILLS = 10

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.chain import demo, ratchet
+from tests.journeys.demo_run import demo, ratchet
 
 pytestmark = [pytest.mark.soak]
 SMALL = Path(__file__).parents[2] / "pipelines" / "profiles" / "small.yaml"

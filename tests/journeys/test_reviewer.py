@@ -14,7 +14,7 @@ import pytest
 from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
 from tests.cli.test_reviewer import home_with
-from tests.journeys.chain import ratchet
+from tests.journeys.demo_run import ratchet
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.samples import read

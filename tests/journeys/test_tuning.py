@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.home import Home
-from tests.journeys.chain import orphans, ratchet, wait_until
+from tests.journeys.demo_run import orphans, ratchet, wait_until
 from verl_jobs.job import metrics
 
 pytestmark = [pytest.mark.soak]

@@ -14,7 +14,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from resources.config.load import FOLDER
-from tests.journeys.chain import demo, left, wait_until
+from tests.journeys.demo_run import demo, left, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults

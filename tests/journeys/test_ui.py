@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.ray.head import free_ports
-from tests.journeys.chain import orphans, ratchet, wait_until
+from tests.journeys.demo_run import orphans, ratchet, wait_until
 
 # as a script's shell starts a background process
 IN_BACKGROUND = [

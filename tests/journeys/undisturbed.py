@@ -13,7 +13,7 @@ from typing import Any
 
 from artifacts.manifest import code_version
 from resources.run_record import PipelineRun
-from tests.journeys.chain import demo, left
+from tests.journeys.demo_run import demo, left
 
 # results of other code are no reference for this version
 FOLDER = Path(".ratchet/soak").absolute() / code_version()

@@ -1,4 +1,4 @@
-"""A home with a champion, as a chain leaves it, made in a moment: the records are real, the weights are not."""
+"""Build a home with a champion, as a pipeline run leaves it: real records, fake weights."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ def card(
         for i in range(tasks)
     )
     return Scorecard(
-        benchmark=benchmark, benchmark_version=version, harness_version="1", checkpoint=checkpoint.manifest.name,
-        checkpoint_hash=checkpoint.content_hash, sampling={}, samples=samples, isolation="none",
-    )  # fmt: skip
+        benchmark=benchmark,
+        benchmark_version=version,
+        harness_version="1",
+        checkpoint=checkpoint.manifest.name,
+        checkpoint_hash=checkpoint.content_hash,
+        sampling={},
+        samples=samples,
+        isolation="none",
+    )
 
 
 class HomeBuilder:
-    """What tests do to a home."""
+    """Adds checkpoints, scores and promotions to a home."""
 
     def __init__(self, path: Path) -> None:
         self.run_context = RunContext(path=str(path), profile_name="small")
@@ -42,7 +48,7 @@ class HomeBuilder:
     def scored(
         self, record: str, kind: Kind, cards: dict[str, Scorecard], champion: Artifact | None
     ) -> None:
-        """The record of a finished run with its scorecards."""
+        """Add the record of a finished run with its scorecards."""
         known = (
             Champion(
                 checkpoint=champion.manifest.name,
@@ -71,18 +77,18 @@ class HomeBuilder:
         pipeline_run.change(state="done")
 
     def promoted(self, name: str, solved: int = 60, tasks: int = 100) -> Artifact:
-        """A champion, with the score by which it came to be."""
-        made, before = self.checkpoint(name), self.run_context.ledger.champion()
-        scorecard = card(made, solved, tasks, f"draw of {name}")
+        """Add a champion with the score of its decision."""
+        checkpoint, before = self.checkpoint(name), self.run_context.ledger.champion()
+        scorecard = card(checkpoint, solved, tasks, f"draw of {name}")
         self.scored(name, "chain", {"challenger" if before else "champion": scorecard}, None)
         kind: Literal["promote", "install"] = "promote" if before else "install"
         self.run_context.ledger.append(
             kind,
             checkpoint=name,
-            checkpoint_hash=made.content_hash,
-            path=str(made.path),
+            checkpoint_hash=checkpoint.content_hash,
+            path=str(checkpoint.path),
             decision={"reasons": ["test"]},
             chain=name,
             against=before.checkpoint_hash if before else None,
         )
-        return made
+        return checkpoint

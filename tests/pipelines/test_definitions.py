@@ -1,4 +1,4 @@
-"""The graph as a person reads it, and what loading it costs."""
+"""The asset graph, its jobs, checks and sensors, and the cost of loading it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HEAVY = (
 )
 
 
-def test_the_graph_is_the_one_on_this_screen() -> None:
+def test_the_asset_graph_has_these_dependencies() -> None:
     graph = defs.resolve_asset_graph()
     lines = []
     for key in graph.toposorted_asset_keys:
@@ -69,12 +69,12 @@ def test_the_graph_is_the_one_on_this_screen() -> None:
     assert sorted(lines) == sorted(GRAPH.strip().splitlines())
 
 
-def test_every_asset_is_described_and_owned_and_has_its_kinds() -> None:
+def test_every_asset_has_a_description_owners_and_kinds() -> None:
     for spec in defs.resolve_all_asset_specs():
         assert spec.description and list(spec.owners) and spec.kinds, spec.key
 
 
-def test_every_check_blocks_but_the_one_that_warns() -> None:
+def test_every_check_but_one_blocks() -> None:
     specs = [
         spec
         for definition in defs.asset_checks or []
@@ -97,7 +97,7 @@ def test_every_check_blocks_but_the_one_that_warns() -> None:
         "tell_mlflow",
     ],
 )
-def test_a_job_is_there_and_described(name: str) -> None:
+def test_a_job_exists_with_a_description(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
 
@@ -126,19 +126,22 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
     )
 
 
-def test_loading_imports_nothing_heavy() -> None:
-    code = f"import sys; from pipelines.definitions import defs; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run(
+def test_loading_imports_no_heavy_packages() -> None:
+    code = (
+        "import sys; from pipelines.definitions import defs; "
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         cwd=Path(__file__).parents[2],
     )
-    assert found.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"
 
 
-def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(
+def test_a_failed_manual_promotion_is_no_failed_pipeline_run(
     home_builder: HomeBuilder,
 ) -> None:
     pipeline_run = open_run(
@@ -162,7 +165,7 @@ def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(
     assert not ended.success and pipeline_run.record.failures == 0
 
 
-def test_a_stage_that_fails_is_a_failure_of_its_chain(home_builder: HomeBuilder) -> None:
+def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilder) -> None:
     pipeline_run = open_run(
         home_builder.run_context.home.runs,
         "chain-0001",
@@ -189,10 +192,10 @@ def test_a_stage_that_fails_is_a_failure_of_its_chain(home_builder: HomeBuilder)
     )
 
 
-def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_opens_no_chain(
+def test_a_run_without_a_partition_fails_at_its_first_stage(
     home_builder: HomeBuilder,
 ) -> None:
-    """As `dagster job launch` starts it, which leaves a job's own tags out."""
+    """`dagster job launch` starts a run like this: it omits the tags of the job."""
     bare = dg.define_asset_job(
         "bare",
         dg.AssetSelection.assets(*CHAIN),
@@ -205,16 +208,16 @@ def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_ope
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
-    assert failed.step_key == "raw_problems" and "Start it with `dagster job execute" in str(
+    assert failed.step_key == "raw_problems" and "`dagster job execute" in str(
         failed.step_failure_data.user_failure_data
     )
     assert not list(home_builder.run_context.home.runs.glob("*"))
 
 
-def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(
+def test_an_unpartitioned_stage_materializes_without_a_partition(
     home_builder: HomeBuilder,
 ) -> None:
-    """As from its page in the UI, which asks for none."""
+    """The page of the asset in the UI starts a run like this, without a partition."""
     job = dg.Definitions(
         assets=CHAIN, resources=_of(home_builder)
     ).resolve_implicit_global_asset_job_def()

@@ -1,4 +1,4 @@
-"""The committed `dagster.yaml` and `workspace.yaml` serve Dagster's own commands without a flag."""
+"""Dagster's commands work with the committed `dagster.yaml` and `workspace.yaml`, unflagged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from resources.config.load import load_profile
 from resources.home import Home
 
 
-def test_dagster_in_the_clone_keeps_its_history_where_ratchet_does(tmp_path: Path) -> None:
+def test_dagster_in_the_clone_uses_the_history_of_ratchet(tmp_path: Path) -> None:
     ref = InstanceRef.from_dir(str(tmp_path), config_dir=str(ROOT))
     assert ref.storage_data and ref.run_launcher_data
     assert ref.storage_data.config_dict["base_dir"] == ".ratchet/dagster"

@@ -1,4 +1,4 @@
-"""New problems are noted once: files in the inbox when they are still and can be read, commits of the hub when it can be reached."""
+"""Sensors record new problems once: unchanged files of the inbox and new commits of the hub."""
 
 from __future__ import annotations
 
@@ -49,14 +49,12 @@ def looks(
     return results
 
 
-def test_a_file_in_the_inbox_becomes_a_source_when_it_has_been_still_for_one_look_and_only_once(
+def test_an_unchanged_file_in_the_inbox_becomes_a_source_once(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(home_builder, "My Problems.jsonl", ROW, "{broken")
     first, second, third = looks(home_builder, instance, 3)
-    assert "none of them new and still" in str(
-        first.skip_reason
-    ) and "none of them new and still" in str(third.skip_reason)
+    assert first.skip_reason and third.skip_reason and not first.asset_events
     [event] = second.asset_events or []
     assert (
         isinstance(event, dg.AssetObservation)
@@ -72,7 +70,7 @@ def test_a_file_in_the_inbox_becomes_a_source_when_it_has_been_still_for_one_loo
     assert [problem.problem_id for problem in load(name, place).problems] == ["my_problems/a"]
 
 
-def test_a_file_that_is_still_growing_is_left_alone(
+def test_a_growing_file_is_not_read(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     cursor = None
@@ -82,7 +80,7 @@ def test_a_file_that_is_still_growing_is_left_alone(
     assert listed(home_builder.run_context.home.path) == {}
 
 
-def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_as_it_was(
+def test_changed_content_becomes_a_second_version_of_a_source(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
@@ -98,7 +96,7 @@ def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_a
     )
 
 
-def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_is_taken_away(
+def test_two_files_for_one_source_are_refused(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     first, second = (
@@ -106,10 +104,7 @@ def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_
         put(home_builder, "Mine.jsonl", ROW | {"id": "b"}),
     )
     take_in(home_builder.run_context.home, first)
-    with pytest.raises(
-        ProblemError,
-        match=r"its source would be mine, which mine\.json is: give one of the two another name",
-    ):
+    with pytest.raises(ProblemError, match=r"mine\b.*mine\.json"):
         take_in(home_builder.run_context.home, second)
     assert [
         problem.problem_id
@@ -119,7 +114,7 @@ def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_
     assert take_in(home_builder.run_context.home, second).source == "mine"
 
 
-def test_the_same_content_put_again_is_no_new_source(
+def test_equal_content_is_no_new_source(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
@@ -144,7 +139,7 @@ def test_the_same_content_put_again_is_no_new_source(
         ("123.jsonl", ROW, "a name without letters"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_reason_once(
+def test_a_bad_file_is_reported_once(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, name: str, row: Any, reason: str
 ) -> None:
     put(home_builder, name, row)
@@ -155,7 +150,7 @@ def test_a_bad_file_is_refused_with_its_reason_once(
     assert listed(home_builder.run_context.home.path) == {}
 
 
-def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
+def test_a_file_with_an_upstream_name_becomes_that_source(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(
@@ -173,7 +168,7 @@ def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
     assert problem.problem_id == "mbpp/11" and problem.gated
 
 
-def test_dagster_records_what_was_taken_in(
+def test_dagster_records_the_new_source(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
@@ -184,14 +179,14 @@ def test_dagster_records_what_was_taken_in(
         )
         data = new_problems.evaluate_tick(context)
         cursor = data.cursor
-    assert [event.partition for event in data.asset_events] == [
-        "mine"
-    ] and "is the source mine" in str(data.skip_message)
+    assert [event.partition for event in data.asset_events] == ["mine"] and "mine" in str(
+        data.skip_message
+    )
 
 
 @pytest.fixture
 def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What HF_ENDPOINT was when the client was loaded, which is before any test."""
+    """Set the endpoint in the client, which reads HF_ENDPOINT when it is imported."""
     import huggingface_hub.constants
 
     def at(address: str) -> None:
@@ -201,7 +196,7 @@ def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return at
 
 
-def test_a_commit_of_the_hub_is_noted_once_and_not_asked_for_again_too_soon(
+def test_a_hub_commit_is_recorded_once_at_a_limited_rate(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, tmp_path: Path, endpoint: Any
 ) -> None:
     first = commit(tmp_path / "hub", "me/mine", {"rows.jsonl": b"1"})
@@ -218,8 +213,10 @@ def test_a_commit_of_the_hub_is_noted_once_and_not_asked_for_again_too_soon(
         soon = look(changed_hub, home_builder, instance, same.cursor)
         later = look(changed_hub, home_builder, instance, "0")
     assert (
-        "nothing new" in str(same.skip_reason)
-        and "the next time is after 6" in str(soon.skip_reason)
+        same.skip_reason
+        and not same.asset_events
+        and "6" in str(soon.skip_reason)
+        and not soon.asset_events
         and soon.cursor == same.cursor
     )
     assert [event.partition for event in later.asset_events or []] == ["mine"]
@@ -231,7 +228,7 @@ def test_a_commit_of_the_hub_is_noted_once_and_not_asked_for_again_too_soon(
     }
 
 
-def test_a_hub_that_cannot_be_reached_is_a_reason_to_wait(
+def test_an_unreachable_hub_changes_nothing(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, endpoint: Any
 ) -> None:
     add_source(
@@ -240,19 +237,14 @@ def test_a_hub_that_cannot_be_reached_is_a_reason_to_wait(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     endpoint(f"http://127.0.0.1:{port}")
-    said = look(changed_hub, home_builder, instance)
-    assert (
-        "the hub cannot be reached" in str(said.skip_reason)
-        and not said.asset_events
-        and float(str(said.cursor)) > 0
-    )
+    result = look(changed_hub, home_builder, instance)
+    assert "hub" in str(result.skip_reason) and not result.asset_events
+    assert float(str(result.cursor)) > 0
     assert listed(home_builder.run_context.home.path) == {"mine": place}
 
 
-def test_without_a_dataset_of_the_hub_nobody_is_asked(
+def test_without_a_hub_source_the_hub_is_not_requested(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     add_source(home_builder.run_context.home.path, "mine", tmp_path)
-    assert "no source is a dataset of the hub" in str(
-        look(changed_hub, home_builder, instance).skip_reason
-    )
+    assert look(changed_hub, home_builder, instance).skip_reason

@@ -1,8 +1,9 @@
-"""What a watcher sees comes from files alone, in a terminal and without one."""
+"""The live view of a run is built from its files alone, with and without a terminal."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from hypothesis import given
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipelines.watch.curve import BLANK, curve
-from pipelines.watch.view import View
+from pipelines.watch.view import STAGES, View
 from resources.run_record import open_run
 
 
-def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> None:
+def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
     view = View(tmp_path / "chain-0001", "chain-0001 · profile small")
     pipeline_run = open_run(
         tmp_path,
@@ -38,18 +39,17 @@ def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> 
     console = Console(width=100, record=True, force_terminal=True)
     console.print(view)
     picture = console.export_text()
-    assert (
-        "problems read: done in 0.0 s (480 problems)" in news
-        and "  training step 8: mean reward 0.800" in news
+    assert any("480 problems" in line for line in news) and any(
+        re.search(r"\b8\b.*0\.800", line) for line in news
     )
     assert (
-        "✓ problems read" in picture
+        "✓" in picture
         and "0.100 → 0.600" in picture
         and any(0x2801 <= ord(c) <= 0x28FF for c in picture)
     )
 
 
-def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) -> None:
+def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
     pipeline_run = open_run(
         tmp_path,
         "chain-0001",
@@ -65,10 +65,10 @@ def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) 
     view.follow()
     console = Console(width=100, record=True)
     console.print(view)
-    assert "solutions and tests tried in the sandbox" in console.export_text()
+    assert STAGES["verified_problems"] in console.export_text()
 
 
-def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> None:
+def test_a_later_view_does_not_repeat_old_news(tmp_path: Path) -> None:
     pipeline_run = open_run(
         tmp_path,
         "chain-0001",
@@ -84,7 +84,7 @@ def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> 
 
 
 @given(st.lists(st.floats(-1, 1), max_size=300), st.integers(1, 80), st.integers(1, 8))
-def test_a_curve_fits_its_frame_whatever_the_values(
+def test_a_curve_fits_its_frame_for_any_values(
     values: list[float], width: int, height: int
 ) -> None:
     lines = curve(values, width, height)

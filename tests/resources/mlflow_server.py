@@ -1,4 +1,4 @@
-"""A real `mlflow server` on the loopback, for the tests that need one."""
+"""Start a real `mlflow server` on the loopback interface for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Postgres server for the tests that need one: a cluster of its own in a temporary folder, gone at the end."""
+"""Start a real Postgres server for tests, with a database cluster in a temporary folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD = "a secret of the tests"
 
 @dataclass
 class Server:
-    """`url` names the database `postgres`; PGPASSWORD is to be set."""
+    """A running server. `url` names the database `postgres`; clients need PGPASSWORD."""
 
     folder: Path
     port: int
@@ -47,7 +47,7 @@ class Server:
         self.control("stop", "-m", "immediate")
 
     def fresh(self, name: str) -> str:
-        """The URL of a new, empty database."""
+        """Create an empty database and return its URL."""
         import psycopg2
 
         connection = psycopg2.connect(self.url)
@@ -59,14 +59,12 @@ class Server:
 
 @contextmanager
 def postgres() -> Iterator[Server]:
-    """Skips the test where no Postgres is installed, or no user whom it would run for."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
+    """Run a server; skip the test if Postgres or a user to run it as is missing."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
         Path(path).parent for path in [shutil.which("initdb")] if path
     ]
-    if not found:
-        pytest.skip(
-            "no Postgres on this machine (apt-get install postgresql): the ledger was not tried on a server"
-        )
+    if not programs:
+        pytest.skip("Postgres is not installed (apt-get install postgresql)")
     as_user: dict[str, Any] = {}
     if os.geteuid() == 0:  # Postgres refuses to run as root
         owner = next(
@@ -75,14 +73,13 @@ def postgres() -> Iterator[Server]:
         if owner is None:
             pytest.skip("Postgres does not run as root, and there is no user postgres or nobody")
         as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
-    folder = Path(
-        tempfile.mkdtemp(prefix="ratchet-pg-", dir="/tmp")
-    )  # a path short enough for its socket
+    # The path of the socket must be short.
+    folder = Path(tempfile.mkdtemp(prefix="ratchet-pg-", dir="/tmp"))
     if as_user:
         os.chown(folder, as_user["user"], as_user["group"])
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o644)
-    server = Server(folder, free_ports(1)[0], found[-1], as_user)
+    server = Server(folder, free_ports(1)[0], programs[-1], as_user)
     command = [
         str(server.programs / "initdb"),
         "-D",

@@ -1,4 +1,4 @@
-"""A checkpoint put by hand is copied, hashed and never executed."""
+"""A checkpoint from the inbox is copied, hashed and never executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 
 
 def folder(path: Path, **config: object) -> Path:
-    """Looks like a Hugging Face folder."""
+    """Make a folder that looks like one of Hugging Face."""
     path.mkdir(parents=True)
     (path / "config.json").write_text(
         json.dumps({"model_type": "qwen2"} | config), encoding="utf-8"
@@ -24,14 +24,16 @@ def folder(path: Path, **config: object) -> Path:
     return path
 
 
-def test_the_copy_is_whole_verified_and_without_code(tmp_path: Path) -> None:
+def test_the_copy_is_verified_and_contains_no_code(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
-    made = take_in(store, folder(tmp_path / "my model"))
-    store.verify(made)
-    assert made.manifest.name.startswith("my-model-") and not list(made.path.glob("*.py"))
+    checkpoint = take_in(store, folder(tmp_path / "my model"))
+    store.verify(checkpoint)
+    assert checkpoint.manifest.name.startswith("my-model-") and not list(
+        checkpoint.path.glob("*.py")
+    )
 
 
-def test_the_same_content_is_taken_in_once_and_another_gets_another_name(tmp_path: Path) -> None:
+def test_equal_content_is_stored_once(tmp_path: Path) -> None:
     store, put = Store(tmp_path / "home"), folder(tmp_path / "mine")
     first = take_in(store, put)
     assert take_in(store, put) == first
@@ -40,35 +42,35 @@ def test_the_same_content_is_taken_in_once_and_another_gets_another_name(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"),
+    ("lacking", "message"),
     [
         ("config.json", "no config.json"),
         ("model.safetensors", "pickled weights"),
         ("tokenizer.json", "no tokenizer"),
     ],
 )
-def test_what_is_no_checkpoint_is_named(tmp_path: Path, lacking: str, said: str) -> None:
+def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, lacking: str, message: str) -> None:
     put = folder(tmp_path / "mine")
     (put / lacking).unlink()
-    with pytest.raises(NoCheckpoint, match=said):
+    with pytest.raises(NoCheckpoint, match=message):
         take_in(Store(tmp_path / "home"), put)
 
 
-def test_a_checkpoint_that_asks_for_its_own_code_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NoCheckpoint, match="auto_map asks for code of its own, which is never run"):
+def test_a_checkpoint_with_custom_code_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoCheckpoint, match="auto_map"):
         take_in(
             Store(tmp_path / "home"),
             folder(tmp_path / "mine", auto_map={"AutoModel": "modeling.Evil"}),
         )
 
 
-def test_our_own_artifacts_are_not_taken_for_folders_put_by_hand(tmp_path: Path) -> None:
+def test_artifacts_of_the_store_are_not_read_as_inbox_folders(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    made = take_in(Store(home.path), folder(home.inbox / "a"))
-    assert made.path.is_dir() and waiting(home) == [home.inbox / "a"]
+    checkpoint = take_in(Store(home.path), folder(home.inbox / "a"))
+    assert checkpoint.path.is_dir() and waiting(home) == [home.inbox / "a"]
 
 
-def test_a_folder_that_is_still_being_copied_changes_its_fingerprint(tmp_path: Path) -> None:
+def test_an_unfinished_copy_changes_the_fingerprint(tmp_path: Path) -> None:
     put = folder(tmp_path / "mine")
     before = fingerprint(put)
     with (put / "model.safetensors").open("ab") as file:

@@ -1,4 +1,4 @@
-"""The manifests for KubeRay against the schema of its kinds and Kubernetes' of pods, offline: no cluster is asked."""
+"""The manifests for KubeRay are valid by the schemas of KubeRay and of Kubernetes, offline."""
 
 from __future__ import annotations
 
@@ -25,20 +25,32 @@ SCHEMA = json.loads(
     (Path(__file__).parents[1] / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8")
 )
 JOB = TrainingJob(
-    folder="/var/lib/ratchet/runs/chain-0001/training/abc", chain="chain-0001", start="s", train="t", validation="v", inputs={},
-    training=Training(), reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
-)  # fmt: skip
+    folder="/var/lib/ratchet/runs/chain-0001/training/abc",
+    chain="chain-0001",
+    start="s",
+    train="t",
+    validation="v",
+    inputs={},
+    training=Training(),
+    reward=RewardConfig(),
+    reward_hash="f",
+    isolation="auto",
+    seed=1,
+)
 
 
-def profile(**asked: Any) -> Profile:
-    given = load_profile("cluster")
-    return given.model_copy(
-        update={"ray": given.ray.model_copy(update={"kuberay": KubeRay(**asked)})}
+def profile(**settings: Any) -> Profile:
+    cluster = load_profile("cluster")
+    return cluster.model_copy(
+        update={"ray": cluster.ray.model_copy(update={"kuberay": KubeRay(**settings)})}
     )
 
 
 def check(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Holds the manifest to KubeRay 1.7's schema (its rarer fields left out) and each pod to Kubernetes'; gives its cluster."""
+    """Validate the manifest and its pods, and return its cluster.
+
+    The schema is that of KubeRay 1.7 without rare fields; pods follow the schema of Kubernetes.
+    """
     jsonschema.Draft202012Validator(SCHEMA | {"$ref": f"#/{manifest['kind']}"}).validate(
         manifest["spec"]
     )
@@ -47,9 +59,8 @@ def check(manifest: dict[str, Any]) -> dict[str, Any]:
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **group["template"]}
         kubernetes_validate.validate(pod, "1.37", strict=True)
-        assert (
-            group["template"]["spec"].get("restartPolicy") is None
-        )  # KubeRay refuses one with its autoscaler v2
+        # KubeRay refuses a restart policy with its autoscaler v2.
+        assert group["template"]["spec"].get("restartPolicy") is None
     return cluster
 
 
@@ -60,21 +71,21 @@ def names(cluster: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("gang", ["", "volcano", "yunikorn", "kueue"])
 @pytest.mark.parametrize("spot", ["", "gke", "eks", "karpenter", "aks"])
 def test_every_manifest_is_valid(gang: str, spot: str) -> None:
-    asked = profile(
+    settings = profile(
         spot=spot, gang=gang, queue="training" if gang else "", priority_class="high", workers=4
     )
-    check(ray_cluster(asked))
-    check(ray_job(asked, JOB))
+    check(ray_cluster(settings))
+    check(ray_job(settings, JOB))
 
 
-def test_the_schema_refuses_a_field_that_kuberay_does_not_know() -> None:
+def test_the_schema_refuses_an_unknown_field() -> None:
     manifest = ray_cluster(profile())
     manifest["spec"]["workerGroupSpecs"][0]["replica"] = 1
     with pytest.raises(jsonschema.ValidationError, match="replica"):
         check(manifest)
 
 
-def test_spot_workers_come_first_and_those_on_demand_where_there_are_none() -> None:
+def test_spot_workers_have_priority_over_on_demand_workers() -> None:
     cluster = check(ray_cluster(profile(spot="gke", workers=8, least=1)))
     spot, demand = cluster["workerGroupSpecs"]
     assert (spot["groupName"], demand["groupName"]) == ("spot", "on-demand") and spot[
@@ -86,7 +97,7 @@ def test_spot_workers_come_first_and_those_on_demand_where_there_are_none() -> N
         spot["maxReplicas"],
         demand["maxReplicas"],
     ) == (0, 1, 8, 8)
-    assert cluster["autoscalerOptions"]["version"] == "v2"  # the one that reads priority
+    assert cluster["autoscalerOptions"]["version"] == "v2"  # only version 2 uses the priority
     assert (
         spot["template"]["spec"]["tolerations"] and "tolerations" not in demand["template"]["spec"]
     )
@@ -99,12 +110,12 @@ def test_the_head_never_runs_on_a_spot_node() -> None:
 
 
 @pytest.mark.parametrize("gang", ["", "kueue"])
-def test_a_worker_that_is_taken_back_asks_its_training_to_save_and_has_the_time_for_it(
+def test_a_preempted_worker_has_time_to_save(
     gang: str,
 ) -> None:
-    """The training's own process is on the head: Kubernetes tells the worker alone."""
-    asked = profile(spot="eks", gang=gang, queue="training" if gang else "")
-    for cluster in (check(ray_cluster(asked)), check(ray_job(asked, JOB))):
+    """The training process is on the head, but Kubernetes notifies only the worker."""
+    settings = profile(spot="eks", gang=gang, queue="training" if gang else "")
+    for cluster in (check(ray_cluster(settings)), check(ray_job(settings, JOB))):
         assert "lifecycle" not in cluster["headGroupSpec"]["template"]["spec"]["containers"][0]
         for group in cluster["workerGroupSpecs"]:
             pod = group["template"]["spec"]
@@ -112,14 +123,14 @@ def test_a_worker_that_is_taken_back_asks_its_training_to_save_and_has_the_time_
             assert module == taken_back.__spec__.name and Path(JOB.folder).is_relative_to(home)
             assert pod["terminationGracePeriodSeconds"] > taken_back.STAYS_S
     assert (
-        yaml.safe_load(ray_job(asked, JOB)["spec"]["runtimeEnvYAML"])["env_vars"][
+        yaml.safe_load(ray_job(settings, JOB)["spec"]["runtimeEnvYAML"])["env_vars"][
             taken_back.TRAINING
         ]
         == JOB.folder
     )
 
 
-def test_a_gang_has_all_its_workers_at_once_and_is_not_scaled() -> None:
+def test_a_gang_starts_all_workers_and_is_not_scaled() -> None:
     manifest = ray_job(profile(gang="volcano", queue="training", workers=4, spot="aks"), JOB)
     cluster = check(manifest)
     assert (
@@ -135,47 +146,44 @@ def test_a_gang_has_all_its_workers_at_once_and_is_not_scaled() -> None:
     )
 
 
-def test_a_priority_class_is_that_of_every_pod() -> None:
+def test_every_pod_has_the_priority_class() -> None:
     cluster = check(ray_cluster(profile(priority_class="high")))
     groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
     assert {group["template"]["spec"]["priorityClassName"] for group in groups} == {"high"}
 
 
-def test_the_job_file_is_the_one_that_a_local_ray_runs() -> None:
+def test_the_manifest_runs_the_job_file_of_the_training() -> None:
     manifest = ray_job(profile(), JOB)
     assert (
         manifest["spec"]["entrypoint"] == f"python -m verl_jobs.trainer.entry {JOB.folder}/job.json"
     )
-    assert manifest["spec"]["jobId"].startswith(
-        f"{JOB.chain}-{JOB.key[:10]}-"
-    )  # what an attaching step looks for
+    # A step that attaches to a running job looks for this prefix.
+    assert manifest["spec"]["jobId"].startswith(f"{JOB.chain}-{JOB.key[:10]}-")
 
 
-def test_its_processes_find_what_those_of_a_joined_ray_do_and_wait_for_the_nodes_that_scaling_brings() -> (
-    None
-):
-    asked = profile()
-    told = yaml.safe_load(ray_job(asked, JOB)["spec"]["runtimeEnvYAML"])
-    joined = Joined("http://head:8265", JOB, asked.ray.patience_s).submission()["runtime_env"][
+def test_the_manifest_sets_the_environment_of_a_joined_ray() -> None:
+    settings = profile()
+    environment = yaml.safe_load(ray_job(settings, JOB)["spec"]["runtimeEnvYAML"])
+    joined = Joined("http://head:8265", JOB, settings.ray.patience_s).submission()["runtime_env"][
         "env_vars"
     ]
-    assert told["env_vars"] == {
+    assert environment["env_vars"] == {
         name: value
         for name, value in joined.items()
         if name not in ("HF_HUB_OFFLINE", "WANDB_MODE")
-    }  # the pods' own
-    assert float(told["env_vars"][PATIENCE]) == asked.ray.patience_s > 0
+    }  # the pods set these two
+    assert float(environment["env_vars"][PATIENCE]) == settings.ray.patience_s > 0
 
 
-def test_a_token_is_asked_for() -> None:
+def test_the_cluster_requires_a_token() -> None:
     assert check(ray_cluster(profile()))["authOptions"]["mode"] == "token"
 
 
-def test_without_a_namespace_and_an_image_there_is_no_manifest() -> None:
+def test_a_manifest_needs_namespace_and_image() -> None:
     with pytest.raises(ProfileError, match=r"orchestration\.kubernetes"):
         ray_cluster(load_profile("embedded"))
 
 
-def test_a_gang_without_its_queue_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs a `queue`"):
+def test_a_gang_without_a_queue_is_refused() -> None:
+    with pytest.raises(ValueError, match="queue"):
         KubeRay(gang="kueue")

@@ -1,8 +1,9 @@
-"""The record of promotions: nothing twice, nothing lost, one successor."""
+"""The ledger of promotions records nothing twice, loses nothing, and allows one successor."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -31,7 +32,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
-    """Empty; in a file, and on a real server."""
+    """Return an empty ledger: in a file, then on a real server."""
     if request.param == "sqlite":
         return Ledger(tmp_path / "a home with spaces" / "promotions.db")
     server: Server = request.getfixturevalue("server")
@@ -57,7 +58,7 @@ def put(
     )
 
 
-def test_reading_a_ledger_that_nobody_wrote_makes_no_file(ledger: Ledger) -> None:
+def test_reading_a_missing_ledger_creates_no_file(ledger: Ledger) -> None:
     assert ledger.champion() is None and ledger.history() == []
     assert isinstance(ledger.place, str) or not ledger.place.exists()
 
@@ -69,7 +70,7 @@ def test_the_last_promoted_checkpoint_is_champion(ledger: Ledger) -> None:
     assert (previous := ledger.previous()) and previous.checkpoint == "a"
 
 
-def test_a_refused_checkpoint_is_kept_and_changes_no_champion(ledger: Ledger) -> None:
+def test_a_refused_checkpoint_changes_no_champion(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     refused = put(ledger, "b", "refuse")
     assert (champion := ledger.champion()) and champion.checkpoint == "a"
@@ -80,42 +81,38 @@ def test_a_refused_checkpoint_is_kept_and_changes_no_champion(ledger: Ledger) ->
     )
 
 
-def test_a_chain_that_is_run_again_records_nothing_twice(ledger: Ledger) -> None:
+def test_a_repeated_pipeline_run_records_nothing_twice(ledger: Ledger) -> None:
     first = put(ledger, "a", "install")
     assert put(ledger, "a", "install") == first
     assert len(ledger.history()) == 1
 
 
-def test_a_chain_puts_one_candidate_before_the_gate(ledger: Ledger) -> None:
+def test_a_pipeline_run_has_one_candidate(ledger: Ledger) -> None:
     put(ledger, "a", "install", chain="one")
-    with pytest.raises(ValueError, match="one candidate a chain"):
+    with pytest.raises(ValueError, match="one candidate"):
         put(ledger, "b", chain="one")
 
 
-def test_a_promotion_against_a_champion_of_yesterday_is_refused_by_name(ledger: Ledger) -> None:
+def test_a_promotion_against_a_former_champion_is_refused(ledger: Ledger) -> None:
     old = put(ledger, "a", "install")
     put(ledger, "b")
-    with pytest.raises(
-        Superseded, match=r"version 2 \(b\) is champion now, c was compared with version 1 \(a\)"
-    ):
+    with pytest.raises(Superseded, match=r"version 2 \(b\).*\bc\b.*version 1 \(a\)"):
         put(ledger, "c", against=old)
     assert len(ledger.history()) == 2
 
 
-def test_a_rollback_says_what_it_undid_and_happens_once_a_chain(ledger: Ledger) -> None:
+def test_a_rollback_happens_once_and_names_both_versions(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     put(ledger, "b")
     back = ledger.rollback("undo", reason="slow")
     assert ledger.rollback("undo") == back and back.version == 1
-    assert back.decision["reasons"] == [
-        "version 2 (b) was taken back, version 1 (a) is champion again.",
-        "slow",
-    ]
+    sentence, reason = back.decision["reasons"]
+    assert re.search(r"version 2 \(b\).*version 1 \(a\)", sentence) and reason == "slow"
     with pytest.raises(NothingToRollBack, match="first champion"):
         ledger.rollback("undo more")
 
 
-def test_without_a_champion_there_is_nothing_to_roll_back(ledger: Ledger) -> None:
+def test_a_rollback_needs_a_champion(ledger: Ledger) -> None:
     with pytest.raises(NothingToRollBack, match="no champion yet"):
         ledger.rollback("undo")
 
@@ -123,14 +120,14 @@ def test_without_a_champion_there_is_nothing_to_roll_back(ledger: Ledger) -> Non
 @pytest.mark.parametrize(
     "statement", ["UPDATE promotions SET kind = 'refuse'", "DELETE FROM promotions"]
 )
-def test_nobody_can_change_or_delete_an_entry(ledger: Ledger, statement: str) -> None:
+def test_entries_cannot_be_changed_or_deleted(ledger: Ledger, statement: str) -> None:
     put(ledger, "a", "install")
     with pytest.raises(Exception, match="append-only"), ledger._database.writing() as cursor:
         cursor.execute(statement)
     assert [entry.kind for entry in ledger.history()] == ["install"]
 
 
-def test_two_successors_of_one_champion_are_refused_by_the_database_itself(ledger: Ledger) -> None:
+def test_the_database_refuses_two_successors_of_one_champion(ledger: Ledger) -> None:
     first = put(ledger, "a", "install")
     second = put(ledger, "b")
     with (
@@ -140,36 +137,32 @@ def test_two_successors_of_one_champion_are_refused_by_the_database_itself(ledge
         ledger._insert(cursor, replace(second, entry=3, chain="by hand", predecessor=first.entry))
 
 
-def test_a_rollback_to_a_version_undoes_all_that_came_after_it(ledger: Ledger) -> None:
+def test_a_rollback_to_a_version_undoes_all_later_ones(ledger: Ledger) -> None:
     for name in "abcd":
         put(ledger, name, "promote" if ledger.champion() else "install")
     back = ledger.rollback("undo", to=2)
-    assert back.decision["reasons"] == [
-        "version 4 (d), version 3 (c) were taken back, version 2 (b) is champion again."
-    ]
+    [sentence] = back.decision["reasons"]
+    assert re.search(r"version 4 \(d\), version 3 \(c\).*version 2 \(b\)", sentence)
     assert (champion := ledger.champion()) and champion.version == 2
     assert (previous := ledger.previous()) and previous.version == 1
-    with pytest.raises(
-        NothingToRollBack,
-        match="version 3 was never champion, or was itself taken back: one can go back to version 1",
-    ):
+    with pytest.raises(NothingToRollBack, match=r"version 3\b.*version 1\b"):
         ledger.rollback("undo more", to=3)
-    with pytest.raises(NothingToRollBack, match="version 2 is champion already"):
+    with pytest.raises(NothingToRollBack, match="version 2"):
         ledger.rollback("undo more", to=2)
 
 
-def test_a_rollback_of_a_champion_that_is_none_any_more_is_refused(ledger: Ledger) -> None:
+def test_a_rollback_of_a_former_champion_is_refused(ledger: Ledger) -> None:
     for name in "abc":
         put(ledger, name, "promote" if ledger.champion() else "install")
     seen = ledger.champion()
     assert seen
     ledger.rollback("one", undoing=seen.entry)
-    with pytest.raises(Superseded, match=r"version 2 \(b\) is champion by now"):
+    with pytest.raises(Superseded, match=r"version 2 \(b\)"):
         ledger.rollback("two", undoing=seen.entry)
     assert ledger.rollback("one", undoing=seen.entry).version == 2 and len(ledger.history()) == 4
 
 
-def test_a_checkpoint_keeps_its_version_when_it_comes_again(ledger: Ledger) -> None:
+def test_a_repeated_checkpoint_keeps_its_version(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     put(ledger, "b", "refuse")
     assert put(ledger, "b", chain="next night").version == 2
@@ -207,7 +200,10 @@ for i in range(rounds):
     print("ready", flush=True); against = sys.stdin.readline().strip()
     mine = f"{name}{i}"
     try:
-        ledger.append("promote", checkpoint=mine, checkpoint_hash=mine, path="", decision={}, chain=mine, against=against)
+        ledger.append(
+            "promote", checkpoint=mine, checkpoint_hash=mine, path="", decision={}, chain=mine,
+            against=against,
+        )
         print("promoted", flush=True)
     except Superseded as error:
         print(error, flush=True)
@@ -215,7 +211,7 @@ for i in range(rounds):
 
 
 @pytest.mark.slow
-def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(
+def test_of_two_concurrent_promotions_exactly_one_succeeds(
     ledger: Ledger,
 ) -> None:
     rounds = 40
@@ -236,7 +232,7 @@ def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(
         for racer in racers:
             assert racer.stdin
             racer.stdin.write(f"{champion.checkpoint_hash}\n")
-        told = dict(
+        outputs = dict(
             zip(
                 won,
                 [racer.stdout.readline().strip() for racer in racers if racer.stdout],
@@ -245,11 +241,9 @@ def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(
         )
         winner = ledger.champion()
         assert winner and winner.predecessor == champion.entry
-        [loser] = [name for name, said in told.items() if said != "promoted"]
-        assert told[loser] == (
-            f"version {winner.version} ({winner.checkpoint}) is champion now, {loser}{i} was compared with "
-            f"version {champion.version} ({champion.checkpoint}): decide again"
-        )
+        [loser] = [name for name, output in outputs.items() if output != "promoted"]
+        versions = [f"version {each.version} ({each.checkpoint})" for each in (winner, champion)]
+        assert all(part in outputs[loser] for part in (*versions, f"{loser}{i}"))
         won[winner.checkpoint.removesuffix(str(i))] += 1
     for racer in racers:
         racer.communicate(timeout=20)
@@ -262,25 +256,28 @@ ledger = Ledger(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 i = len(ledger.history())
 while True:
     name, against = str(i), str(i - 1) if i else None
-    ledger.append("promote" if i else "install", checkpoint=name, checkpoint_hash=name, path="", decision={}, chain=name, against=against)
+    ledger.append(
+        "promote" if i else "install", checkpoint=name, checkpoint_hash=name, path="", decision={},
+        chain=name, against=against,
+    )
     print(i, flush=True)
     i += 1
 """
 
 
-def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: Ledger) -> None:
-    said = -1
+def test_a_killed_writer_loses_no_confirmed_entry(ledger: Ledger) -> None:
+    confirmed = -1
     for round_ in range(4):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(ledger.place)], stdout=subprocess.PIPE, text=True
         )
         assert writer.stdout
-        said = int(writer.stdout.readline())
+        confirmed = int(writer.stdout.readline())
         time.sleep(0.02 * round_)
         os.kill(writer.pid, signal.SIGKILL)
-        said = max(
+        confirmed = max(
             [
-                said,
+                confirmed,
                 *(
                     int(line)
                     for line in writer.stdout.read().splitlines(keepends=True)
@@ -291,11 +288,11 @@ def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: 
         writer.stdout.close()
         writer.wait()
         history = ledger.history()
-        assert len(history) >= said + 1
+        assert len(history) >= confirmed + 1
         assert [e.predecessor for e in history] == [e.entry - 1 for e in history]
 
 
-def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
+def test_a_locked_ledger_raises_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resources.registry.ledger_database.WAIT_S", 0.2)
@@ -305,7 +302,7 @@ def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(
         LedgerUnreachable,
-        match=r"promotions.db cannot be used \(database is locked\), nothing was recorded: another process",
+        match=r"promotions\.db.*database is locked",
     ):
         put(ledger, "b")
     assert (champion := ledger.champion()) and champion.checkpoint == "a", (
@@ -319,14 +316,16 @@ def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
 READ_ONLY = """
 import os, sys; from pathlib import Path; from resources.registry.ledger import Ledger
 os.setuid(65534) if os.geteuid() == 0 else None
-Ledger(Path(sys.argv[1])).append("promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, chain="b", against="hash-a")
+Ledger(Path(sys.argv[1])).append(
+    "promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, chain="b",
+    against="hash-a",
+)
 """
 
 
-def test_a_folder_that_cannot_be_written_to_is_named_and_nothing_is_lost() -> None:
-    with tempfile.TemporaryDirectory(
-        prefix="read-only-"
-    ) as folder:  # not under tmp_path, which another user may not enter
+def test_an_unwritable_folder_raises_and_loses_nothing() -> None:
+    # Another user may not enter tmp_path.
+    with tempfile.TemporaryDirectory(prefix="read-only-") as folder:
         ledger = Ledger(Path(folder) / "promotions.db")
         put(ledger, "a", "install")
         Path(folder).chmod(0o555)
@@ -337,23 +336,18 @@ def test_a_folder_that_cannot_be_written_to_is_named_and_nothing_is_lost() -> No
             check=False,
         )
         Path(folder).chmod(0o755)
-        assert (
-            "LedgerUnreachable: the ledger" in refused.stderr
-            and "see that its folder can be written to by this user" in refused.stderr
-        )
+        assert re.search(r"LedgerUnreachable: .*promotions\.db", refused.stderr)
         assert len(ledger.history()) == 1
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_is_named_and_nothing_is_lost(
+def test_a_stopped_server_raises_and_loses_nothing(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = Ledger(server.fresh("gone"))
     put(ledger, "a", "install")
     server.stop()
-    with pytest.raises(
-        LedgerUnreachable, match=r"gone cannot be used .*: see that the server runs"
-    ):
+    with pytest.raises(LedgerUnreachable, match="/gone"):
         put(ledger, "b", against=None)
     server.start()
     assert [entry.checkpoint for entry in ledger.history()] == ["a"]
@@ -365,6 +359,6 @@ def test_a_server_that_is_gone_is_named_and_nothing_is_lost(
 @pytest.mark.parametrize(
     "url", ["postgresql://me:secret@host/db", "mysql://host/db", "postgresql://host"]
 )
-def test_a_url_with_a_password_or_of_another_database_is_refused(url: str) -> None:
+def test_a_url_with_password_or_other_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"PGPASSWORD|postgresql://user@host:port/database"):
         Ledger(url)

@@ -1,4 +1,4 @@
-"""The private Ray: who holds it, and what is told of a training that ended."""
+"""The private Ray: its holders, its GPUs, its token, and the end of a training."""
 
 import os
 import signal
@@ -15,26 +15,27 @@ import resources.ray.private
 from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
 from resources.ray.job import MOVED, _died, _last_words, train
 from resources.ray.private import Joined, TrainingFailed, _spawn, _token
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.trainer_lease import hold, started
 
 
-def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
+def test_a_live_holder_counts(tmp_path: Path) -> None:
     hold(tmp_path / HOLDERS)
     assert live_holders(tmp_path) == [os.getpid()]
 
 
-def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -> None:
+def test_a_reused_process_id_is_not_the_holder(tmp_path: Path) -> None:
     (tmp_path / "holders").mkdir()
     (tmp_path / "holders" / str(os.getpid())).write_text(str(int(started(os.getpid())) - 1))
     assert live_holders(tmp_path) == []
 
 
-def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
+def test_a_killed_holder_is_removed(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import hold\n"
+        "import sys, time; from pathlib import Path\n"
+        "from verl_jobs.trainer.trainer_lease import hold\n"
         "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
@@ -56,8 +57,8 @@ WATCHES = (
 
 
 @pytest.mark.slow
-def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> None:
-    """A container that is paused, a machine that is moved: all of its processes stood still."""
+def test_a_suspended_head_keeps_its_holders(tmp_path: Path) -> None:
+    """All processes of a machine stop when its container is paused or the machine is moved."""
     hold(tmp_path / HOLDERS)
     with subprocess.Popen(
         [sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE
@@ -73,21 +74,20 @@ def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> N
         assert head.wait(20) == 0
 
 
-def test_a_mark_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+def test_an_unfinished_holder_file_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / HOLDERS).mkdir()
-    beside = (
-        tmp_path / HOLDERS / ".4711.draft"
-    )  # as artifacts.store.write_atomic has it before it is renamed
-    beside.touch()
+    # artifacts.store.write_atomic writes such a file before it renames it.
+    draft = tmp_path / HOLDERS / ".4711.draft"
+    draft.touch()
     assert live_holders(tmp_path) == []
-    assert beside.exists()
+    assert draft.exists()
 
 
 @pytest.mark.parametrize(("engine", "seen"), [("hf", None), ("vllm", "3")])
-def test_a_private_ray_keeps_to_the_gpus_that_its_user_chose(
+def test_a_private_ray_uses_only_the_visible_gpus(
     engine: Literal["hf", "vllm"], seen: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a CPU they are places for ranks, which are as many as the training has."""
+    """On CPUs, Ray's GPUs are slots for ranks, so the visible GPUs do not limit them."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "another:6379")
     started: list[dict[str, str]] = []
@@ -100,7 +100,7 @@ def test_ports_are_free_and_different() -> None:
     assert len(set(free_ports(8))) == 8
 
 
-def test_the_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
+def test_the_token_is_created_once_and_private(tmp_path: Path) -> None:
     first = _token(tmp_path).read_text()
     assert _token(tmp_path).read_text() == first
     assert _token(tmp_path).stat().st_mode & 0o077 == 0
@@ -109,33 +109,35 @@ def test_the_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)]
 )
-def test_a_death_is_told_from_an_error(code: int | None, died: bool) -> None:
+def test_a_dead_driver_differs_from_a_failed_one(code: int | None, died: bool) -> None:
     assert _died(SimpleNamespace(driver_exit_code=code)) is died
 
 
-def test_a_training_that_never_began_is_not_moved_when_it_is_tried_again(
+def test_a_training_that_never_started_is_not_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its cluster went away between the command line's look at it and the submission."""
+    """The cluster disappears between the check of the command line and the submission."""
     monkeypatch.setattr(resources.ray.private, "PATIENCE_S", 0.1)
     job = a_job(tmp_path / "job")
-    joined = Joined("http://127.0.0.1:9", job, 0.1, lambda: pytest.fail("it was to go on here"))
+    joined = Joined(
+        "http://127.0.0.1:9", job, 0.1, lambda: pytest.fail("the training moved to this machine")
+    )
     for _ in range(2):
-        with pytest.raises(TrainingFailed, match="no Ray answers at"):
+        with pytest.raises(TrainingFailed, match=r"http://127.0.0.1:9"):
             train(job, joined, entry="toy_training")
     assert not (job.path / MOVED).exists()
 
 
-def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path) -> None:
+def test_the_last_error_of_a_log_is_extracted(tmp_path: Path) -> None:
     log = tmp_path / "trainer.log"
     log.write_text("starting\n\x1b[36mValueError:\x1b[39m batch 7 is too small\n\nshutting down\n")
     assert _last_words(log) == "ValueError: batch 7 is too small"
-    assert _last_words(tmp_path / "absent.log") == "it left no log"
+    assert "no log" in _last_words(tmp_path / "absent.log")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path: Path) -> None:
+def test_ray_runs_from_an_environment_path_with_spaces(tmp_path: Path) -> None:
     (tmp_path / "an environment").symlink_to(sys.prefix)
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
     folder = tmp_path / "ray"

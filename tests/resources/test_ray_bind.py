@@ -1,4 +1,4 @@
-"""Where the private Ray listens: on the loopback alone, or, for other machines, wherever Ray does, and then it asks for its token."""
+"""A private Ray listens on the loopback only; one for other machines requires its token."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ import pytest
 
 from resources.ray import head as ray_head
 from resources.ray import private as private_ray
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]
 
-ELSEWHERE = "127.0.0.2"  # stands for this machine's address on a network
-SERVICES = (  # one of each of Ray's servers: GCS, raylet, object manager, worker, agent, and the door for Ray's client
+ELSEWHERE = "127.0.0.2"  # takes the place of this machine's network address
+# One service of each server of Ray: GCS, raylet, object manager, worker, agent, client server.
+SERVICES = (
     "NodeInfoGcsService/GetAllNodeInfo",
     "NodeManagerService/GetSystemConfig",
     "ObjectManagerService/Push",
@@ -59,7 +60,7 @@ for address, service in ((address, service) for address in addresses for service
 
 @contextmanager
 def at_work(folder: Path, bind: str) -> Iterator[dict[str, set[str]]]:
-    """A private Ray with an actor: the addresses on which each of its processes listens, by port."""
+    """Run a private Ray with an actor; give the addresses that its processes listen on, by port."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (
             ("RAY_AUTH_MODE", ""),
@@ -69,19 +70,19 @@ def at_work(folder: Path, bind: str) -> Iterator[dict[str, set[str]]]:
             patch.setenv(name, value)
         head = private_ray.ensure_head(folder, a_job(folder), bind)
         if bind == ray_head.LOOPBACK:
-            patch.setenv(
-                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0"
-            )  # as what Ray itself starts there has it
+            # Ray sets this variable for the processes that it starts on the loopback.
+            patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         driver = subprocess.Popen(
             [sys.executable, "-c", WORKS, head.address], stdout=subprocess.PIPE, text=True
         )
     try:
         assert driver.stdout and driver.stdout.readline() == "True\n"
         ray = psutil.Process(json.loads((folder / "head.json").read_text())["pid"]).children()[0]
-        told = set(re.findall(r"--[a-z-]+-port=(\d+)", " ".join(ray.cmdline())))
-        assert len(told) == 5 and wait_until(lambda: told <= listens(ray).keys(), 120), (
-            told - listens(ray).keys()
-        )  # its agents come last
+        wanted = set(re.findall(r"--[a-z-]+-port=(\d+)", " ".join(ray.cmdline())))
+        # The agents start last.
+        assert len(wanted) == 5 and wait_until(lambda: wanted <= listens(ray).keys(), 120), (
+            wanted - listens(ray).keys()
+        )
         yield listens(ray, psutil.Process(driver.pid))
     finally:
         driver.kill()
@@ -91,39 +92,40 @@ def at_work(folder: Path, bind: str) -> Iterator[dict[str, set[str]]]:
 
 
 def listens(*roots: psutil.Process) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
     for process in [*roots, *(child for root in roots for child in root.children(recursive=True))]:
         for connection in process.net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN:
-                found.setdefault(str(connection.laddr.port), set()).add(
+                addresses.setdefault(str(connection.laddr.port), set()).add(
                     connection.laddr.ip.removeprefix("::ffff:")
                 )
-    return found
+    return addresses
 
 
-def test_a_ray_on_the_loopback_listens_nowhere_else(tmp_path: Path) -> None:
+def test_a_loopback_ray_listens_only_there(tmp_path: Path) -> None:
     with at_work(tmp_path / "ray", ray_head.LOOPBACK) as ports:
         assert len(ports) > 8 and set().union(*ports.values()) == {"127.0.0.1"}, ports
 
 
-def test_a_ray_for_other_machines_asks_for_its_token_wherever_it_listens(tmp_path: Path) -> None:
+def test_a_bound_ray_requires_its_token_on_every_port(tmp_path: Path) -> None:
     with at_work(tmp_path / "ray", ELSEWHERE) as ports:
         about = json.loads((tmp_path / "ray" / "head.json").read_text())
         gcs, dashboard = about["address"].rpartition(":")[2], about["dashboard"].rpartition(":")[2]
         assert about["address"] == f"{ELSEWHERE}:{gcs}" and ports[dashboard] == {ELSEWHERE}
-        assert "::" in ports[gcs]  # should Ray learn to keep to one address, `ray.bind` may say so
+        assert "::" in ports[gcs]  # if Ray learns to bind to one address, `ray.bind` may do so
+        loopback = {"::", "0.0.0.0", ray_head.LOOPBACK}
         addresses = [
-            f"{ray_head.LOOPBACK if where & {'::', '0.0.0.0', ray_head.LOOPBACK} else ELSEWHERE}:{port}"
+            f"{ray_head.LOOPBACK if where & loopback else ELSEWHERE}:{port}"
             for port, where in ports.items()
         ]
         command = [sys.executable, "-c", ASKS, ",".join(addresses), ",".join(SERVICES)]
-        told = [
+        answers = [
             line.split()[:2]
             for line in subprocess.run(
                 command, capture_output=True, text=True, check=True
             ).stdout.splitlines()
         ]
-        assert {service for code, service in told if code == "UNAUTHENTICATED"} == set(SERVICES), (
-            told
-        )
-        assert not [service for code, service in told if code == "answered"], told
+        assert {service for code, service in answers if code == "UNAUTHENTICATED"} == set(
+            SERVICES
+        ), answers
+        assert not [service for code, service in answers if code == "answered"], answers

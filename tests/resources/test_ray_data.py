@@ -1,4 +1,4 @@
-"""The same set comes to the same on a Ray cluster of two nodes as here."""
+"""Cleaning gives the same result on a Ray cluster of two nodes as on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.sandbox.engines import ray_cluster
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_cluster_of_two_nodes_comes_to_the_same_hash_and_reasons(tmp_path: Path) -> None:
+def test_a_cluster_of_two_nodes_gives_the_same_dataset(tmp_path: Path) -> None:
     source = str(written(mixed(), tmp_path / "in", 3))
     here = clean(source, str(tmp_path / "here"), spread, RULES, rows=12)
     with ray_cluster(cpus=1) as cluster:
@@ -29,9 +29,9 @@ def test_a_cluster_of_two_nodes_comes_to_the_same_hash_and_reasons(tmp_path: Pat
             "Ray Data's telemetry"
         )
     assert there == here
-    kept = [
+    problems = [
         problem
         for path in (tmp_path / "there" / "problems").glob("*.parquet")
         for problem in read_parquet(path)
     ]
-    assert set_hash(kept) == here.content_hash
+    assert set_hash(problems) == here.content_hash

@@ -1,11 +1,12 @@
-"""A training over two nodes, on a real Ray of two raylets on this machine: its ranks are apart, and it goes on when a node, then all of it, is gone.
+"""A toy training over two nodes, a real Ray of two raylets, resumes after one or both are lost.
 
-The training is a toy here; verl's own is in tests/journeys/test_two_nodes.py.
+tests/journeys/test_two_nodes.py does the same with a training of verl.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults
@@ -25,7 +26,8 @@ from verl_jobs.trainer import preemption_hook as taken_back
 
 PATHS = f"{ROOT}:{Path(__file__).parent}"
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray.private import Joined, Private; from resources.ray.job import train\n"
+    "import sys; from pathlib import Path; from resources.ray.private import Joined, Private\n"
+    "from resources.ray.job import train\n"
     "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "here = lambda: Private(Path(sys.argv[3]), job)\n"
@@ -33,7 +35,7 @@ OWNER = (
 )
 
 
-def said(job: TrainingJob) -> list[str]:
+def log_lines(job: TrainingJob) -> list[str]:
     log = job.path / "toy.log"
     return log.read_text().splitlines() if log.exists() else []
 
@@ -43,11 +45,11 @@ def saved(job: TrainingJob) -> int:
     return int(save.read_text() or 0) if save.exists() else 0
 
 
-def goes_on(job: TrainingJob, life: int, owner: subprocess.Popen[bytes]) -> bool:
-    """Whether this life of it begins and saves a step of its own."""
+def resumes(job: TrainingJob, life: int, owner: subprocess.Popen[bytes]) -> bool:
+    """Return whether attempt number `life` starts and saves a step of its own."""
 
     def does() -> bool:
-        return len(said(job)) == life and saved(job) > int(said(job)[-1].split()[2])
+        return len(log_lines(job)) == life and saved(job) > int(log_lines(job)[-1].split()[2])
 
     return wait_until(lambda: does() or owner.poll() is not None, 400) and does()
 
@@ -56,7 +58,7 @@ def goes_on(job: TrainingJob, life: int, owner: subprocess.Popen[bytes]) -> bool
 def spread(
     folder: Path, nodes: Nodes, ranks: int, over: int
 ) -> Iterator[tuple[TrainingJob, subprocess.Popen[bytes]]]:
-    """A toy that has begun on these nodes, and the process that owns it."""
+    """Start a toy training on these nodes; give its job and the process that owns it."""
     job = a_job(folder / "job", training=Training(ranks=ranks, scale=Scale(nodes=over)))
     job.write()
     environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
@@ -71,7 +73,7 @@ def spread(
     with (folder / "owner.log").open("ab") as log:
         owner = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        assert goes_on(job, 1, owner), (folder / "owner.log").read_text()
+        assert resumes(job, 1, owner), (folder / "owner.log").read_text()
         yield job, owner
         (job.path / "go").touch()
         assert owner.wait(120) == 0 and job.done == {}
@@ -81,7 +83,7 @@ def spread(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-def test_ranks_are_on_two_nodes_and_go_on_on_the_one_that_is_left(tmp_path: Path) -> None:
+def test_ranks_of_a_lost_node_resume_on_the_other(tmp_path: Path) -> None:
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
         ranks = [
             actor
@@ -93,46 +95,39 @@ def test_ranks_are_on_two_nodes_and_go_on_on_the_one_that_is_left(tmp_path: Path
 
         before = saved(job)
         nodes.kill(OTHER)
-        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert resumes(job, 2, owner), (tmp_path / "owner.log").read_text()
         assert (
-            said(job)[1].endswith("with 1 ranks on 1 nodes")
-            and int(said(job)[1].split()[2]) >= before
+            log_lines(job)[1].endswith("with 1 ranks on 1 nodes")
+            and int(log_lines(job)[1].split()[2]) >= before
         )
-    told = [fault.what for fault in faults.read(job.path)]
-    assert any(
-        "2 ranks on 2 nodes have no place any more, the Ray's live nodes hold [1] GPUs" in what
-        for what in told
-    )
+    events = [fault.what for fault in faults.read(job.path)]
+    assert any(re.search(r"2 ranks.*2 nodes.*\[1\] GPUs", event) for event in events)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) -> None:
+def test_a_training_whose_ray_is_lost_resumes_here(tmp_path: Path) -> None:
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
         for node in (HEAD, OTHER):
             nodes.kill(node)
-        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
-        assert said(job)[1].endswith("with 2 ranks on 1 nodes")
-    told = [fault.what for fault in faults.read(job.path)]
-    assert any(
-        f"no Ray has answered at {nodes.dashboard} for 3 s: the training goes on here, on one node"
-        in what
-        for what in told
-    )
+        assert resumes(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert log_lines(job)[1].endswith("with 2 ranks on 1 nodes")
+    events = [fault.what for fault in faults.read(job.path)]
+    assert any(nodes.dashboard in event for event in events)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-def test_a_node_that_is_taken_back_has_its_training_save_and_go_on(tmp_path: Path) -> None:
-    """What a pod of KubeRay's runs before its end, run here: Ray's workers say in their environment whose they are."""
+def test_a_training_on_a_preempted_node_saves_and_resumes(tmp_path: Path) -> None:
+    """Run the preStop hook of a KubeRay pod; it finds Ray's workers by their environment."""
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
         hook = [sys.executable, "-m", "verl_jobs.trainer.preemption_hook", str(tmp_path)]
         assert (
             subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
         )
         before = saved(job)
-        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
-        assert int(said(job)[1].split()[2]) >= before > 0
+        assert resumes(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert int(log_lines(job)[1].split()[2]) >= before > 0
 
 
 LOADS = """
@@ -158,7 +153,7 @@ for _ in range(2):
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_each_node_with_workers_says_how_busy_it_is() -> None:
+def test_each_node_with_workers_reports_its_load() -> None:
     with two_nodes(1, PATHS) as nodes:
         address = (nodes.session / "ray_current_cluster").read_text()
         environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
@@ -171,9 +166,8 @@ def test_each_node_with_workers_says_how_busy_it_is() -> None:
             check=False,
         )
     alone, apart = run.stdout.splitlines()
-    assert alone == "cpu_percent, memory_gib", (
-        run.stderr
-    )  # of the one rank's machine, whether that is the driver's or not
+    # The load is that of the rank's machine, whether or not the driver runs there.
+    assert alone == "cpu_percent, memory_gib", run.stderr
     assert apart.split(", ") == [
         f"{name} of {place}" for name in ("cpu_percent", "memory_gib") for place in (HEAD, OTHER)
     ]

@@ -1,6 +1,7 @@
-"""A training of several ranks that learns nothing: its ranks are placed as verl places its own, add up over gloo and save each step.
+"""A toy training of several ranks: placed as verl's, they sum over gloo and save each step.
 
-`python -m toy_spread FOLDER/job.json`; ends well when the file `go` is there. What it does it writes into `toy.log`.
+`python -m toy_spread FOLDER/job.json` ends with success when the file `go` exists. It logs into
+`toy.log`.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""A training that learns nothing and keeps its part of the contract with its owner: one at a time, a lease, a notice, `done.json` last.
+"""A toy training that keeps the contract with its owner: one at a time, lease, notice, `done.json`.
 
-`python -m toy_training FOLDER/job.json`; ends well when the file `go` is there. What it does it writes into `toy.log`.
-Where the file `mortal` is there it dies at once, after a save if that says so; `slow` holds the seconds that it needs to end after SIGTERM.
+`python -m toy_training FOLDER/job.json` ends with success when the file `go` exists. It logs into
+`toy.log`. If the file `mortal` exists, it dies at once, after a save if the file says `saves`.
+The file `slow` holds the seconds that it needs to end after SIGTERM.
 """
 
 import fcntl
@@ -15,7 +16,7 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.entry import DIED
 
-TERM_S = 10.0  # of the lease: longer than the next owner needs to start on a busy machine
+TERM_S = 10.0  # term of the lease: longer than the next owner's start on a busy machine
 
 
 def main(job: TrainingJob) -> None:

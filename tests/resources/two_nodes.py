@@ -1,4 +1,4 @@
-"""A Ray of two nodes on this machine: 127.0.0.2 is the head, 127.0.0.3 the other. Its token is on."""
+"""Start a Ray of two nodes on this machine, with a token: head 127.0.0.2, other 127.0.0.3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from resources.ray.head import free_ports
-from tests.journeys.chain import command_line, wait_until
+from tests.journeys.demo_run import command_line, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD, OTHER = "127.0.0.2", "127.0.0.3"
@@ -33,21 +33,21 @@ class Nodes:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of a process that submits to it."""
+        """Return the environment of a process that submits jobs to this Ray."""
         return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
 
     def state(self, of: str) -> list[dict[str, Any]]:
-        """Ray's state API: `nodes`, `actors`, ..."""
+        """Read Ray's state API. of: `nodes`, `actors`, ..."""
         request = urllib.request.Request(
             f"{self.dashboard}/api/v0/{of}?detail=1&limit=1000",
             headers={"Authorization": f"Bearer {self.token.read_text()}"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]["result"]
-        return found
+            rows: list[dict[str, Any]] = json.load(answer)["data"]["result"]["result"]
+        return rows
 
     def kill(self, ip: str) -> None:
-        """`kill -9` of a node's raylet, and of the GCS and the dashboard where it is the head; its workers go by themselves."""
+        """Kill a node's raylet, and GCS and dashboard of the head."""
         for process in self.processes():
             line = " ".join(command_line(process))
             head = ip == HEAD and ("gcs_server " in line or "/dashboard.py " in line)
@@ -56,35 +56,38 @@ class Nodes:
 
     def end(self) -> None:
         for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):  # gone with one of the others
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended with another one
                 process.kill()
 
     def processes(self) -> list[psutil.Process]:
-        """All of Ray's daemons and workers of both nodes, and what started them."""
-        found = []
+        """Return Ray's daemons and workers on both nodes, and the processes that started them."""
+        processes = []
         for process in psutil.process_iter():
             try:
                 if (
                     process.environ().get("RAY_AUTH_TOKEN_PATH") == str(self.token)
                     and process.pid != os.getpid()
                 ):
-                    found.append(process)
+                    processes.append(process)
             except psutil.Error:
                 continue
-        return found
+        return processes
 
 
 CLUSTER = """
 import json, sys, time
 import ray
 from ray.cluster_utils import Cluster
-asked, write = json.loads(sys.argv[1]), ray._private.utils.write_ray_address
-# not where another ray.init() of this machine would find it and join; where its own jobs do, which else take any Ray that runs here
-ray._private.utils.write_ray_address = lambda address: write(address, asked["session"])
-common = {"num_cpus": 16, "num_gpus": asked["gpus"], "object_store_memory": 10**8}
-head = {"node_ip_address": asked["head"], "dashboard_host": asked["head"], "dashboard_port": asked["port"], "include_dashboard": True}
-cluster = Cluster(initialize_head=True, head_node_args=common | head | {"temp_dir": asked["session"]})
-cluster.add_node(node_ip_address=asked["other"], **common)
+options, write = json.loads(sys.argv[1]), ray._private.utils.write_ray_address
+# Write the address where only this cluster's jobs find it: another ray.init() on this machine
+# must not join, and these jobs must not join another Ray.
+ray._private.utils.write_ray_address = lambda address: write(address, options["session"])
+common = {"num_cpus": 16, "num_gpus": options["gpus"], "object_store_memory": 10**8}
+head = {"node_ip_address": options["head"], "dashboard_host": options["head"]}
+head |= {"dashboard_port": options["port"], "include_dashboard": True}
+head |= {"temp_dir": options["session"]}
+cluster = Cluster(initialize_head=True, head_node_args=common | head)
+cluster.add_node(node_ip_address=options["other"], **common)
 cluster.wait_for_nodes(60)
 print("both are there", flush=True)
 time.sleep(100000)
@@ -93,11 +96,11 @@ time.sleep(100000)
 
 @contextmanager
 def two_nodes(gpus: int, path: str) -> Iterator[Nodes]:
-    """gpus: ranks that each node takes. path: of Python, for all that runs there."""
+    """Run two nodes. gpus: ranks per node. path: PYTHONPATH of every process on them."""
     with tempfile.TemporaryDirectory(
         prefix="two-", dir="/tmp", ignore_cleanup_errors=True
     ) as folder:
-        yield from _two_nodes(Path(folder), gpus, path)  # a short path: Ray's sockets lie in it
+        yield from _two_nodes(Path(folder), gpus, path)  # the paths of Ray's sockets must be short
 
 
 def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
@@ -111,10 +114,9 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
         | nodes.environment
         | {"PYTHONPATH": path, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
     )
-    environment["RAY_health_check_period_ms"] = (
-        "1000"  # a node that is lost is known after 5 s, not 15
-    )
-    asked = {
+    # Ray notices a lost node after 5 s instead of 15 s.
+    environment["RAY_health_check_period_ms"] = "1000"
+    options = {
         "gpus": gpus,
         "head": HEAD,
         "other": OTHER,
@@ -122,10 +124,10 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
         "session": str(nodes.session),
     }
     try:
-        for _ in range(3):  # on a crowded machine a node may miss its own 30 s to start
+        for _ in range(3):  # on a busy machine a node may exceed its 30 s to start
             with (folder / "nodes.log").open("ab") as log:
                 started = subprocess.Popen(
-                    [sys.executable, "-c", CLUSTER, json.dumps(asked)],
+                    [sys.executable, "-c", CLUSTER, json.dumps(options)],
                     env=environment,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -144,5 +146,5 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
 def _answers(nodes: Nodes) -> bool:
     try:
         return len(nodes.state("nodes")) == 2
-    except (OSError, TypeError, KeyError):  # the dashboard begins
+    except (OSError, TypeError, KeyError):  # the dashboard is starting
         return False

@@ -20,7 +20,7 @@ from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
 from artifacts.remote import put
 from tests.artifacts.object_store import no_object_store, object_store
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from verl_jobs.trainer.trainer_lease import (
     LEASE,
     Lease,

@@ -1,6 +1,6 @@
-"""Completions of a checkpoint folder, cached as they come.
+"""Completions of a checkpoint folder are cached as soon as they are generated.
 
-A killed run resumes, a repeated one generates nothing, and one with other settings starts over.
+A killed run resumes. A repeated run generates nothing. A run with other settings starts over.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ def benchmark(problems: list[Problem]) -> Benchmark:
     return heldout(problems)
 
 
-def said(found: list[Completion]) -> list[Completion]:
-    return [replace(each, seconds=None) for each in found]
+def without_seconds(completions: list[Completion]) -> list[Completion]:
+    return [replace(each, seconds=None) for each in completions]
 
 
-def test_answers_are_those_of_the_generator_in_the_order_of_tasks_and_draws(
+def test_completions_come_in_order_of_task_and_sample(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     plain = generate(
         checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], DRAWN
     )
-    found = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
-    assert [each.text for each in found] == [answer.text for answer in plain]
-    assert [(each.task_id, each.sample) for each in found] == [
+    completions = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
+    assert [each.text for each in completions] == [answer.text for answer in plain]
+    assert [(each.task_id, each.sample) for each in completions] == [
         (p.problem_id, k) for p in benchmark.problems for k in range(2)
     ]
     assert all(
         each.whole and each.tokens == answer.tokens and each.cut == answer.cut
-        for each, answer in zip(found, plain, strict=True)
+        for each, answer in zip(completions, plain, strict=True)
     )
 
 
-def test_a_repeated_run_computes_nothing_and_more_draws_keep_the_first(
+def test_a_repeated_run_reads_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     first, again, more = Told(), Told(), Told()
@@ -73,16 +73,16 @@ def test_a_repeated_run_computes_nothing_and_more_draws_keep_the_first(
     "change",
     [{"seed": 4}, {"temperature": 0.5}, {"max_new_tokens": 9}, {"stop": ("x",)}, {"top_p": 0.5}],
 )
-def test_other_sampling_is_asked_anew(
+def test_other_sampling_settings_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
 ) -> None:
     answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
-    told = Told()
-    answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, told=told)
-    assert told.found == 0 and told.asked == 2 * len(benchmark.problems)
+    counts = Told()
+    answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, told=counts)
+    assert counts.found == 0 and counts.asked == 2 * len(benchmark.problems)
 
 
-def test_other_weights_are_asked_anew(
+def test_other_weights_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     from safetensors.torch import load_file, save_file
@@ -94,40 +94,41 @@ def test_other_weights_are_asked_anew(
     save_file(
         weights | {name: weights[name] * 2}, other / "model.safetensors", metadata={"format": "pt"}
     )
-    told = Told()
+    counts = Told()
     for folder in (checkpoint, other):
-        answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", told=told)
-    assert told.found == 0
+        answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", told=counts)
+    assert counts.found == 0
 
 
-def test_greedy_draws_are_one_and_have_no_seed(
+def test_greedy_completions_are_generated_once_for_any_seed(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    greedy, told = Sampling(n=3, max_new_tokens=6, seed=1), Told()
-    found = answers(benchmark, Folder(checkpoint), greedy, tmp_path, told=told)
-    assert told.asked == len(benchmark.problems) and all(
-        a.text == b.text for a, b in zip(found[::3], found[2::3], strict=True)
+    greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), Told()
+    completions = answers(benchmark, Folder(checkpoint), greedy, tmp_path, told=counts)
+    assert counts.asked == len(benchmark.problems) and all(
+        a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True)
     )
     answers(
-        benchmark, Folder(checkpoint), greedy.model_copy(update={"seed": 2}), tmp_path, told=told
+        benchmark, Folder(checkpoint), greedy.model_copy(update={"seed": 2}), tmp_path, told=counts
     )
-    assert told.asked == 0
+    assert counts.asked == 0
 
 
-def test_a_torn_line_is_made_again_and_nothing_else(
+def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    told = Told()
-    whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=told)
-    lines = told.journal.read_bytes().splitlines(keepends=True)
-    told.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
+    counts = Told()
+    whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=counts)
+    lines = counts.journal.read_bytes().splitlines(keepends=True)
+    counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
     assert (
-        said(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=told)) == said(whole)
-        and told.asked == 1
+        without_seconds(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=counts))
+        == without_seconds(whole)
+        and counts.asked == 1
     )
 
 
-def test_a_base_model_gets_the_raw_prompt_and_ends_at_the_stop_words(
+def test_a_base_model_gets_the_raw_prompt_and_stop_words(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     free = Sampling(max_new_tokens=24)
@@ -155,9 +156,7 @@ def test_a_base_model_gets_the_raw_prompt_and_ends_at_the_stop_words(
         )
 
 
-def test_a_folder_with_a_chat_template_is_asked_in_chats_and_one_without_is_not(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_a_chat_template_decides_the_prompt_format(checkpoint: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     subprocess.run(["cp", "-r", str(checkpoint), str(bare)], check=True)
     for file in bare.glob("chat_template*"):
@@ -169,7 +168,7 @@ def test_a_folder_with_a_chat_template_is_asked_in_chats_and_one_without_is_not(
 
 
 @pytest.mark.slow
-def test_mbpp_s_base_prompt_is_the_published_one(tmp_path: Path) -> None:
+def test_mbpp_uses_the_published_base_prompt(tmp_path: Path) -> None:
     from tests.evaluation.test_evaluate import data
 
     mbpp = load_public("mbpp", Place(data("mbpp") / "mbpp.jsonl"), tmp_path)
@@ -191,10 +190,10 @@ def test_mbpp_s_base_prompt_is_the_published_one(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_or_hub_id_that_is_none_is_named(tmp_path: Path) -> None:
+def test_an_unknown_folder_or_hub_id_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no config"):
         Folder(tmp_path)
-    with pytest.raises(FileNotFoundError, match="give a folder or a hub id"):
+    with pytest.raises(FileNotFoundError, match="no/such/model"):
         folder_of("no/such/model/anywhere")
 
 
@@ -208,12 +207,13 @@ from evaluation.generation import decoder
 from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 decoder.BATCH = 4
-answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
-"""  # noqa: E501, RUF100
+problems, sampling = read_parquet(Path(sys.argv[1])), Sampling.model_validate_json(sys.argv[3])
+answers(heldout(problems), Folder(Path(sys.argv[2])), sampling, Path(sys.argv[4]))
+"""
 
 
 @pytest.mark.slow
-def test_a_pass_that_is_killed_goes_on(
+def test_a_killed_pass_resumes_from_the_cache(
     checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampling, cache = Sampling(n=2, temperature=1.0, max_new_tokens=32, seed=5), tmp_path / "kept"
@@ -233,27 +233,27 @@ def test_a_pass_that_is_killed_goes_on(
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
-    told, undisturbed = Told(), Told()
-    found = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=told)
+    counts, undisturbed = Told(), Told()
+    completions = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=counts)
     total = 2 * len(problems)
-    assert lines - 1 <= told.found < total and told.asked + told.found == total
+    assert lines - 1 <= counts.found < total and counts.asked + counts.found == total
     fresh = answers(
         heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed
     )
-    assert said(found) == said(fresh)
-    written = [json.loads(line) for line in told.journal.read_bytes().splitlines()[1:]]
+    assert without_seconds(completions) == without_seconds(fresh)
+    written = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]
     assert len(written) == len({(row["prompt"], row["number"]) for row in written}) == total
 
 
-def test_a_line_that_is_no_answer_is_named(tmp_path: Path) -> None:
-    with Kept(tmp_path, {"folder": "x"}, DRAWN) as kept:
-        path = kept.path
+def test_an_invalid_cache_line_is_refused(tmp_path: Path) -> None:
+    with Kept(tmp_path, {"folder": "x"}, DRAWN) as cache:
+        path = cache.path
     with path.open("a", encoding="utf-8") as file:
         file.write('{"prompt": "a"}\n')
     with pytest.raises(ValueError, match="line 2"), Kept(tmp_path, {"folder": "x"}, DRAWN):
         pass
 
 
-def test_rows_that_ask_the_same_are_numbered_on_where_they_are_drawn() -> None:
+def test_equal_prompts_get_distinct_sample_numbers_unless_greedy() -> None:
     assert [key.number for key in keys(["a", "b", "a"], DRAWN)] == [0, 1, 0, 1, 2, 3]
     assert len(set(keys(["a", "b", "a"], Sampling(n=2)))) == 2

@@ -1,4 +1,4 @@
-"""Statistics of choices: checked by published figures, the reward's own fit, and simulation."""
+"""Statistics of choices agree with published figures, the fit of the reward, and simulation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from evaluation.statistics.bradley_terry import Met, agreement, alpha, favoured_left, standings
 from rewards.preference import Choice, bradley_terry
 
-# Krippendorff 2011, section C: four observers, twelve units, some missing; the nominal alpha is
-# 0.743
+# Krippendorff 2011, section C: four observers, twelve units, some missing; nominal alpha 0.743.
 OBSERVED = [
     "1 2 3 3 2 1 4 1 2 . . .",
     "1 2 3 3 2 2 4 1 2 5 . 3",
@@ -24,7 +23,7 @@ def met(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> Me
     return Met(f"p{pair}", f"t{pair}", judge, "a", "b", won, None if won == "tie" else left)
 
 
-def test_alpha_is_the_published_one() -> None:
+def test_krippendorffs_alpha_equals_the_published_value() -> None:
     units = [
         Counter(value for value in column if value != ".")
         for column in zip(*(row.split() for row in OBSERVED), strict=True)
@@ -32,7 +31,7 @@ def test_alpha_is_the_published_one() -> None:
     assert alpha(units) == pytest.approx(0.743, abs=5e-4)
 
 
-def test_alpha_is_one_for_full_agreement_and_none_where_nothing_varies() -> None:
+def test_alpha_is_one_for_agreement_and_none_without_variation() -> None:
     assert alpha([Counter(a=2), Counter(b=3)]) == 1.0
     assert alpha([Counter(a=2), Counter(a=3)]) is None and alpha([Counter(a=1)]) is None
 
@@ -44,20 +43,20 @@ def test_judges_who_toss_coins_agree_by_chance_only() -> None:
         for pair in range(400)
         for judge in ("ann", "bob", "eve")
     ]
-    found = agreement(choices, draws=200)
+    result = agreement(choices, draws=200)
     assert (
-        found.interval is not None
-        and found.interval.low < 0 < found.interval.high
-        and found.pairs == 400
+        result.interval is not None
+        and result.interval.low < 0 < result.interval.high
+        and result.pairs == 400
     )
-    assert found.same == pytest.approx(1 / 3, abs=0.05)
+    assert result.same == pytest.approx(1 / 3, abs=0.05)
 
 
 def test_agreement_needs_two_judges_of_one_pair() -> None:
     assert agreement([met(1, "a", "ann"), met(2, "b", "bob")]).alpha is None
 
 
-def test_strengths_are_the_rewards_own_fit() -> None:
+def test_strengths_equal_the_fit_of_the_reward() -> None:
     choices = [met(pair, "a" if pair % 4 else "b") for pair in range(40)]
     ranked, (duel,) = standings(choices, draws=50)
     fit = bradley_terry(
@@ -78,7 +77,7 @@ def test_strengths_are_the_rewards_own_fit() -> None:
     assert duel.interval is not None and duel.interval.low < duel.chance < duel.interval.high
 
 
-def test_the_interval_is_over_tasks_and_more_judges_of_the_same_do_not_narrow_it() -> None:
+def test_more_judges_of_the_same_tasks_do_not_narrow_the_interval() -> None:
     one = [met(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
     wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
@@ -87,7 +86,7 @@ def test_the_interval_is_over_tasks_and_more_judges_of_the_same_do_not_narrow_it
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("truth", "tasks"), [(0.65, 60), (0.9, 12), (0.5, 8)])
-def test_the_interval_holds_the_true_chance_as_often_as_it_says(truth: float, tasks: int) -> None:
+def test_the_interval_has_its_nominal_coverage(truth: float, tasks: int) -> None:
     draw, held = random.Random(3), 0
     for number in range(60):
         duel = standings(
@@ -101,7 +100,7 @@ def test_the_interval_holds_the_true_chance_as_often_as_it_says(truth: float, ta
     assert held >= 51  # of 60; at a coverage of 95 %, fewer occur once in 2,000 times
 
 
-def test_a_few_tasks_that_all_went_one_way_are_not_sure() -> None:
+def test_a_few_unanimous_tasks_leave_a_wide_interval() -> None:
     (duel,) = standings([met(pair, "a") for pair in range(4)])[1]
     assert (
         duel.p_value == 0.125
@@ -110,7 +109,7 @@ def test_a_few_tasks_that_all_went_one_way_are_not_sure() -> None:
     )
 
 
-def test_ten_judges_of_one_task_are_one_task_to_the_sign_test() -> None:
+def test_ten_judges_of_one_task_count_as_one() -> None:
     assert standings([met(1, "a", f"judge {number}") for number in range(10)])[1][0].p_value == 1.0
 
 
@@ -124,13 +123,13 @@ def test_three_contestants_are_ranked_though_two_never_met() -> None:
     } == {("a", "b"), ("b", "c")}
 
 
-def test_one_task_has_no_interval_and_no_choice_no_standing() -> None:
+def test_one_task_has_no_interval_and_no_choices_raise() -> None:
     assert standings([met(1, "a")])[0][0].interval is None
     with pytest.raises(ValueError, match="nobody has chosen"):
         standings([])
 
 
-def test_a_favoured_side_shows_and_ties_do_not_count() -> None:
-    found = favoured_left([met(i, "a", left=i < 9) for i in range(10)] + [met(11, "tie")])
-    assert found is not None and found[0] == 0.9 and found[1].low > 0.5
+def test_a_favoured_side_is_detected_without_counting_ties() -> None:
+    share = favoured_left([met(i, "a", left=i < 9) for i in range(10)] + [met(11, "tie")])
+    assert share is not None and share[0] == 0.9 and share[1].low > 0.5
     assert favoured_left([met(1, "tie")]) is None

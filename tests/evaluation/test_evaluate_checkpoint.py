@@ -29,17 +29,17 @@ TASKS = [
 
 
 @pytest.mark.slow
-def test_a_checkpoint_is_asked_judged_and_scored(
+def test_completions_of_a_checkpoint_are_generated_and_judged(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     (tmp_path / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
-    asked = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
+    options = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
     assert (
         evaluate_model(
             Asks(str(checkpoint), None, 2, 1.0),
-            asked,
+            options,
             tmp_path / "home",
             Console(quiet=True),
             Console(quiet=True),
@@ -54,7 +54,7 @@ def test_a_checkpoint_is_asked_judged_and_scored(
 
 
 @pytest.mark.slow
-def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_gone(
+def test_reproduce_generates_again_if_the_completions_are_gone(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -62,11 +62,11 @@ def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_
     (tmp_path / "mine.yaml").write_text(
         "{name: mine, data: mine.jsonl, max_new_tokens: 8, extraction: given}"
     )
-    asked, quiet = (
+    options, quiet = (
         Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"),
         Console(quiet=True),
     )
-    evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, tmp_path / "home", quiet, quiet)
+    evaluate_model(Asks(str(checkpoint), None, 2, 1.0), options, tmp_path / "home", quiet, quiet)
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
     assert (

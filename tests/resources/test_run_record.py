@@ -1,4 +1,4 @@
-"""The record of a chain: numbered once, gone on with, whole after a kill at any moment."""
+"""The record of a pipeline run has a unique number, can be resumed, and survives kills."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(runs: Path, name: str, kind: Kind = "chain") -> PipelineRun:
     return open_run(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
 
 
-def test_the_first_chain_is_number_one_and_the_next_follows_when_it_is_done(tmp_path: Path) -> None:
+def test_runs_are_numbered_in_order_from_one(tmp_path: Path) -> None:
     assert next_id(tmp_path) == "chain-0001"
     pipeline_run = opened(tmp_path, "chain-0001")
     assert next_id(tmp_path) == "chain-0001"
@@ -40,12 +40,12 @@ def test_the_first_chain_is_number_one_and_the_next_follows_when_it_is_done(tmp_
     assert next_id(tmp_path) == "chain-0002"
 
 
-def test_an_open_chain_is_gone_on_with_not_begun_anew(tmp_path: Path) -> None:
+def test_an_open_run_is_resumed(tmp_path: Path) -> None:
     opened(tmp_path, "chain-0001").change(minutes=4.0)
     assert opened(tmp_path, "chain-0001").record.minutes == 4.0
 
 
-def test_numbers_and_so_held_out_draws_are_never_given_twice(tmp_path: Path) -> None:
+def test_run_numbers_are_never_reused(tmp_path: Path) -> None:
     kinds: list[tuple[str, Kind]] = [
         ("chain-0001", "chain"),
         ("put-by-hand", "evaluation"),
@@ -56,18 +56,18 @@ def test_numbers_and_so_held_out_draws_are_never_given_twice(tmp_path: Path) -> 
     assert len({record.seed for record in records(tmp_path)}) == 4
 
 
-def test_a_data_refresh_uses_no_draw_up(tmp_path: Path) -> None:
+def test_a_data_refresh_consumes_no_run_number(tmp_path: Path) -> None:
     assert opened(tmp_path, "data", "data").record.number == 0
     assert opened(tmp_path, "chain-0001").record.number == 1
 
 
-def test_a_chain_that_failed_twice_is_given_up(tmp_path: Path) -> None:
+def test_a_run_that_failed_twice_is_not_resumed(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     assert pipeline_run.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
     assert pipeline_run.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
 
 
-def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_trains(
+def test_the_newest_run_to_evaluate_has_a_checkpoint(
     tmp_path: Path,
 ) -> None:
     with opened(tmp_path, "chain-0001").stage("checkpoint"):
@@ -79,12 +79,12 @@ def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_
     assert newest_id(tmp_path) == "put-by-hand"
 
 
-def test_smoke_chains_are_counted_by_themselves(tmp_path: Path) -> None:
+def test_smoke_runs_have_their_own_numbers(tmp_path: Path) -> None:
     opened(tmp_path, "chain-0001").change(state="done")
     assert next_id(tmp_path, "smoke") == "smoke-0001"
 
 
-def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(
+def test_a_stage_keeps_the_time_of_its_first_run(
     tmp_path: Path,
 ) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
@@ -103,7 +103,7 @@ def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(
     ]
 
 
-def test_a_stage_that_raises_is_told_as_failed_with_its_reason(tmp_path: Path) -> None:
+def test_a_stage_that_raises_is_recorded_as_failed(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     with pytest.raises(ValueError), pipeline_run.stage("checkpoint"):
         raise ValueError("no room\nand more")
@@ -113,7 +113,7 @@ def test_a_stage_that_raises_is_told_as_failed_with_its_reason(tmp_path: Path) -
     ]
 
 
-def test_a_kill_while_the_record_is_written_leaves_it_whole(tmp_path: Path) -> None:
+def test_a_kill_during_a_write_leaves_the_record_complete(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     for wait in (0.05, 0.1, 0.15):
         writer = subprocess.Popen(
@@ -126,10 +126,10 @@ def test_a_kill_while_the_record_is_written_leaves_it_whole(tmp_path: Path) -> N
         os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         assert pipeline_run.record.minutes >= 1
-        pipeline_run.change(state="open")  # the lock is free again
+        pipeline_run.change(state="open")  # the lock was released
 
 
-def test_a_torn_progress_line_is_passed_over_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_truncated_progress_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     Progress(path, "checkpoint").at(5, 5, "reward 0.5")
     with path.open("a", encoding="utf-8") as file:

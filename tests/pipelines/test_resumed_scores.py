@@ -1,4 +1,4 @@
-"""A run of `benchmark_scores` that is killed while the model answers: the next one goes on from the answers that are there."""
+"""A run of `benchmark_scores` that is killed during generation resumes from its completions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
 from tests.pipelines.home_builder import HomeBuilder
-from tests.pipelines.test_scoring_again import cleaned
+from tests.pipelines.test_stale_scores import cleaned
 
 ROOT = Path(__file__).parents[2]
 NAME, TASKS = "validation-1", 24
@@ -35,9 +35,14 @@ decoder.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
     instance.add_dynamic_partitions("checkpoints", [name])
-    resources = {"run_context": RunContext(path=home, profile_name="small"), "io_manager": dg.mem_io_manager}
-    job, tags = defs.resolve_job_def("evaluate_checkpoint"), {"ratchet/kind": "validation", "ratchet/why": "test"}
-    assert job.execute_in_process(instance=instance, partition_key=name, tags=tags, resources=resources).success
+    run_context = RunContext(path=home, profile_name="small")
+    job = defs.resolve_job_def("evaluate_checkpoint")
+    assert job.execute_in_process(
+        instance=instance,
+        partition_key=name,
+        tags={"ratchet/kind": "validation", "ratchet/why": "test"},
+        resources={"run_context": run_context, "io_manager": dg.mem_io_manager},
+    ).success
 """
 
 
@@ -51,7 +56,7 @@ def run(home_builder: HomeBuilder) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def champion(home_builder: HomeBuilder) -> Artifact:
-    """A tiny model of real weights, champion of a home with validation problems."""
+    """Make a tiny model with real weights the champion of a home with validation problems."""
     from artifacts.manifest import Manifest
     from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -62,19 +67,19 @@ def champion(home_builder: HomeBuilder) -> Artifact:
             [problem.statement for problem in problems()] * 2,
             folder,
         )
-        made = home_builder.run_context.store.publish(
+        checkpoint = home_builder.run_context.store.publish(
             folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
         )
     home_builder.run_context.ledger.append(
         "install",
         checkpoint="tiny",
-        checkpoint_hash=made.content_hash,
-        path=str(made.path),
+        checkpoint_hash=checkpoint.content_hash,
+        path=str(checkpoint.path),
         decision={"reasons": []},
         chain="tiny",
         against=None,
     )
-    return made
+    return checkpoint
 
 
 def problems() -> list[Problem]:
@@ -83,38 +88,37 @@ def problems() -> list[Problem]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_run_goes_on_from_the_answers_that_are_there(
+def test_a_killed_evaluation_resumes_from_its_cached_completions(
     champion: Artifact, home_builder: HomeBuilder
 ) -> None:
-    kept = home_builder.run_context.home.path / "answers"
+    cache = home_builder.run_context.home.path / "answers"
     killed = run(home_builder)
-    while sum(file.read_bytes().count(b"\n") for file in kept.glob("*.jsonl")) < 5:
+    while sum(file.read_bytes().count(b"\n") for file in cache.glob("*.jsonl")) < 5:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.01)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    [journal] = kept.glob("*.jsonl")
+    [journal] = cache.glob("*.jsonl")
     head, first, *others = journal.read_bytes().rpartition(b"\n")[0].splitlines()
     assert 4 <= len([first, *others]) < TASKS
-    told_apart = json.dumps(
-        json.loads(first) | {"text": "kept", "seconds": 1000.0}
-    ).encode()  # no model says so
-    journal.write_bytes(b"\n".join([head, told_apart, *others, b""]))
+    # The model cannot generate this text, so it shows which completion came from the cache.
+    marked = json.dumps(json.loads(first) | {"text": "kept", "seconds": 1000.0}).encode()
+    journal.write_bytes(b"\n".join([head, marked, *others, b""]))
     assert run(home_builder).wait() == 0
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({row["prompt"] for row in rows})
-    made = read_scores(home_builder.run_context.store.require("scores", NAME)).champion[
+    scorecard = read_scores(home_builder.run_context.store.require("scores", NAME)).champion[
         "validation"
     ]
-    asked = validation(
+    benchmark = validation(
         problems(), answering(home_builder.run_context.profile.training.answer_tokens)
     )
     with Sandbox() as sandbox:
-        undisturbed = evaluate(champion.path, "tiny", champion.content_hash, asked, sandbox)
+        undisturbed = evaluate(champion.path, "tiny", champion.content_hash, benchmark, sandbox)
     differ = [
         (a.answer, b.task_id)
-        for a, b in zip(made.samples, undisturbed.samples, strict=True)
+        for a, b in zip(scorecard.samples, undisturbed.samples, strict=True)
         if a.answer != b.answer
     ]
     assert [answer for answer, _ in differ] == ["kept"]
-    assert made.measured["generation_s"] > 1000.0  # what the killed run took is in it
+    assert scorecard.measured["generation_s"] > 1000.0  # includes the time of the killed run

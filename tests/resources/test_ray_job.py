@@ -1,6 +1,11 @@
-"""Owners of a training that come, die, cancel and come back, on a real private Ray with its real jobs; the training itself is a toy.
+"""Owners of a training start, die, cancel and return: real private Ray, real jobs, toy training.
 
+<<<<<<< HEAD:tests/resources/test_ray_owner.py
 What verl does on a notice is tested in tests/verl_jobs/test_remote_checkpoints.py, and for real by `make soak` (tests/journeys/test_chaos.py).
+=======
+tests/verl_jobs/test_mirror.py tests what verl does on a notice; tests/journeys/test_chaos.py
+(`make soak`) does so with real trainings.
+>>>>>>> tests-b:tests/resources/test_ray_job.py
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import psutil
 import pytest
 
 from resources.ray import private as private_ray
-from tests.journeys.chain import wait_until
+from tests.journeys.demo_run import wait_until
 from tests.resources.toy_training import TERM_S
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.job import TrainingJob
@@ -27,7 +32,8 @@ from verl_jobs.job import TrainingJob
 pytestmark = [pytest.mark.timeout(400)]
 
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray.private import Private; from resources.ray.job import train\n"
+    "import sys; from pathlib import Path; from resources.ray.private import Private\n"
+    "from resources.ray.job import train\n"
     "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "train(job, Private(Path(sys.argv[2]), job), entry='toy_training')"
@@ -36,7 +42,9 @@ IN_DAGSTER = (
     "import dagster as dg\n@dg.op\ndef trains():\n    "
     + OWNER.replace("\n", "\n    ")
     + "\n@dg.job(executor_def=dg.in_process_executor)\ndef run():\n    trains()\n"
-    + "result = run.execute_in_process(instance=dg.DagsterInstance.ephemeral(), raise_on_error=False)\nprint('success', result.success)"
+    + "instance = dg.DagsterInstance.ephemeral()\n"
+    + "result = run.execute_in_process(instance=instance, raise_on_error=False)\n"
+    + "print('success', result.success)"
 )
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,16 +58,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, "")
         private_ray.ensure_head(folder, a_job(folder))
         yield folder
-        os.kill(
-            json.loads((folder / "head.json").read_text())["pid"], signal.SIGKILL
-        )  # Ray's processes go with it
+        # The other processes of Ray end with the head.
+        os.kill(json.loads((folder / "head.json").read_text())["pid"], signal.SIGKILL)
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> TrainingJob:
-    made = a_job(tmp_path, chain=tmp_path.name)
-    made.write()
-    return made
+    job = a_job(tmp_path, chain=tmp_path.name)
+    job.write()
+    return job
 
 
 def an_owner(job: TrainingJob, cluster: Path, program: str = OWNER) -> subprocess.Popen[bytes]:
@@ -71,7 +78,7 @@ def an_owner(job: TrainingJob, cluster: Path, program: str = OWNER) -> subproces
         )
 
 
-def said(job: TrainingJob) -> list[str]:
+def log_lines(job: TrainingJob) -> list[str]:
     log = job.path / "toy.log"
     return log.read_text().splitlines() if log.exists() else []
 
@@ -81,7 +88,7 @@ def client_of(cluster: Path) -> Any:
 
     head = private_ray._running(cluster)
     assert head
-    # told here: a test before this one may have imported ray, which reads its settings once
+    # An earlier test may have imported ray, which reads its settings once, so pass the token.
     return JobSubmissionClient(
         head.dashboard,
         headers={"Authorization": f"Bearer {private_ray._token(cluster).read_text().strip()}"},
@@ -97,31 +104,26 @@ def jobs_of(job: TrainingJob, cluster: Path) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_an_owner_that_dies_is_followed_by_one_that_finds_its_job(
-    job: TrainingJob, cluster: Path
-) -> None:
+def test_a_new_owner_attaches_to_the_running_job(job: TrainingJob, cluster: Path) -> None:
     first = an_owner(job, cluster)
-    assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     second = an_owner(job, cluster)
-    assert not wait_until(lambda: len(said(job)) > 1, TERM_S + 2), said(
-        job
-    )  # longer than the lease: the second one renews it
+    # Longer than the lease, which the second owner must renew.
+    assert not wait_until(lambda: len(log_lines(job)) > 1, TERM_S + 2), log_lines(job)
     (job.path / "go").touch()
     assert second.wait(60) == 0 and len(jobs_of(job, cluster)) == 1 and job.done == {}
 
 
 @pytest.mark.slow
-def test_two_homes_that_share_a_ray_have_a_job_each_though_their_chains_are_named_alike(
-    job: TrainingJob, cluster: Path
-) -> None:
+def test_equal_run_names_in_two_homes_do_not_collide(job: TrainingJob, cluster: Path) -> None:
     (job.path / "other").mkdir()
     other = a_job(job.path / "other", chain=job.chain)
     other.write()
     assert other.key == job.key
     owners = [an_owner(each, cluster) for each in (job, other)]
-    assert wait_until(lambda: said(job) and said(other), 120), (
+    assert wait_until(lambda: log_lines(job) and log_lines(other), 120), (
         other.path / "owner.log"
     ).read_text()
     for each in (job, other):
@@ -130,31 +132,31 @@ def test_two_homes_that_share_a_ray_have_a_job_each_though_their_chains_are_name
 
 
 @pytest.mark.slow
-def test_what_ray_was_told_to_stop_has_the_time_to_save(job: TrainingJob, cluster: Path) -> None:
-    """`ray job stop`: SIGTERM, and SIGKILL after Ray's own 3 s, where it is told nothing else."""
+def test_a_stopped_ray_job_has_time_to_save(job: TrainingJob, cluster: Path) -> None:
+    """`ray job stop` sends SIGTERM, and by default SIGKILL after 3 s."""
     (job.path / "slow").write_text("6")
     owner = an_owner(job, cluster)
-    assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
     [submitted] = jobs_of(job, cluster)
     client_of(cluster).stop_job(submitted.submission_id)
-    assert owner.wait(60) == 1 and said(job)[1:] == ["asked to end", "saves and ends: SIGTERM"]
+    assert owner.wait(60) == 1 and log_lines(job)[1:] == ["asked to end", "saves and ends: SIGTERM"]
     assert "ended STOPPED" in (job.path / "owner.log").read_text()
 
 
 @pytest.mark.soak
-def test_an_orphan_saves_and_ends_and_the_next_owner_starts_it_again(
+def test_an_orphaned_job_saves_and_the_next_owner_restarts_it(
     job: TrainingJob, cluster: Path
 ) -> None:
     first = an_owner(job, cluster)
-    assert wait_until(lambda: said(job), 120)
+    assert wait_until(lambda: log_lines(job), 120)
     first.kill()
     first.wait()
     assert (
-        wait_until(lambda: len(said(job)) == 2, 90)
-        and said(job)[1] == "saves and ends: nobody renewed its lease"
+        wait_until(lambda: len(log_lines(job)) == 2, 90)
+        and log_lines(job)[1] == "saves and ends: nobody renewed its lease"
     )
     second = an_owner(job, cluster)
-    assert wait_until(lambda: len(said(job)) == 3, 120)
+    assert wait_until(lambda: len(log_lines(job)) == 3, 120)
     (job.path / "go").touch()
     assert second.wait(60) == 0 and len(jobs_of(job, cluster)) == 2
 
@@ -174,40 +176,40 @@ def test_an_orphan_saves_and_ends_and_the_next_owner_starts_it_again(
         ),
     ],
 )
-def test_an_owner_that_is_interrupted_ends_its_job_with_a_save(
+def test_an_interrupted_owner_ends_its_job_after_a_save(
     job: TrainingJob, cluster: Path, program: str, how: signal.Signals, why: str
 ) -> None:
     process = an_owner(job, cluster, program)
-    assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
     process.send_signal(how)
     process.wait(60)
-    assert said(job)[1] == f"saves and ends: cancelled ({why})"
+    assert log_lines(job)[1] == f"saves and ends: cancelled ({why})"
     assert all(each.status.is_terminal() for each in jobs_of(job, cluster))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("dying", "lives"), [("saves", 5), ("nothing", 3)])
-def test_lives_are_counted_from_the_last_save(
+def test_attempts_are_counted_from_the_last_save(
     job: TrainingJob, cluster: Path, dying: str, lives: int
 ) -> None:
-    """One that saves may die more often than three times, one that does not is given up after three."""
+    """A training that saves may die more than three times; one that does not save may not."""
     (job.path / "mortal").write_text(dying)
     owner = an_owner(job, cluster)
-    assert wait_until(lambda: len(said(job)) >= lives, 120), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: len(log_lines(job)) >= lives, 120), (
+        job.path / "owner.log"
+    ).read_text()
     if dying == "saves":
         (job.path / "go").touch()
         (job.path / "mortal").unlink()
     assert (owner.wait(60) == 0) == (dying == "saves")
-    assert len(said(job)) == lives or (dying == "saves" and len(said(job)) > lives)
+    assert len(log_lines(job)) == lives or (dying == "saves" and len(log_lines(job)) > lives)
 
 
 @pytest.mark.soak
-def test_a_pause_of_all_its_processes_costs_a_training_nothing(
-    job: TrainingJob, cluster: Path
-) -> None:
-    """Longer than any lease: a container that is paused, a machine that is moved."""
+def test_a_training_survives_a_pause_of_all_processes(job: TrainingJob, cluster: Path) -> None:
+    """The pause is longer than any lease, as for a paused container or a moved machine."""
     owner = an_owner(job, cluster)
-    assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
     head = psutil.Process(json.loads((cluster / "head.json").read_text())["pid"])
     everything = [psutil.Process(owner.pid), head, *head.children(recursive=True)]
     for process in everything:
@@ -215,7 +217,7 @@ def test_a_pause_of_all_its_processes_costs_a_training_nothing(
     time.sleep(45)
     for process in everything:
         process.resume()
-    time.sleep(25)  # longer than the grace of the head, and than Ray needs to miss a node
-    assert head.is_running() and len(said(job)) == 1
+    time.sleep(25)  # longer than the head's grace period and Ray's timeout for a node
+    assert head.is_running() and len(log_lines(job)) == 1
     (job.path / "go").touch()
     assert owner.wait(60) == 0 and len(jobs_of(job, cluster)) == 1

@@ -1,4 +1,4 @@
-"""The summary of a decision: its first sentence is about the check that decided."""
+"""The first sentence of a decision's summary is about the check that decided."""
 
 from __future__ import annotations
 
@@ -42,64 +42,58 @@ OLD = card("old", range(100))
 
 
 @pytest.mark.parametrize(
-    ("new", "facts", "said"),
+    ("new", "facts", "sentence"),
     [
         (
             card("new", range(150)),
             Facts(),
-            "It is better: of 400 tasks it solved 150, where the champion before it solved 100",
+            r"It is better\b.*400 tasks.*\b150\b.*champion.*\b100\b",
         ),
         (
             card("new", range(50)),
             Facts(),
-            "It is worse: of 400 tasks it solved 50, where the champion before it solved 100",
+            r"It is worse\b.*400 tasks.*\b50\b.*champion.*\b100\b",
         ),
         (
             card("new", range(1, 101)),
             Facts(),
-            (
-                "It was not shown to be better: .* luck alone makes such a difference in about "
-                "75 of 100 cases"
-            ),
+            r"It was not shown to be better\b.*75 of 100 cases",
         ),
         (
             card("new", range(100)),
             Facts(),
-            (
-                "It was not shown to be better: of 400 tasks it solved the very same 100 .* "
-                "often miss a gain below 2.3 points"
-            ),
+            r"It was not shown to be better\b.*400 tasks.*\b100\b.*2\.3 points",
         ),
         (card("old", range(100)), Facts(), "It is the champion itself"),
         (
             card("new", range(150)),
             Facts(unverified=("new",)),
-            "It was trained with a reward that pays for answers that cheat.* Its score is better",
+            r"It was trained with a reward.*Its score is better",
         ),
     ],
 )
-def test_what_decided_is_said_first(new: Scorecard, facts: Facts, said: str) -> None:
-    assert re.match(said, in_short(decide(OLD, new, facts=facts).model_dump(mode="json")))
+def test_the_summary_starts_with_the_deciding_check(
+    new: Scorecard, facts: Facts, sentence: str
+) -> None:
+    assert re.match(sentence, in_short(decide(OLD, new, facts=facts).model_dump(mode="json")))
 
 
-def test_the_kind_of_task_that_it_lost_most_on_is_named() -> None:
+def test_the_tag_with_the_most_losses_is_named() -> None:
     before, after = (
         card("old", range(100), ("loops",), 60),
         card("new", range(40, 250), ("loops",), 60),
     )
-    told = in_short(decide(before, after).model_dump(mode="json"))
-    assert "Its score is better" in told and told.endswith(
-        "most of all on tasks tagged loops of heldout: from 100.0 to 33.3 % solved."
-    )
+    text = in_short(decide(before, after).model_dump(mode="json"))
+    assert re.search(r"loops of heldout.*100\.0.*33\.3 %", text)
 
 
-def test_a_gain_too_small_for_a_version_is_called_one() -> None:
-    told = in_short(
+def test_a_gain_below_the_minimum_is_described_as_too_small() -> None:
+    text = in_short(
         decide(OLD, card("new", range(112)), Policy(minimum_gain=0.05)).model_dump(mode="json")
     )
-    assert told.startswith("It is better, but too little to be worth a version")
+    assert re.match("It is better, but too little", text)
 
 
-def test_a_decision_of_an_older_gate_is_told_too() -> None:
+def test_a_decision_of_an_older_gate_has_a_summary() -> None:
     recorded = json.loads((Path(__file__).parent / "decision-0.1.json").read_text(encoding="utf-8"))
     assert in_short(recorded).startswith("It ")

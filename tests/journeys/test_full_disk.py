@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.chain import now_at, orphans, ratchet, wait_until
+from tests.journeys.demo_run import now_at, orphans, ratchet, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 DISK_MIB = 1600

@@ -1,8 +1,9 @@
-"""Too little room is told before anything starts, with the numbers."""
+"""Too little memory and too few GPUs are reported before a start, with the numbers."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from verl_jobs.sft.tiny_model import TinyModel
 
 
 def listing(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
-    """An `nvidia-smi` that says these lines: this machine has none of its own."""
+    """Put an `nvidia-smi` that prints these lines into PATH."""
     program = folder / "nvidia-smi"
     program.write_text(f"#!/bin/sh\nprintf '{lines}'\n", encoding="utf-8")
     program.chmod(0o755)
@@ -26,11 +27,11 @@ def listing(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-def test_the_default_needs_what_was_measured_for_it() -> None:
+def test_the_default_profile_needs_its_measured_memory() -> None:
     assert memory_gib(Profile()) == Profile().needs.memory_gib
 
 
-def test_a_larger_model_and_longer_answers_need_more() -> None:
+def test_a_larger_model_and_longer_completions_need_more() -> None:
     large = Profile(
         tiny_model=TinyModel(hidden=1024, layers=12, heads=16),
         training=Training(answer_tokens=1000),
@@ -38,7 +39,7 @@ def test_a_larger_model_and_longer_answers_need_more() -> None:
     assert memory_gib(large) > memory_gib(Profile()) + 5
 
 
-def test_a_hub_model_of_unknown_shape_needs_what_the_profile_says() -> None:
+def test_an_unknown_hub_model_needs_the_memory_of_the_profile() -> None:
     assert memory_gib(Profile(base="nobody/nothing")) == Profile().needs.memory_gib
 
 
@@ -46,27 +47,23 @@ def test_an_engine_on_gpus_without_gpus_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(
-        NotReady, match="engine vllm with 1 ranks needs as many GPUs, nvidia-smi lists 0"
-    ):
+    with pytest.raises(NotReady, match=r"engine vllm.*\b1 ranks.*nvidia-smi lists 0"):
         check_machines(load_profile("gpu"))
 
 
-def test_a_training_that_is_submitted_elsewhere_needs_no_gpu_here(
+def test_a_remote_training_needs_no_local_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     check_machines(load_profile("cluster"))
 
 
-def test_what_does_not_fit_on_the_gpus_here_is_refused_with_the_numbers(
+def test_a_model_that_exceeds_the_local_gpus_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-5a1, NVIDIA GeForce RTX 2080, 8192\\n")
     assert [gpu.memory for gpu in gpus_here()] == [8 * 2**30]
-    with pytest.raises(
-        NotReady, match=r"0.5B-Instruct does not fit on 1 x NVIDIA GeForce RTX 2080 \(8 GiB each"
-    ):
+    with pytest.raises(NotReady, match=r"0\.5B-Instruct.*1 x NVIDIA GeForce RTX 2080 \(8 GiB"):
         check_machines(load_profile("gpu"))
 
 
@@ -83,7 +80,7 @@ def test_what_does_not_fit_on_the_gpus_here_is_refused_with_the_numbers(
         ("3", []),
     ],
 )
-def test_only_the_gpus_count_that_a_person_lets_be_seen(
+def test_only_visible_gpus_count(
     visible: str | None, gibibytes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing(
@@ -96,21 +93,17 @@ def test_only_the_gpus_count_that_a_person_lets_be_seen(
     assert [gpu.memory // 2**30 for gpu in gpus_here()] == gibibytes
 
 
-def test_gpus_that_are_hidden_are_named_where_too_few_are_left(
+def test_hidden_gpus_are_named_if_too_few_remain(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 8192\\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with pytest.raises(
-        NotReady, match="nvidia-smi lists 0 of those that CUDA_VISIBLE_DEVICES=3 names"
-    ):
+    with pytest.raises(NotReady, match=r"nvidia-smi lists 0\b.*CUDA_VISIBLE_DEVICES=3"):
         check_machines(load_profile("gpu"))
 
 
-def test_several_nodes_want_a_ray_that_has_them() -> None:
-    with pytest.raises(
-        NotReady, match=r"training\.scale\.nodes 2: a Ray of this machine's own has one node"
-    ):
+def test_several_nodes_need_a_joined_ray() -> None:
+    with pytest.raises(NotReady, match=r"training\.scale\.nodes.*\b2\b"):
         check_machines(Profile(training=Training(ranks=2, scale=Scale(nodes=2))))
 
 
@@ -122,71 +115,49 @@ ON_GPUS = {"training": Training(engine="vllm")}
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("changes", "reason"),
     [
         ({}, ""),
         (ON_GPUS, ""),
-        (
-            {"ray": RayPlace(address="http://head:8265")},
-            "what http://head:8265 has is not known here.",
-        ),
+        ({"ray": RayPlace(address="http://head:8265")}, "http://head:8265"),
         (
             ON_GPUS | {"ray": RayPlace(address="http://head:8265")},
-            "what http://head:8265 has is not known here: `ratchet plan --gpus 8xH100`",
+            "http://head:8265.*`ratchet plan --gpus 8xH100`",
         ),
-        (
-            ON_GPUS | {"orchestration": KUBERNETES},
-            "what Kubernetes has is not known here: `ratchet plan",
-        ),
-        (
-            UNKNOWN,
-            "no shape is known of 'nobody/nothing' before it is fetched; needs.memory_gib of the profile was taken",
-        ),
-        (
-            UNKNOWN | ON_GPUS,
-            "no shape is known of 'nobody/nothing' before it is fetched; it is asked then.",
-        ),
-        (
-            {"training": Training(engine="vllm", scale=Scale(megatron=Megatron()))},
-            "the planner knows FSDP2 with trainer and engine on the same",
-        ),
+        (ON_GPUS | {"orchestration": KUBERNETES}, "Kubernetes.*`ratchet plan"),
+        (UNKNOWN, r"'nobody/nothing'.*needs\.memory_gib"),
+        (UNKNOWN | ON_GPUS, "'nobody/nothing'"),
+        ({"training": Training(engine="vllm", scale=Scale(megatron=Megatron()))}, "FSDP2"),
     ],
 )
-def test_why_the_planner_was_not_asked_is_one_line(told: dict[str, Any], said: str) -> None:
-    line = unasked(Profile(**told))
-    assert bool(line) == bool(said) and "\n" not in line
-    assert line.startswith(f"Not checked whether this training fits: {said}" if said else "")
+def test_the_reason_for_skipping_the_planner_is_one_line(
+    changes: dict[str, Any], reason: str
+) -> None:
+    line = unasked(Profile(**changes))
+    assert bool(line) == bool(reason) and "\n" not in line
+    assert re.search(reason, line)
 
 
-def test_a_fetched_model_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_fetched_model_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
-    assert unasked(Profile(base=str(tmp_path))).endswith(
-        f"{tmp_path}/config.json is of no kind that the planner knows."
-    )
+    assert f"{tmp_path}/config.json" in unasked(Profile(base=str(tmp_path)))
 
 
-def test_a_machine_without_gpus_may_prepare_for_one_that_has_them(
+def test_a_machine_without_gpus_may_prepare_a_gpu_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert (
-        check_fetched(load_profile("gpu"), tmp_path)
-        == "Not checked whether this training fits: this machine has no GPU."
-    )
+    assert "no GPU" in check_fetched(load_profile("gpu"), tmp_path)
 
 
-def test_slices_of_a_gpu_are_not_asked_and_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mig_slices_are_not_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-5a1, NVIDIA A100, 81920\\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7c3")
     check_machines(load_profile("gpu"))
-    assert "the slices of CUDA_VISIBLE_DEVICES" in unasked(load_profile("gpu"))
+    assert "CUDA_VISIBLE_DEVICES" in unasked(load_profile("gpu"))
 
 
-def test_a_driver_that_does_not_answer_lists_no_gpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_driver_lists_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing(
         tmp_path,
         monkeypatch,
@@ -202,14 +173,14 @@ def test_a_driver_that_does_not_answer_lists_no_gpus(
         {"distillation": {"teacher": "Qwen/Qwen2.5-Coder-7B"}},
     ],
 )
-def test_gpus_beside_the_ranks_need_a_ray_that_has_them(
+def test_extra_gpus_need_a_joined_ray(
     apart: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 81920\\n1, GPU-6b0, A, 81920\\n")
     gpu = load_profile("gpu")
-    asked = gpu.model_copy(
+    profile = gpu.model_copy(
         update={"training": gpu.training.model_copy(update={"scale": Scale.model_validate(apart)})}
     )
-    with pytest.raises(NotReady, match="take GPUs beside the ranks'"):
-        check_machines(asked)
-    check_machines(asked.model_copy(update={"ray": RayPlace(address="http://127.0.0.1:8265")}))
+    with pytest.raises(NotReady, match="GPUs"):
+        check_machines(profile)
+    check_machines(profile.model_copy(update={"ray": RayPlace(address="http://127.0.0.1:8265")}))

@@ -20,7 +20,16 @@ from pathlib import Path
 import pytest
 
 from resources.ray.head import python
-from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, stray, wait_until
+from tests.journeys.demo_run import (
+    Run,
+    command_line,
+    demo,
+    left,
+    of_home,
+    orphans,
+    stray,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 DATA = (

@@ -1,4 +1,4 @@
-"""What is refused before a chain begins is what would stop it later, and nothing else."""
+"""The preflight checks refuse what would stop a pipeline run later, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verl_jobs.config.training import Training
 LONG = Training(answer_tokens=5000)
 
 
-def test_a_base_that_was_read_already_may_be_gone(tmp_path: Path) -> None:
+def test_a_stored_base_may_be_missing_on_disk(tmp_path: Path) -> None:
     home, profile = Home(tmp_path / "home"), Profile(base=str(tmp_path / "mine"))
     with pytest.raises(NotReady, match="base: no folder"):
         check_policy(home, profile)
@@ -38,7 +38,7 @@ def test_a_base_that_was_read_already_may_be_gone(tmp_path: Path) -> None:
         check_policy(home, Profile(base=str(tmp_path / "another")))
 
 
-def test_a_champion_has_a_shape_of_its_own(home_builder: HomeBuilder) -> None:
+def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuilder) -> None:
     home = home_builder.run_context.home
     with pytest.raises(NotReady, match=r"tiny_model.positions is 512"):
         check_policy(home, Profile(training=LONG))
@@ -46,7 +46,7 @@ def test_a_champion_has_a_shape_of_its_own(home_builder: HomeBuilder) -> None:
     check_policy(home, Profile(training=LONG))
 
 
-def test_an_old_training_with_a_trace_that_never_came_can_still_be_read() -> None:
+def test_a_stored_training_with_an_unreached_trace_step_loads() -> None:
     assert Training.model_validate_json(
         Training(steps=4, save_every=2, trace=(9,)).model_dump_json()
     ).trace == (9,)

@@ -22,7 +22,9 @@ def prompts(problems: list[Problem]) -> list[Chat]:
     return [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
 
 
-def test_greedy_answers_equal_those_of_transformers(checkpoint: Path, prompts: list[Chat]) -> None:
+def test_greedy_completions_equal_those_of_transformers(
+    checkpoint: Path, prompts: list[Chat]
+) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -42,7 +44,7 @@ def test_greedy_answers_equal_those_of_transformers(checkpoint: Path, prompts: l
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, DRAWN])
-def test_the_order_of_the_prompts_changes_no_answer(
+def test_the_order_of_the_prompts_changes_no_completion(
     checkpoint: Path, prompts: list[Chat], sampling: Sampling
 ) -> None:
     order = list(range(len(prompts)))
@@ -56,13 +58,15 @@ def test_the_order_of_the_prompts_changes_no_answer(
         assert mixed[at * n : at * n + n] == straight[i * n : i * n + n]
 
 
-def test_draws_differ_by_number_and_by_seed(checkpoint: Path, prompts: list[Chat]) -> None:
+def test_completions_differ_by_sample_number_and_seed(
+    checkpoint: Path, prompts: list[Chat]
+) -> None:
     drawn = generate(checkpoint, prompts[:1], DRAWN)
     assert len({answer.text for answer in drawn}) == 3
     assert generate(checkpoint, prompts[:1], DRAWN.model_copy(update={"seed": 8})) != drawn
 
 
-def test_batches_and_their_size_change_no_answer(
+def test_the_batch_size_changes_no_completion(
     checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = generate(checkpoint, prompts, DRAWN)
@@ -70,13 +74,15 @@ def test_batches_and_their_size_change_no_answer(
     assert generate(checkpoint, prompts, DRAWN) == whole
 
 
-def test_an_answer_that_did_not_end_is_marked_as_cut(checkpoint: Path, prompts: list[Chat]) -> None:
+def test_an_unfinished_completion_is_marked_as_truncated(
+    checkpoint: Path, prompts: list[Chat]
+) -> None:
     assert all(
         answer.cut == (answer.tokens == 12) for answer in generate(checkpoint, prompts, GREEDY)
     )
 
 
-def test_a_prompt_that_fills_the_positions_gets_an_empty_answer_marked_as_cut(
+def test_a_too_long_prompt_gets_an_empty_truncated_completion(
     checkpoint: Path, prompts: list[Chat]
 ) -> None:
     long: Chat = [{"role": "user", "content": "sort upwards " * 600}]
@@ -85,12 +91,12 @@ def test_a_prompt_that_fills_the_positions_gets_an_empty_answer_marked_as_cut(
     assert answers[1].tokens > 0
 
 
-def test_progress_ends_at_all(checkpoint: Path, prompts: list[Chat]) -> None:
+def test_progress_ends_at_the_number_of_prompts(checkpoint: Path, prompts: list[Chat]) -> None:
     seen: list[tuple[int, int]] = []
     generate(checkpoint, prompts, GREEDY, lambda done, of: seen.append((done, of)))
     assert seen[-1] == (len(prompts), len(prompts))
 
 
-def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no config.json there"):
         generate(tmp_path, [[{"role": "user", "content": "?"}]], GREEDY)

@@ -1,4 +1,4 @@
-"""When the champion is scored again: by the day and the week, and when what its score was made with is not what there is now."""
+"""The champion is evaluated daily and weekly, and whenever an input of its score has changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUNDAY = datetime(2026, 11, 22, 7, 0)
 
 
 def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
-    """Clean problems, as the stage leaves them, with a contamination report of this hash."""
+    """Store clean problems as the stage does, with a contamination report of this hash."""
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=validation))
     with home_builder.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
@@ -45,7 +45,7 @@ def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
         )
 
 
-def asked(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorResult:
+def evaluated(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorResult:
     result = stale_scores(
         dg.build_sensor_context(
             instance=instance, resources={"run_context": home_builder.run_context}
@@ -58,10 +58,12 @@ def asked(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorR
 def rescored(
     home_builder: HomeBuilder, champion: object, name: str, version: str, report: str
 ) -> None:
-    """A finished rescoring of the champion on validation."""
-    made = home_builder.run_context.store.require("checkpoints", str(champion))
+    """Add a finished evaluation of the champion on the validation problems."""
+    checkpoint = home_builder.run_context.store.require("checkpoints", str(champion))
     known = Champion(
-        checkpoint=made.manifest.name, content_hash=made.content_hash, path=str(made.path)
+        checkpoint=checkpoint.manifest.name,
+        content_hash=checkpoint.content_hash,
+        path=str(checkpoint.path),
     )
     pipeline_run = open_run(
         home_builder.run_context.home.runs,
@@ -74,7 +76,7 @@ def rescored(
     )
     with home_builder.run_context.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
-        card(made, 5, 8, version, "validation").write(folder / "champion--validation.json")
+        card(checkpoint, 5, 8, version, "validation").write(folder / "champion--validation.json")
         home_builder.run_context.store.publish(
             folder,
             Manifest(
@@ -88,21 +90,22 @@ def rescored(
     pipeline_run.change(state="done")
 
 
-def test_another_benchmark_or_contamination_report_scores_the_champion_again_once(
+def test_a_new_benchmark_or_contamination_report_rescores_the_champion(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     from evaluation.benchmarks import validation
 
-    assert "no champion" in str(asked(home_builder, instance).skip_reason)
+    assert "no champion" in str(evaluated(home_builder, instance).skip_reason)
     home_builder.promoted("chain-0001-sft")
     cleaned(home_builder, 8, "one")
     now = validation(generate(FamilyConfig(demonstrations=4, train=2, validation=8))).version
     rescored(home_builder, "chain-0001-sft", "rescore-1", now, "one")
-    assert "with what there is now" in str(asked(home_builder, instance).skip_reason)
+    result = evaluated(home_builder, instance)
+    assert result.skip_reason and not result.run_requests
     cleaned(home_builder, 8, "two")
     [report], [again] = (
-        asked(home_builder, instance).run_requests or [],
-        asked(home_builder, instance).run_requests or [],
+        evaluated(home_builder, instance).run_requests or [],
+        evaluated(home_builder, instance).run_requests or [],
     )
     assert (
         report.run_key == again.run_key
@@ -110,30 +113,27 @@ def test_another_benchmark_or_contamination_report_scores_the_champion_again_onc
         and report.tags["ratchet/kind"] == "rescore"
     )
     cleaned(home_builder, 9, "one")
-    [other] = asked(home_builder, instance).run_requests or []
-    assert (
-        other.run_key != report.run_key
-        and other.tags["ratchet/why"] == "scored with what is no more: validation"
-    )
+    [other] = evaluated(home_builder, instance).run_requests or []
+    assert other.run_key != report.run_key and other.tags["ratchet/why"].endswith("validation")
     rescored(home_builder, "chain-0001-sft", str(other.partition_key), "v9", "one")
-    assert (asked(home_builder, instance).run_requests or [])[
-        0
-    ].run_key != report.run_key  # v9 is not what there is either
+    # v9 is not the current version either.
+    [third] = evaluated(home_builder, instance).run_requests or []
+    assert third.run_key != report.run_key
 
 
-def test_another_harness_scores_the_champion_again(
+def test_a_new_harness_rescores_the_champion(
     home_builder: HomeBuilder, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home_builder.promoted("chain-0001-sft")
     monkeypatch.setattr("pipelines.sensors.stale_scores.VERSION", "next")
-    [request] = asked(home_builder, instance).run_requests or []
-    assert request.tags["ratchet/why"] == "scored with what is no more: harness"
+    [request] = evaluated(home_builder, instance).run_requests or []
+    assert request.tags["ratchet/why"].endswith("harness")
 
 
 @pytest.mark.parametrize(
     ("schedule", "kind"), [(daily_validation, "validation"), (weekly_benchmarks, "rescore")]
 )
-def test_the_champion_is_asked_by_the_day_and_by_the_week(
+def test_schedules_evaluate_the_champion_daily_and_weekly(
     home_builder: HomeBuilder,
     instance: dg.DagsterInstance,
     schedule: dg.ScheduleDefinition,
@@ -160,7 +160,7 @@ def test_the_champion_is_asked_by_the_day_and_by_the_week(
 
 
 @pytest.mark.slow
-def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
+def test_a_daily_validation_reports_failures_and_cost(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
@@ -173,14 +173,14 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
             [problem.statement for problem in problems] * 8,
             folder,
         )
-        made = home_builder.run_context.store.publish(
+        checkpoint = home_builder.run_context.store.publish(
             folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
         )
     home_builder.run_context.ledger.append(
         "install",
         checkpoint="tiny",
-        checkpoint_hash=made.content_hash,
-        path=str(made.path),
+        checkpoint_hash=checkpoint.content_hash,
+        path=str(checkpoint.path),
         decision={"reasons": []},
         chain="tiny",
         against=None,
@@ -222,6 +222,6 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
     )
     board = home_builder.run_context.store.require("reports", "leaderboard")
     assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
-    kept = home_builder.run_context.store.require("scores", "tiny--validation")
-    card = Scorecard.read(kept.path / "scorecard.json")
+    artifact = home_builder.run_context.store.require("scores", "tiny--validation")
+    card = Scorecard.read(artifact.path / "scorecard.json")
     assert card.prompts.keys() == card.first.keys()

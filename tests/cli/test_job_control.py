@@ -1,0 +1,109 @@
+"""Training runs are stopped and resumed from the command line."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.jobs.control import resume, stop
+from cli.jobs.submissions import list_submissions
+from resources import lease
+from resources.home import Home, NotReady
+from resources.ray.head import free_ports
+from resources.run_record import open_run
+from resources.settings import Settings
+from tests.cli.test_job_commands import output_of
+
+HOLDER = """
+import signal, sys, time
+from pathlib import Path
+from resources import lease
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+lease.take(Path(sys.argv[1]), "study-a")
+time.sleep(600)
+"""
+
+
+IN_BACKGROUND = """
+import signal, time
+from dagster._utils.interrupts import capture_interrupts
+from pipelines.process import can_be_ended
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+can_be_ended()
+try:
+    with capture_interrupts():  # as each of its runs does
+        pass
+    print("runs", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("ended")
+"""
+
+
+def test_a_run_in_a_background_job_ends_on_sigterm() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_BACKGROUND], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout and process.stdout.readline() == "runs\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0] == "ended\n"
+
+
+def test_a_stopped_study_names_the_command_that_resumes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    changes = ("training.steps=4",)
+    open_run(
+        home.runs,
+        "study-a",
+        kind="study",
+        base_seed=1,
+        profile="small",
+        why="ratchet train --seeds 3",
+        champion=None,
+        changes=changes,
+    )
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(home.lease)]) as training:
+        while lease.holder(home.lease) is None:
+            time.sleep(0.05)
+        text = output_of(stop, None)
+        assert training.wait() != 0
+    command = "`ratchet train --seeds 3 --profile small --set training.steps=4`"
+    for output in (text, output_of(resume, settings=Settings.read())):
+        assert "study-a" in output and command in output
+
+
+def test_a_stopped_reviewer_training_names_the_command_that_resumes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER.replace("study-a", "reviewer-better"), str(home.lease)]
+    ):
+        while lease.holder(home.lease) is None:
+            time.sleep(0.05)
+        assert "`ratchet reviewer reinforce`" in output_of(stop, None)
+
+
+def test_a_profile_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text("seed: 7\n")
+    monkeypatch.chdir(tmp_path)
+    assert Settings.read("mine.yaml").reference == str(tmp_path / "mine.yaml")
+    assert Settings.read("small").reference == "small"
+
+
+def test_a_missing_cluster_raises_one_clear_error() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(NotReady, match=f"http://127.0.0.1:{port}"):
+        list_submissions(f"http://127.0.0.1:{port}", Console())
