@@ -79,7 +79,7 @@ def test_a_bad_change_is_refused_with_its_key(
 ) -> None:
     monkeypatch.setenv("RATCHET_SET", change)
     with pytest.raises(ProfileError, match=message):
-        load_profile("small")
+        _ = Settings.read("small").profile
 
 
 def test_the_policy_may_be_a_file_next_to_the_profile(
@@ -130,8 +130,8 @@ def test_a_profile_extends_another_and_every_value_has_a_layer(
         "extends: base.yaml\ntraining: {steps: 6}", encoding="utf-8"
     )
     monkeypatch.setenv("RATCHET_SET", "seed=7")
-    profile_layers = layers(str(tmp_path / "mine.yaml"))
-    profile = load_profile(str(tmp_path / "mine.yaml"))
+    profile_layers = layers(str(tmp_path / "mine.yaml"), ["seed=7"])
+    profile = Settings.read(str(tmp_path / "mine.yaml")).profile
     assert (profile.training.steps, profile.training.group_size, profile.seed) == (6, 2, 7)
     assert profile.training.save_every == load_profile("small").training.save_every
     assert origin(profile_layers, ("training", "steps")).endswith("mine.yaml")
@@ -149,7 +149,7 @@ def test_a_change_replaces_a_table_and_an_error_names_its_layer(
     assert Settings.read(str(tmp_path / "mine.yaml")).profile.policy.margins == {"humaneval": 0.03}
     monkeypatch.setenv("RATCHET_SET", "training.steps=-1\nseed=3")
     with pytest.raises(ProfileError, match=r"--set training\.steps=-1: .*'-1'"):
-        load_profile(str(tmp_path / "mine.yaml"))
+        _ = Settings.read(str(tmp_path / "mine.yaml")).profile
 
 
 def test_profiles_that_extend_each_other_are_refused(tmp_path: Path) -> None:
