@@ -16,7 +16,7 @@ from cli.options import (
     ProfileOption,
     SetOption,
 )
-from pipelines.launch import ready
+from pipelines.launch import prepare_run
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
@@ -98,8 +98,8 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
     """Train the Reviewer by what its comments change in the verdict on another Generator's fixes
     (`training.agents.generator`).
 
-    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `ready` raises, before
-    anything starts.
+    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `prepare_run` raises,
+    before anything starts.
     """
     training = settings.profile.training
     if training.agents.trains != "reviewer":
@@ -121,7 +121,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         raise NotReady(
             f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
         )
-    home, profile = settings.home, ready(settings, base=start.absolute())
+    home, profile = settings.home, prepare_run(settings, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(settings), profile)
     try:
         lease.take(home.lease, job.chain)

@@ -161,23 +161,23 @@ def _tried(made: Study) -> None:
     """No reward trains before it passed the exploit battery, no own part before its dry step.
     Raises UnverifiedReward and PluginError.
     """
-    from assets.verified_reward import keep, known, stamp
+    from assets.verified_reward import battery_stamp, store_result, stored_result
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
     tried(made.profile.training, unverified=made.profile.reward.unverified)
     config = made.profile.reward
-    if config.kind == "tests" and known(made.home, config) is None:
+    if config.kind == "tests" and stored_result(made.home, config) is None:
         reward = reward_of(config)
         with made.stage.run_context.sandbox() as sandbox:
-            keep(
+            store_result(
                 made.home,
                 config,
                 run_battery(
                     reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
                 ),
             )
-    stamp(made.home, config)
+    battery_stamp(made.home, config)
 
 
 def scored(job: TrainingJob, made: Study) -> Scorecard:

@@ -81,7 +81,7 @@ def refused(
         (("--set", "needs.disk_gib=10000000"), "of disk left, a run needs 1e+07"),
         (
             ("--set", "ray.address=http://127.0.0.1:9"),
-            "no Ray answers at http://127.0.0.1:9 (ray.address of the profile): start it",
+            "http://127.0.0.1:9 (profile key ray.address)",
         ),
         (("--set", "training.engine=vllm"), "needs as many GPUs, nvidia-smi lists 0"),
         (("--set", "reward.file=/nowhere/reward.py"), "/nowhere/reward.py"),
@@ -135,7 +135,7 @@ def test_a_reward_that_pays_for_hacks_is_refused_before_anything_is_trained(
             "needs.memory_gib=1",
         )
         assert (
-            "has not passed the exploit battery (did not hold: " in told
+            "has not passed the exploit battery (failed: " in told
             and "ratchet reward verify" in told
         )
 

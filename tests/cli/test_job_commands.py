@@ -22,7 +22,7 @@ from cli.jobs.show import list_jobs, print_manifest, show_job, show_logs
 from cli.jobs.submissions import list_submissions
 from cli.samples import show_samples
 from cli.status import show_status
-from pipelines.launch import as_begun, ready
+from pipelines.launch import prepare_run, resume_settings
 from resources import lease
 from resources.home import Home, NotReady
 from resources.progress import Progress
@@ -48,9 +48,9 @@ time.sleep(600)
 IN_BACKGROUND = """
 import signal, time
 from dagster._utils.interrupts import capture_interrupts
-from pipelines.process import can_be_ended
+from pipelines.process import restore_sigint
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-can_be_ended()
+restore_sigint()
 try:
     with capture_interrupts():  # as each of its runs does
         pass
@@ -241,9 +241,9 @@ def test_a_training_that_goes_on_without_its_command_is_not_in_the_way_of_the_ne
     monkeypatch.setenv("RATCHET_SET", "needs.memory_gib=1000000")
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="GiB of memory"):
-        ready(Settings.read("small"))
+        prepare_run(Settings.read("small"))
     owner.hold(home.path / "ray" / HOLDERS)
-    assert ready(Settings.read("small")).needs.memory_gib == 1000000
+    assert prepare_run(Settings.read("small")).needs.memory_gib == 1000000
 
 
 def test_logs_are_printed_as_they_are(home: Home) -> None:
@@ -372,8 +372,8 @@ def test_an_open_run_goes_on_with_the_profile_and_the_changes_that_it_was_begun_
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RATCHET_SET", raising=False)
-    assert as_begun(Settings.read()).title == "small training.algorithm=rloo"
-    assert as_begun(Settings.read("gpu")).profile_name == "gpu"
+    assert resume_settings(Settings.read()).title == "small training.algorithm=rloo"
+    assert resume_settings(Settings.read("gpu")).profile_name == "gpu"
 
 
 def test_a_profile_of_one_s_own_is_found_again_from_any_folder(

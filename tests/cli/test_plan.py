@@ -20,7 +20,7 @@ from cli import main as cli
 from cli.gpus import gpus_of
 from cli.lengths import show_lengths
 from cli.plan import over_machines, show_plan
-from pipelines.launch import ready
+from pipelines.launch import prepare_run
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
@@ -302,7 +302,7 @@ def test_that_nobody_asked_is_said_before_a_chain_starts(
     monkeypatch.setenv(
         "RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1"
     )
-    ready(Settings.read("embedded"))
+    prepare_run(Settings.read("embedded"))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and said[0].startswith(
         "Whether this training fits was not asked: no shape is known of 'nobody/nothing'"

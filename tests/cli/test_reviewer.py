@@ -12,7 +12,7 @@ from rich.console import Console
 
 import cli.reviewer
 from artifacts.manifest import Manifest
-from assets.checkpoint import refuse_silence
+from assets.checkpoint import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import problem_from_ground_truth, prompt_text
@@ -68,13 +68,13 @@ def test_problems_that_show_no_test_are_refused_with_the_mend(
     with pytest.raises(NotReady, match=r"family\.visible_tests=2"):
         records(tmp_path / "reviews.parquet", Settings.read(), quiet())
     with pytest.raises(NotReady, match=r"training\.prompt_tokens"):
-        refuse_silence(Agents(turns=2), blind)
-    refuse_silence(Agents(turns=2), FAMILY)
+        check_conversations(Agents(turns=2), blind)
+    check_conversations(Agents(turns=2), FAMILY)
 
 
 def test_a_chain_refuses_to_train_a_reviewer_and_names_the_command() -> None:
     with pytest.raises(NotReady, match="ratchet reviewer reinforce"):
-        refuse_silence(Agents(trains="reviewer", generator="g"), FAMILY)
+        check_conversations(Agents(trains="reviewer", generator="g"), FAMILY)
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
-from pipelines.jobs import CHAIN, remember_failure
+from pipelines.jobs import CHAIN_ASSETS, record_failure
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -195,13 +195,13 @@ def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_ope
     """As `dagster job launch` starts it, which leaves a job's own tags out."""
     bare = dg.define_asset_job(
         "bare",
-        dg.AssetSelection.assets(*CHAIN),
-        hooks={remember_failure},
+        dg.AssetSelection.assets(*CHAIN_ASSETS),
+        hooks={record_failure},
         executor_def=dg.in_process_executor,
     )
-    job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(home_builder)).resolve_job_def(
-        "bare"
-    )
+    job = dg.Definitions(
+        assets=CHAIN_ASSETS, jobs=[bare], resources=_of(home_builder)
+    ).resolve_job_def("bare")
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
@@ -216,7 +216,7 @@ def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(
 ) -> None:
     """As from its page in the UI, which asks for none."""
     job = dg.Definitions(
-        assets=CHAIN, resources=_of(home_builder)
+        assets=CHAIN_ASSETS, resources=_of(home_builder)
     ).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(

@@ -98,7 +98,7 @@ def test_another_benchmark_or_contamination_report_scores_the_champion_again_onc
     cleaned(home_builder, 8, "one")
     now = validation(generate(FamilyConfig(demonstrations=4, train=2, validation=8))).version
     rescored(home_builder, "chain-0001-sft", "rescore-1", now, "one")
-    assert "with what there is now" in str(asked(home_builder, instance).skip_reason)
+    assert "up to date" in str(asked(home_builder, instance).skip_reason)
     cleaned(home_builder, 8, "two")
     [report], [again] = (
         asked(home_builder, instance).run_requests or [],
@@ -111,10 +111,7 @@ def test_another_benchmark_or_contamination_report_scores_the_champion_again_onc
     )
     cleaned(home_builder, 9, "one")
     [other] = asked(home_builder, instance).run_requests or []
-    assert (
-        other.run_key != report.run_key
-        and other.tags["ratchet/why"] == "scored with what is no more: validation"
-    )
+    assert other.run_key != report.run_key and other.tags["ratchet/why"].endswith(": validation")
     rescored(home_builder, "chain-0001-sft", str(other.partition_key), "v9", "one")
     assert (asked(home_builder, instance).run_requests or [])[
         0
@@ -127,7 +124,7 @@ def test_another_harness_scores_the_champion_again(
     home_builder.promoted("chain-0001-sft")
     monkeypatch.setattr("pipelines.sensors.stale_scores.VERSION", "next")
     [request] = asked(home_builder, instance).run_requests or []
-    assert request.tags["ratchet/why"] == "scored with what is no more: harness"
+    assert request.tags["ratchet/why"].endswith(": harness")
 
 
 @pytest.mark.parametrize(

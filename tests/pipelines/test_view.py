@@ -65,7 +65,7 @@ def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) 
     view.follow()
     console = Console(width=100, record=True)
     console.print(view)
-    assert "solutions and tests tried in the sandbox" in console.export_text()
+    assert "solutions and tests run in the sandbox" in console.export_text()
 
 
 def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> None:
