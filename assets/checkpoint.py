@@ -45,7 +45,7 @@ from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.health import alarms
 from verl_jobs.trainer.checkpoints import best
-from verl_jobs.trainer.early_stop import a_token
+from verl_jobs.trainer.early_stop import per_token
 
 
 @dg.asset(
@@ -181,7 +181,7 @@ def healthy_training(
     """
     artifact = _stored(context, run_context)
     history = json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
-    messages = alarms(a_token(history, run_context.profile.training))
+    messages = alarms(per_token(history, run_context.profile.training))
     return dg.AssetCheckResult(
         passed=not messages,
         severity=dg.AssetCheckSeverity.WARN,
@@ -271,7 +271,7 @@ def training_of(stage: StageContext) -> Training:
     stays; the curriculum uses these weights.
     """
     training = stage.profile.training
-    if training.drawn or not regression_problems(stage):
+    if training.selects_problems or not regression_problems(stage):
         return training
     return training.model_copy(
         update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})}
@@ -287,7 +287,11 @@ def training_rows(stage: StageContext) -> Artifact:
         stage.store.require("datasets", "difficulty_rankings"),
     )
 
-    timed, base, drawn = stage.profile.reward.timed, stage.profile.base, training_of(stage).drawn
+    timed, base, drawn = (
+        stage.profile.reward.timed,
+        stage.profile.base,
+        training_of(stage).selects_problems,
+    )
     lost = regression_problems(stage) if drawn else []
     if stage.profile.training.agents.on:
         check_conversations(

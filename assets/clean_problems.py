@@ -105,18 +105,18 @@ def clean_problems(
         artifact = stage.made(
             "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
         )
-        kept = read_parquet(artifact.path / "problems.parquet")
+        problems = read_parquet(artifact.path / "problems.parquet")
         stages = [*stages_before, stored_stage(artifact.path, "clean")]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     facts = artifact.manifest.facts
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(
             f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"
         ),
         "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
-        "parts": dg.MetadataValue.md(by_split(kept)),
-        "examples": dg.MetadataValue.md(examples(kept)),
+        "parts": dg.MetadataValue.md(by_split(problems)),
+        "examples": dg.MetadataValue.md(examples(problems)),
         "licences": dg.MetadataValue.md(
             markdown(("source", "licence", "problems", "allowed"), facts["licences"])
         ),
@@ -127,7 +127,7 @@ def clean_problems(
             chart("static difficulty", (artifact.path / DIFFICULTY).read_text(encoding="utf-8"))
         ),
         "balance": dg.MetadataValue.md(
-            balance_table(shares(kept, read_weights(artifact.path / WEIGHTS)))
+            balance_table(shares(problems, read_weights(artifact.path / WEIGHTS)))
         ),
         "card": dg.MetadataValue.path(str(artifact.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),

@@ -251,7 +251,7 @@ def _outcomes(
     )
     chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     completions = generate(
-        checkpoint, chats, sampling, lambda done, total: progress.at(done, total, "answers")
+        checkpoint, chats, sampling, lambda done, total: progress.at(done, total, "completions")
     )
     pairs: list[tuple[Task, str]] = [
         (problem, completions[i * config.answers + k].text)

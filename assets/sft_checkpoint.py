@@ -18,9 +18,9 @@ from assets.pictures import loss_table
 from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
 from resources.run_context import Made, RunContext, result
+from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.mending import mends
-from verl_jobs.sft.warm_up import Question
+from verl_jobs.sft.warm_up import Prompt
 
 
 @dg.asset(
@@ -47,13 +47,13 @@ def sft_checkpoint(
         def make(folder: Path) -> Made:
             from verl_jobs.sft.warm_up import warm_up
 
-            chats: list[tuple[Question, str]] = [
+            chats: list[tuple[Prompt, str]] = [
                 (prompt_text(problem), demonstration(problem))
                 for problem in demonstrations(clean.path)
             ]
             if mending:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.sandbox() as sandbox:
-                    chats += mends(demonstrations(clean.path), Executor(sandbox))
+                    chats += corrections(demonstrations(clean.path), Executor(sandbox))
             progress = stage.report.progress
             state = (
                 stage.pipeline_run.folder

@@ -70,7 +70,7 @@ def synthetic_problems(
             config=artifact_config,
             seed=seed,
         )
-        kept, funnel_stage = (
+        problems, funnel_stage = (
             read_parquet(artifact.path / "problems.parquet"),
             stored_stage(artifact.path, "synthetic"),
         )
@@ -81,12 +81,12 @@ def synthetic_problems(
         )
     facts = artifact.manifest.facts
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
         "top_reasons": top_reasons(funnel_stage)
         if config.on
         else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
-        "examples": dg.MetadataValue.md(examples(kept)),
+        "examples": dg.MetadataValue.md(examples(problems)),
         "facts": dg.MetadataValue.json(facts),
     }
     return result(artifact, metadata)

@@ -1,9 +1,9 @@
 """Make `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; the Makefile
 runs it with Python 3.11 on Linux x86-64.
 
-A stamp in the environment names what it was made from. If it is equal, there is nothing to do.
-After another lock, a moved clone or a killed install the environment is made again: pip does not
-install atomically, and a partial environment cannot be repaired safely.
+A stamp in the environment holds the hashes of its inputs. If they are equal, there is nothing to
+do. After a change of the lock, a moved clone or a killed install the environment is created again:
+pip does not install atomically, and a partial environment cannot be repaired safely.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HASHED = ("install", "--no-deps", "--require-hashes")
 
 
 def stamp(root: Path) -> dict[str, str]:
-    """Return two hashes of what an environment is made from: the packages (locks, interpreter,
-    place), and how Ratchet itself is installed.
+    """Return the hashes of an environment's inputs: of the packages (locks, interpreter, place),
+    and of the settings with which Ratchet itself is installed.
     """
     locks = [(root / name).read_text(encoding="utf-8") for name in LOCKS]
     pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))

@@ -127,7 +127,7 @@ def last_scores(
     run_context: RunContext, champion: Entry
 ) -> tuple[Artifact, dict[str, Scorecard]] | None:
     """Return the champion's newest scores over all benchmarks: since it became champion, else those
-    that made it champion.
+    of its promotion.
     """
     rescored = [
         r

@@ -43,8 +43,8 @@ STAGES = {
 FIGURES = {
     "KL": "KL {:.2g}",
     "entropy": "entropy {:.2f}",
-    "length": "{:.0f} tokens an answer",
-    "cut": "{:.0%} cut",
+    "length": "{:.0f} tokens a completion",
+    "cut": "{:.0%} truncated",
     "tokens_per_second": "{:,.0f} tokens/s",
     "seconds_a_step": "{:.1f} s a step",
 }

@@ -46,9 +46,9 @@ def refused(
         (("--algorithm", "GRPO"), "training.algorithm: no 'GRPO', did you mean grpo"),
         (
             ("--algorithm", "gdpo"),
-            "training.algorithm gdpo: verl 0.9.1's v1 trainer does not hand the single rewards to the estimator",
+            "training.algorithm gdpo cannot be run: ",
         ),
-        (("--set", "training.trace=[2,99]"), "training.trace: 99 is beyond the last of"),
+        (("--set", "training.trace=[2,99]"), "training.trace: step 99 is after the last step"),
         (("--set", "training.answer_tokens=5000"), "tiny_model.positions is "),
         (("--set", "training.frozen=[model.layer.0.*]"), "the tiny model: "),
         (
@@ -61,7 +61,7 @@ def refused(
         ),
         (
             ("--set", "base=Qwen/Qwen2.5-Coder-32B", "--set", "training.steps=1000"),
-            "of disk left, and",
+            "of free disk, and",
         ),
         (
             ("--set", "ray.address=localhost:8265"),
@@ -73,9 +73,9 @@ def refused(
         ),
         (
             ("--set", "training.ranks=3"),
-            "training: 8 problems x 4 answers do not divide among 3 ranks: give a multiple\n",
+            "training: 8 problems x 4 completions do not divide among 3 ranks: use a multiple\n",
         ),
-        (("--set", "training.steps=9"), "steps 9 is no multiple of save_every 2"),
+        (("--set", "training.steps=9"), "a multiple of save_every (2), got 9"),
         (("--set", "training.steps"), "write section.key=value"),
         (("--set", "needs.memory_gib=100000"), "a run needs 100000"),
         (("--set", "needs.disk_gib=10000000"), "of disk left, a run needs 1e+07"),

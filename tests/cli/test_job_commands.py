@@ -242,7 +242,7 @@ def test_a_training_that_goes_on_without_its_command_is_not_in_the_way_of_the_ne
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="GiB of memory"):
         prepare_run(Settings.read("small"))
-    owner.hold(home.path / "ray" / HOLDERS)
+    owner.register_holder(home.path / "ray" / HOLDERS)
     assert prepare_run(Settings.read("small")).needs.memory_gib == 1000000
 
 

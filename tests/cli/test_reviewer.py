@@ -24,7 +24,7 @@ from resources.ray.private import TrainingFailed
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.agents.records import read_reviews
-from verl_jobs.agents.supervised import Lessons, command
+from verl_jobs.agents.supervised import ReviewerTraining, command
 from verl_jobs.config.agents import Agents
 from verl_jobs.job import TrainingJob
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -80,7 +80,7 @@ def test_a_chain_refuses_to_train_a_reviewer_and_names_the_command() -> None:
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError, match="give a Hugging Face folder with --from"):
-        teach(tmp_path, tmp_path / "r.parquet", tmp_path / "to", Lessons(), quiet())
+        teach(tmp_path, tmp_path / "r.parquet", tmp_path / "to", ReviewerTraining(), quiet())
     with pytest.raises(NotReady, match="--generator"):
         reinforce(tmp_path, tmp_path / "to", Settings.read(), quiet())
 
@@ -181,7 +181,9 @@ def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(
 
 
 def test_verl_is_told_each_key_of_the_lessons_once(tmp_path: Path) -> None:
-    told = command(tmp_path, tmp_path / "r.parquet", tmp_path, Lessons(steps=3, learning_rate=2e-4))
+    told = command(
+        tmp_path, tmp_path / "r.parquet", tmp_path, ReviewerTraining(steps=3, learning_rate=2e-4)
+    )
     keys = [line.split("=")[0] for line in told[5:]]
     assert (
         len(keys) == len(set(keys))

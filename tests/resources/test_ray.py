@@ -18,24 +18,24 @@ from resources.ray.private import Joined, TrainingFailed, _spawn, _token
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
-from verl_jobs.trainer.trainer_lease import hold, started
+from verl_jobs.trainer.trainer_lease import register_holder, start_time
 
 
 def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
-    hold(tmp_path / HOLDERS)
+    register_holder(tmp_path / HOLDERS)
     assert live_holders(tmp_path) == [os.getpid()]
 
 
 def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -> None:
     (tmp_path / "holders").mkdir()
-    (tmp_path / "holders" / str(os.getpid())).write_text(str(int(started(os.getpid())) - 1))
+    (tmp_path / "holders" / str(os.getpid())).write_text(str(int(start_time(os.getpid())) - 1))
     assert live_holders(tmp_path) == []
 
 
 def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import hold\n"
-        "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import register_holder\n"
+        "register_holder(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
@@ -58,7 +58,7 @@ WATCHES = (
 @pytest.mark.slow
 def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> None:
     """A container that is paused, a machine that is moved: all of its processes stood still."""
-    hold(tmp_path / HOLDERS)
+    register_holder(tmp_path / HOLDERS)
     with subprocess.Popen(
         [sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE
     ) as head:
@@ -90,10 +90,12 @@ def test_a_private_ray_keeps_to_the_gpus_that_its_user_chose(
     """On a CPU they are places for ranks, which are as many as the training has."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "another:6379")
-    started: list[dict[str, str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: started.append(env))
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: environments.append(env))
     _spawn(tmp_path, a_job(tmp_path, training=Training(engine=engine)), LOOPBACK, 1)
-    assert started[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in started[0]
+    assert (
+        environments[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in environments[0]
+    )
 
 
 def test_ports_are_free_and_different() -> None:
@@ -140,7 +142,7 @@ def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path:
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
     folder = tmp_path / "ray"
     folder.mkdir()
-    hold(folder / HOLDERS)
+    register_holder(folder / HOLDERS)
     environment = os.environ | {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
