@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, markdown, top_reasons
-from assets.verified_problems import removed_at, strong, verified_problems
+from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.augment import augment
 from problems.augmentation.draft import unfit
 from problems.cleaning.curation import faulty
@@ -29,15 +29,15 @@ from resources.run_context import Made, RunContext, result
 def augmented_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Verified problems renamed, reworded, with another number, inverted, or composed of two; every
-    failed attempt keeps its reason.
+    """Variants of verified problems: renamed, reworded, with another number, inverted, or composed
+    of two. Rejected attempts are stored with the reason.
     """
     with run_context.stage(context) as stage:
         verified, config = (
             stage.store.require("datasets", "verified_problems"),
             stage.profile.augmentation,
         )
-        rules, base, curation = (
+        verification_config, base, curation = (
             stage.profile.verification,
             stage.profile.base,
             stage.profile.curation,
@@ -49,69 +49,73 @@ def augmented_problems(
                 read_parquet(verified.path / "problems.parquet"),
             )
             # Variants of these would not be trained on either.
-            strange = untrained(problems, base)
+            untrainable = untrained(problems, base)
             poor = faulty(
-                (one for one in problems if one.problem_id not in strange and not unfit(one)),
+                (one for one in problems if one.problem_id not in untrainable and not unfit(one)),
                 curation,
             )
             with run_context.sandbox() as sandbox:
-                fit = [one for one in problems if one.problem_id not in strange | poor.keys()]
+                fit = [one for one in problems if one.problem_id not in untrainable | poor.keys()]
                 augmented = augment(fit, config, stage.profile.seed, sandbox)
-                tried = verify(
-                    augmented.made, sandbox, journal, rules, on_progress=stage.report.progress.at
+                verification = verify(
+                    augmented.made,
+                    sandbox,
+                    journal,
+                    verification_config,
+                    on_progress=stage.report.progress.at,
                 )
-            write_parquet(tried.kept, folder / "problems.parquet")
-            strength.write(tried.strength, folder)
-            removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
+            write_parquet(verification.kept, folder / "problems.parquet")
+            strength.write(verification.strength, folder)
+            removed = [asdict(row) for row in (*augmented.refused, *verification.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-            left = (
+            not_parents = (
                 Counter(augmented.not_parents)
                 + Counter(poor.values())
-                + Counter({"not trained on": len(strange)})
+                + Counter({"not trained on": len(untrainable)})
             )
             facts = {
                 "attempts": augmented.stage.came_in,
-                "kept": len(tried.kept),
-                "not_parents": dict(sorted(left.items())),
+                "kept": len(verification.kept),
+                "not_parents": dict(sorted(not_parents.items())),
             }
-            return Made(facts, isolation=", ".join(tried.isolation))
+            return Made(facts, isolation=", ".join(verification.isolation))
 
-        judging = {
-            "verification": rules.model_dump(mode="json"),
+        judging_config = {
+            "verification": verification_config.model_dump(mode="json"),
             "curation": curation.model_dump(mode="json", exclude={"processes"}),
         }
-        decides = config.model_dump(mode="json") | judging | {"base": base}
+        artifact_config = config.model_dump(mode="json") | judging_config | {"base": base}
         inputs = {"verified_problems": verified.content_hash}
-        made = stage.made(
+        artifact = stage.made(
             "datasets",
             "augmented_problems",
             make,
             version=5,
             inputs=inputs,
-            config=decides,
+            config=artifact_config,
             seed=stage.profile.seed,
         )
-        kept, funnel_stage = (
-            read_parquet(made.path / "problems.parquet"),
-            removed_at(made.path, "augmented"),
+        augmented_rows, funnel_stage = (
+            read_parquet(artifact.path / "problems.parquet"),
+            stored_stage(artifact.path, "augmented"),
         )
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} attempts kept")
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(augmented_rows),
         "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
         "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "not_parents": dg.MetadataValue.md(
             markdown(
-                ("why they were not tried", "problems"),
-                list(made.manifest.facts["not_parents"].items()),
+                ("reason for no variants", "problems"),
+                list(artifact.manifest.facts["not_parents"].items()),
             )
         ),
-        "examples": dg.MetadataValue.md(examples(kept)),
+        "examples": dg.MetadataValue.md(examples(augmented_rows)),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=augmented_problems, blocking=True)
 def augmented_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     """Augmented problems pass the same check of test strength as verified ones."""
-    return strong(run_context, "augmented_problems")
+    return check_strength(run_context, "augmented_problems")

@@ -1,5 +1,5 @@
-"""The base model: made from scratch for the embedded profile, else downloaded from the hub. Out: a
-Hugging Face folder.
+"""The base model: created from scratch for the embedded profile, else copied from a folder or
+downloaded from the hub. Out: a Hugging Face folder.
 """
 
 import shutil
@@ -25,15 +25,16 @@ def base_model(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
     checkpoint named by `base`.
     """
     with run_context.stage(context) as stage:
-        made = _fetched(stage) if stage.profile.base else _from_scratch(stage)
-        if line := check_fetched(stage.profile, made.path):
-            context.log.warning(line)
-        parameters = made.manifest.facts.get("parameters", 0)
+        artifact = _from_hub(stage) if stage.profile.base else _from_scratch(stage)
+        if warning := check_fetched(stage.profile, artifact.path):
+            context.log.warning(warning)
+        parameters = artifact.manifest.facts.get("parameters", 0)
         stage.report.say(
             stage.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights"
         )
     return result(
-        made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)}
+        artifact,
+        {"parameters": parameters, "config": dg.MetadataValue.json(artifact.manifest.config)},
     )
 
 
@@ -61,13 +62,13 @@ def _from_scratch(stage: StageContext) -> Artifact:
     )
 
 
-def _fetched(stage: StageContext) -> Artifact:
+def _from_hub(stage: StageContext) -> Artifact:
     name = stage.profile.base
 
     def make(folder: Path) -> Made:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
-        _refuse_what_cannot_be_trained(name, folder, stage.profile)
+        _check_trainable(name, folder, stage.profile)
         return Made({"source": name})
 
     return stage.made(
@@ -75,23 +76,26 @@ def _fetched(stage: StageContext) -> Artifact:
     )
 
 
-def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) -> None:
+def _check_trainable(name: str, folder: Path, profile: Profile) -> None:
     """Check the model before a GPU is used. Raises NotReady."""
     from verl_jobs.sft.start import UnfitStart, check_start
 
-    t = profile.training
+    training = profile.training
     try:
         check_start(
-            folder, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora
+            folder,
+            tokens=training.prompt_tokens + training.response_tokens,
+            frozen=training.frozen,
+            lora=training.lora,
         )
     except UnfitStart as error:
         raise NotReady(
-            f"profile key base: {name!r} cannot be trained from: "
+            f"profile key base: {name!r} cannot be trained: "
             f"{str(error).replace(f'{folder}', name, 1)}"
         ) from None
 
 
-def snapshot(hub_id: str, where: str) -> Path:
+def snapshot(hub_id: str, setting: str) -> Path:
     """Return the hub's snapshot. Raises NotReady with the setting that names it and the fix, if it
     cannot be downloaded.
     """
@@ -101,10 +105,10 @@ def snapshot(hub_id: str, where: str) -> Path:
         return Path(snapshot_download(hub_id, ignore_patterns=["*.bin", "*.pth", "*.gguf"]))
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else ""
-        mend = "check the id and the network, or name a local folder"
+        fix = "check the id and the network, or name a local folder"
         raise NotReady(
-            f"{where}: {hub_id!r} is no folder, and the hub gave none "
-            f"({type(error).__name__}: {reason}): {mend}"
+            f"{setting}: {hub_id!r} is not a local folder, and its download failed "
+            f"({type(error).__name__}: {reason}): {fix}"
         ) from None
 
 

@@ -1,5 +1,5 @@
-"""Reinforcement learning: verl trains on Ray, in a job that outlives the step; the checkpoint with
-the best validation score is kept.
+"""Reinforcement learning with verl, in a Ray job that outlives the step. The checkpoint with the
+best validation score becomes the challenger.
 
 In: clean problems, the start policy, the rankings. Out: a Hugging Face folder, one partition for
 each pipeline run.
@@ -22,7 +22,7 @@ from assets.live import EVERY_S, live
 from assets.partitions import MODELS, OWNERS, checkpoints
 from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
-from assets.verified_reward import OWN_MANAGER, stamp, unverified_by
+from assets.verified_reward import OWN_MANAGER, battery_stamp, unverified_by
 from evaluation.benchmarks.embedded import answering, validation
 from evaluation.benchmarks.validation_parquet import write_validation
 from problems.dataset.balance import read_weights
@@ -45,7 +45,7 @@ from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.health import alarms
 from verl_jobs.trainer.checkpoints import best
-from verl_jobs.trainer.early_stop import a_token
+from verl_jobs.trainer.early_stop import per_token
 
 
 @dg.asset(
@@ -57,26 +57,29 @@ from verl_jobs.trainer.early_stop import a_token
     tags={"kind": "train"},
 )
 def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The policy after verl's reinforcement learning: the checkpoint that solves the most
-    validation problems, the earliest of equals.
+    """The policy after reinforcement learning with verl: the earliest checkpoint with the best
+    validation score.
     """
     with run_context.stage(context) as stage:
         rows = training_rows(stage)
         job = training_job(stage, rows)
-        before = stage.store.current("checkpoints", start_of(stage).checkpoint)
+        start_artifact = stage.store.current("checkpoints", start_of(stage).checkpoint)
         unverified = [
             *([job.chain] if job.battery.startswith("unverified") else []),
-            *(unverified_by(before.manifest) if before else []),
+            *(unverified_by(start_artifact.manifest) if start_artifact else []),
         ]
 
         def make(folder: Path) -> Made:
-            _try_own_parts(context, job)
+            _check_plugins(context, job)
             _train(context, stage, job)
             history = metrics(job.path)
             scores = job.validations()
-            step, chosen = best(job.path, scores)
+            step, best_folder = best(job.path, scores)
             shutil.copytree(
-                chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json")
+                best_folder,
+                folder,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("manifest.json"),
             )
             (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")
             facts = {
@@ -95,7 +98,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
                 }
             )
 
-        made = stage.made(
+        artifact = stage.made(
             "checkpoints",
             stage.pipeline_run.record.id,
             make,
@@ -105,14 +108,14 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
             | {"reward_config": job.reward.model_dump(mode="json")},
             seed=job.seed,
         )
-        facts = made.manifest.facts
-        early = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
+        facts = artifact.manifest.facts
+        early_note = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
         stage.report.say(
             f"step {facts['step']} of {facts['steps']}, validation "
-            f"{100 * facts['validation']:.1f} %{early}"
+            f"{100 * facts['validation']:.1f} %{early_note}"
         )
     history, tasks = (
-        json.loads((made.path / "measured.json").read_text(encoding="utf-8")),
+        json.loads((artifact.path / "measured.json").read_text(encoding="utf-8")),
         rows.manifest.facts["validation"],
     )
     metadata = {
@@ -130,86 +133,88 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
         "mlflow": run_context.registry.uri,
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)
 def whole_checkpoint(
     context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
-    """The folder's hash matches its manifest, and it loads with `trust_remote_code=False`, every
-    weight finite.
+    """The folder's hash matches its manifest, it loads with `trust_remote_code=False`, and all
+    weights are finite.
     """
-    made = run_context.store.require(
-        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
-    )
-    return loads(run_context, made)
+    artifact = _stored(context, run_context)
+    return check_loads(run_context, artifact)
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)
 def no_growing_gap(
     context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
-    """The hack watch: over the steps, the pass rate on visible tests did not run away from that on
-    hidden tests (rewards/watch.py).
+    """The gap between the pass rates on visible and on hidden tests did not grow over the steps
+    (rewards/watch.py).
     """
-    made = run_context.store.require(
-        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
-    )
-    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
-    found = watch.growth(history)
-    only = VALIDATION.replace("val-core", "val-aux").replace("/acc/", "/acc_success_only/")
+    artifact = _stored(context, run_context)
+    history = json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
+    growth = watch.growth(history)
+    judged_only = VALIDATION.replace("val-core", "val-aux").replace("/acc/", "/acc_success_only/")
     metadata = {
-        "reason": found.reason,
+        "reason": growth.reason,
         "denied_calls": _total(history, watch.DENIED),
         "answers_without_score": _total(history, watch.LOST),
         "validations_with_answers_without_score": sum(
-            only in row and row[only] != row[VALIDATION] for row in history
+            judged_only in row and row[judged_only] != row[VALIDATION] for row in history
         ),
         "gap_by_step": dg.MetadataValue.json(
             {str(row["step"]): row[watch.GAP] for row in history if watch.GAP in row}
         ),
     }
-    return dg.AssetCheckResult(passed=not found.growing, metadata=metadata)
+    return dg.AssetCheckResult(passed=not growth.growing, metadata=metadata)
 
 
 @dg.asset_check(asset=checkpoint)
 def healthy_training(
     context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
-    """Warns of completions that were truncated or lost, and of an engine whose probabilities differ
-    from the trainer's.
+    """Few completions were truncated or lost, and the engine's probabilities match the trainer's.
+    Warns only.
     """
-    made = run_context.store.require(
-        "checkpoints", run_context.pipeline_run(context.run.tags).record.id
-    )
-    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
-    found = alarms(a_token(history, run_context.profile.training))
+    artifact = _stored(context, run_context)
+    history = json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
+    messages = alarms(per_token(history, run_context.profile.training))
     return dg.AssetCheckResult(
-        passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None
+        passed=not messages,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(messages) or None,
     )
+
+
+def _stored(context: dg.AssetCheckExecutionContext, run_context: RunContext) -> Artifact:
+    """Return the checkpoint of the pipeline run that the context belongs to."""
+    run_id = run_context.pipeline_run(context.run.tags).record.id
+    return run_context.store.require("checkpoints", run_id)
 
 
 def _total(history: list[dict[str, Any]], key: str) -> float | str:
-    """Return the sum over the steps with this figure; an unmeasured figure is not 0."""
-    told = [float(row[key]) for row in history if row.get(key) is not None]
-    return sum(told) if told else "not measured"
+    """Return the sum over the steps that have this metric, or "not measured" if none has it."""
+    values = [float(row[key]) for row in history if row.get(key) is not None]
+    return sum(values) if values else "not measured"
 
 
-def loads(run_context: RunContext, made: Artifact) -> dg.AssetCheckResult:
+def check_loads(run_context: RunContext, artifact: Artifact) -> dg.AssetCheckResult:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    run_context.store.verify(made)
-    AutoTokenizer.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
+    run_context.store.verify(artifact)
+    AutoTokenizer.from_pretrained(artifact.path, trust_remote_code=False, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(
-        made.path, trust_remote_code=False, local_files_only=True
+        artifact.path, trust_remote_code=False, local_files_only=True
     )
     broken = [name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()]
     return dg.AssetCheckResult(
         passed=not broken,
         metadata={
-            "content_hash": made.content_hash,
+            "content_hash": artifact.content_hash,
             "not_finite": dg.MetadataValue.json(broken[:20]),
         },
     )
@@ -233,7 +238,7 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
         reward_hash=reward_hash(profile.reward),
         battery=OWN_MANAGER
         if profile.training.plugins.reward_manager
-        else stamp(stage.run_context.home, profile.reward),
+        else battery_stamp(stage.run_context.home, profile.reward),
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
         seed=record.seed,
@@ -245,15 +250,15 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
     )
 
 
-def lost_before(stage: StageContext) -> list[Problem]:
+def regression_problems(stage: StageContext) -> list[Problem]:
     """Return the tasks that champions have lost, if a regression of the champion started this run;
     else none.
     """
     record = stage.pipeline_run.record
     return (
         [
-            lost.as_problem()
-            for lost in RegressionSet(stage.run_context.home.regressions).read(record.number)
+            task.as_problem()
+            for task in RegressionSet(stage.run_context.home.regressions).read(record.number)
         ]
         if record.regression
         else []
@@ -266,7 +271,7 @@ def training_of(stage: StageContext) -> Training:
     stays; the curriculum uses these weights.
     """
     training = stage.profile.training
-    if training.drawn or not lost_before(stage):
+    if training.selects_problems or not regression_problems(stage):
         return training
     return training.model_copy(
         update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})}
@@ -282,36 +287,46 @@ def training_rows(stage: StageContext) -> Artifact:
         stage.store.require("datasets", "difficulty_rankings"),
     )
 
-    timed, base, drawn = stage.profile.reward.timed, stage.profile.base, training_of(stage).drawn
-    lost = lost_before(stage) if drawn else []
+    timed, base, drawn = (
+        stage.profile.reward.timed,
+        stage.profile.base,
+        training_of(stage).selects_problems,
+    )
+    lost = regression_problems(stage) if drawn else []
     if stage.profile.training.agents.on:
-        refuse_silence(stage.profile.training.agents, read_parquet(clean.path / "problems.parquet"))
+        check_conversations(
+            stage.profile.training.agents, read_parquet(clean.path / "problems.parquet")
+        )
 
     def make(folder: Path) -> Made:
         problems = read_parquet(clean.path / "problems.parquet")
         ranked = read_ranks(ranks.path / "ranks.parquet")
         easy = {row.problem_id for row in ranked if row.passed == row.n}
         train = [problem for problem in trainable(problems, base) if problem.problem_id not in easy]
-        tuned_on = validation(problems, answering(stage.profile.training.answer_tokens))
+        validation_problems = validation(problems, answering(stage.profile.training.answer_tokens))
         if timed:
             with stage.run_context.sandbox() as sandbox:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
-        write_validation(tuned_on, folder / "validation.parquet")
+        write_validation(validation_problems, folder / "validation.parquet")
         if drawn:
             # Measured weights take precedence.
-            found = next(
+            path = next(
                 (path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()),
                 None,
             )
-            weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
+            weights = {row.problem_id: row.weight for row in read_weights(path)} if path else {}
             write_expected(
-                expect(train, ranked, boosted(weights, train, lost) if lost else weights),
+                expect(
+                    train,
+                    ranked,
+                    boosted(weights, train, lost) if lost else weights,
+                ),
                 folder / FILE,
             )
         facts = {
             "train": len(train),
-            "validation": len(tuned_on.problems),
+            "validation": len(validation_problems.problems),
             "left_out_as_solved": len(easy),
             "not_trained_on": len(untrained(problems, base)),
         }
@@ -329,25 +344,25 @@ def training_rows(stage: StageContext) -> Artifact:
     return stage.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
 
 
-def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
-    """Try the user's own parts before Ray is started. Raises PluginError."""
+def _check_plugins(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
+    """Check the user's plug-ins before Ray is started. Raises PluginError."""
     for line in check_plugins(job.training, unverified=job.reward.unverified):
         context.log.info(line)
 
 
-def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
+def check_conversations(agents: Agents, problems: Sequence[Problem]) -> None:
     """Raise NotReady if no problem has a visible test, so that the Executor could report nothing,
     or if no Generator would be trained.
     """
     if agents.trains == "reviewer":
         raise NotReady(
-            "training.agents.trains: reviewer makes no model that writes programs: use "
-            "`ratchet reviewer reinforce`"
+            "training.agents.trains: reviewer trains no model that writes programs: run "
+            "`ratchet reviewer reinforce` instead"
         )
     if not any(problem.visible_tests for problem in problems if problem.split == "train"):
         raise NotReady(
-            "conversations need problems that show a test: add some, or --set "
-            "family.visible_tests=2 --set training.prompt_tokens=160"
+            "training.agents: no training problem has a visible test, which conversations need: "
+            "add some, or --set family.visible_tests=2 --set training.prompt_tokens=160"
         )
 
 
@@ -357,19 +372,19 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
 
     ray = ray_of(stage.run_context.home, stage.profile, job)
     job.path.mkdir(parents=True, exist_ok=True)
-    told_at, told_step, price = 0.0, 0, stage.profile.price_per_hour
+    observed_at, observed_step, price = 0.0, 0, stage.profile.price_per_hour
 
-    def look() -> None:
-        nonlocal told_at, told_step
+    def report_progress() -> None:
+        nonlocal observed_at, observed_step
         history = metrics(job.path)
         if not history:
-            return stage.report.progress.at(0, job.training.steps, "Ray and verl start")
+            return stage.report.progress.at(0, job.training.steps, "starting Ray and verl")
         last = history[-1]
         stage.report.progress.at(
             last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}"
         )
-        if last["step"] > told_step and time.monotonic() - told_at >= EVERY_S:
-            told_at, told_step = time.monotonic(), last["step"]
+        if last["step"] > observed_step and time.monotonic() - observed_at >= EVERY_S:
+            observed_at, observed_step = time.monotonic(), last["step"]
             metadata = live(
                 history, session.get_custom_messages(), job.training.steps, price, time.time()
             )
@@ -381,4 +396,4 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
 
     reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
-        train(job, ray, on_poll=look, bootstrap=dict(session.get_bootstrap_env_vars()))
+        train(job, ray, on_poll=report_progress, bootstrap=dict(session.get_bootstrap_env_vars()))

@@ -1,5 +1,5 @@
-"""Clean problems: what training may see. In: verified and derived problems. Out: the same without
-gated, similar, unlicensed, secret, poor or duplicate ones.
+"""Clean problems: the data that training may use. In: verified and derived problems. Out: those
+that are not gated, similar to gated ones, unlicensed, poor or duplicate, and hold no secret.
 """
 
 import json
@@ -12,10 +12,10 @@ from artifacts.hashing import hash_file
 from assets.augmented_problems import augmented_problems
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
-from assets.raw_problems import read_at
+from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
-from assets.verified_problems import removed_at, verified_problems
+from assets.verified_problems import stored_stage, verified_problems
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import curate, licences
 from problems.cleaning.gating import gated_as
@@ -40,7 +40,7 @@ def clean_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified and derived problems without gated benchmarks, problems similar to them, secrets and
-    duplicates; each removed one keeps its reason.
+    duplicates. Removed problems are stored with the reason.
     """
     with run_context.stage(context) as stage:
         names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
@@ -48,16 +48,20 @@ def clean_problems(
             stage.store.require("datasets", name) for name in names
         )
         config = stage.profile.curation
-        beside = [
+        derived_stages = [
             replace(
-                removed_at(part.path, part.manifest.name.removesuffix("_problems")), beside=True
+                stored_stage(part.path, part.manifest.name.removesuffix("_problems")), beside=True
             )
             for part in (augmented, synthetic)
         ]
-        before = [read_at(raw.path), removed_at(verified.path, "verified"), *beside]
+        stages_before = [
+            read_stage(raw.path),
+            stored_stage(verified.path, "verified"),
+            *derived_stages,
+        ]
 
         def make(folder: Path) -> Made:
-            arrived = [
+            candidates = [
                 problem
                 for part in (verified, augmented, synthetic)
                 for problem in read_parquet(part.path / "problems.parquet")
@@ -66,30 +70,30 @@ def clean_problems(
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
             ]
-            curated = curate(arrived, gated, config)
+            curated = curate(candidates, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
             (folder / "removed.json").write_text(
                 json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8"
             )
             write_evidence(curated, folder)
-            write_dataset(curated, [*before, replace(curated.stage, name="clean")], folder)
+            write_dataset(curated, [*stages_before, replace(curated.stage, name="clean")], folder)
             reports = {
                 name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)
             }
-            found = curated.duplicates
+            duplicates = curated.duplicates
             facts = {
-                "came_in": len(arrived),
+                "came_in": len(candidates),
                 "kept": len(curated.kept),
                 "gated": len(gated),
-                "licences": licences(arrived, config),
+                "licences": licences(candidates, config),
             }
             return Made(
                 facts
                 | {
-                    "groups": len(found.groups),
-                    "capped": found.capped,
-                    "uncompared": found.uncompared,
+                    "groups": len(duplicates.groups),
+                    "capped": duplicates.capped,
+                    "uncompared": duplicates.uncompared,
                     "reports": reports,
                 }
             )
@@ -97,44 +101,44 @@ def clean_problems(
         inputs = {
             part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
         }
-        decides = config.model_dump(mode="json", exclude={"processes"})
-        made = stage.made(
-            "datasets", "clean_problems", make, version=9, inputs=inputs, config=decides
+        artifact_config = config.model_dump(mode="json", exclude={"processes"})
+        artifact = stage.made(
+            "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
         )
-        kept = read_parquet(made.path / "problems.parquet")
-        stages = [*before, removed_at(made.path, "clean")]
+        problems = read_parquet(artifact.path / "problems.parquet")
+        stages = [*stages_before, stored_stage(artifact.path, "clean")]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
-    facts = made.manifest.facts
+    facts = artifact.manifest.facts
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(
             f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"
         ),
         "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
-        "parts": dg.MetadataValue.md(by_split(kept)),
-        "examples": dg.MetadataValue.md(examples(kept)),
+        "parts": dg.MetadataValue.md(by_split(problems)),
+        "examples": dg.MetadataValue.md(examples(problems)),
         "licences": dg.MetadataValue.md(
             markdown(("source", "licence", "problems", "allowed"), facts["licences"])
         ),
         "contamination": dg.MetadataValue.md(
-            (made.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")
+            (artifact.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")
         ),
         "difficulty": dg.MetadataValue.md(
-            chart("static difficulty", (made.path / DIFFICULTY).read_text(encoding="utf-8"))
+            chart("static difficulty", (artifact.path / DIFFICULTY).read_text(encoding="utf-8"))
         ),
         "balance": dg.MetadataValue.md(
-            balance_table(shares(kept, read_weights(made.path / WEIGHTS)))
+            balance_table(shares(problems, read_weights(artifact.path / WEIGHTS)))
         ),
-        "card": dg.MetadataValue.path(str(made.path / CARD)),
+        "card": dg.MetadataValue.path(str(artifact.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
-    """The data on disk has no problem of a gated benchmark, whatever its row claims, none made from
-    one, and none that overlaps one.
+    """The data on disk has no problem of a gated benchmark, none derived from one, and none that
+    overlaps one. The check does not rely on the column `gated` alone.
     """
     folder = run_context.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
@@ -146,33 +150,36 @@ def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
         )
         if overlap.leak
     }
-    found = [
+    problem_ids = [
         problem.problem_id
         for problem in problems
         if problem.gated or gated_as(problem) or problem.problem_id in leaking
     ]
     return dg.AssetCheckResult(
-        passed=not found,
-        metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])},
+        passed=not problem_ids,
+        metadata={
+            "count": len(problem_ids),
+            "problem_ids": dg.MetadataValue.json(problem_ids[:20]),
+        },
     )
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
-    """The data on disk has no key, password or personal datum in any column; findings are named
-    without being shown.
+    """No column of the data on disk has a key, a password or personal data. Findings name the
+    column, not the value.
     """
     problems = read_parquet(
         run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
-    found = [
+    findings = [
         f"{problem.problem_id}: {secret[0]} in {secret[1]}"
         for problem in problems
         if (secret := secret_in(problem))
     ]
     return dg.AssetCheckResult(
-        passed=not found,
-        metadata={"count": len(found), "problems": dg.MetadataValue.json(found[:20])},
+        passed=not findings,
+        metadata={"count": len(findings), "problems": dg.MetadataValue.json(findings[:20])},
     )
 
 
@@ -182,10 +189,13 @@ def no_heldout_composition(run_context: RunContext) -> dg.AssetCheckResult:
     problems = read_parquet(
         run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
-    found = [problem.problem_id for problem in problems if _is_heldout(problem)]
+    problem_ids = [problem.problem_id for problem in problems if _is_heldout(problem)]
     return dg.AssetCheckResult(
-        passed=not found,
-        metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])},
+        passed=not problem_ids,
+        metadata={
+            "count": len(problem_ids),
+            "problem_ids": dg.MetadataValue.json(problem_ids[:20]),
+        },
     )
 
 

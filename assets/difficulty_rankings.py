@@ -1,5 +1,5 @@
-"""How hard problems are for the start policy: it answers a sample several times, and they are
-ranked by pass rate.
+"""Difficulty of problems for the start policy: several completions for each of a sample, and a
+ranking by pass rate.
 """
 
 import random
@@ -15,7 +15,7 @@ from assets.partitions import MODELS, OWNERS
 from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.tables import markdown
-from assets.verified_reward import CONTROL, keep
+from assets.verified_reward import CONTROL, store_result
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.dataset.balance import weigh, write_weights
@@ -55,17 +55,19 @@ def difficulty_rankings(
 
         def make(folder: Path) -> Made:
             problems, base = read_parquet(clean.path / "problems.parquet"), stage.profile.base
-            picked = sample(drawn := trainable(problems, base), config.problems, stage.profile.seed)
-            outcomes = _answered(stage, Path(start.path), picked)
+            sampled = sample(
+                candidates := trainable(problems, base), config.problems, stage.profile.seed
+            )
+            outcomes = _outcomes(stage, Path(start.path), sampled)
             ranks = rank(
                 outcomes,
-                {problem.problem_id: problem.content_hash for problem in picked},
+                {problem.problem_id: problem.content_hash for problem in sampled},
                 start.content_hash,
             )
             write_ranks(ranks, folder / "ranks.parquet")
             rates = {row.problem_id: row.pass_rate for row in ranks}
             write_weights(
-                weigh(drawn, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS
+                weigh(candidates, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS
             )
             facts = {
                 "policy": start.checkpoint,
@@ -75,36 +77,36 @@ def difficulty_rankings(
             return Made(facts | {"not_trained_on": len(untrained(problems, base))})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
-        told = config.model_dump(mode="json") | {
+        artifact_config = config.model_dump(mode="json") | {
             "max_new_tokens": stage.profile.training.answer_tokens,
             "base": stage.profile.base,
         }
-        made = stage.made(
+        artifact = stage.made(
             "datasets",
             "difficulty_rankings",
             make,
             version=2,
             inputs=inputs,
-            config=told,
+            config=artifact_config,
             seed=stage.profile.seed,
         )
-        ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(stage)
+        ranks, scale = read_ranks(artifact.path / "ranks.parquet"), scale_artifact(stage)
         stage.report.say(
-            f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, "
+            f"mean pass rate {100 * artifact.manifest.facts['mean_pass_rate']:.0f} %, "
             f"{sum(r.pass_rate == 0 for r in ranks)} never solved"
         )
     middle = len(ranks) // 2
     shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
     metadata = {
         "dagster/row_count": len(ranks),
-        "mean_pass_rate": made.manifest.facts["mean_pass_rate"],
+        "mean_pass_rate": artifact.manifest.facts["mean_pass_rate"],
         "policy": start.checkpoint,
-        "not_trained_on": explained(made.manifest.facts["not_trained_on"]),
+        "not_trained_on": explained(artifact.manifest.facts["not_trained_on"]),
         "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
         "static_difficulty_agrees": dg.MetadataValue.md(
             agreement(ranks, read_difficulty(clean.path / FEATURES))
         ),
-        "one_scale": dg.MetadataValue.md(scale_shown(scaled)),
+        "one_scale": dg.MetadataValue.md(scale_markdown(scale)),
         "from_easy_to_hard": dg.MetadataValue.md(
             markdown(
                 ("problem", "passed", "interval"),
@@ -115,46 +117,46 @@ def difficulty_rankings(
             )
         ),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=difficulty_rankings, blocking=True)
 def reward_battery(run_context: RunContext) -> dg.AssetCheckResult:
-    """Before a reward trains anything, it is tried on completions of known worth: references, wrong
-    ones, empty ones, known exploits.
+    """The reward scores known completions as expected: references, wrong and empty ones, and known
+    exploits.
     """
     config = run_context.profile.reward
     if config.kind == "random":  # the control experiment: its reward is meant to be worthless
         return dg.AssetCheckResult(passed=True, metadata={"reward": CONTROL})
     with run_context.sandbox() as sandbox:
-        found = run_battery(reward_of(config), sandbox)
-    keep(run_context.home, config, found)
+        battery = run_battery(reward_of(config), sandbox)
+    store_result(run_context.home, config, battery)
     rows = markdown(
-        ("property", "holds", "seen"),
-        [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows],
+        ("property", "holds", "observed"),
+        [(row.name, "yes" if row.passed else "NO", row.seen) for row in battery.rows],
     )
     metadata: dict[str, Any] = {
         "battery": dg.MetadataValue.md(rows),
-        "hash": found.hash,
-        "speed": found.speed,
+        "hash": battery.hash,
+        "speed": battery.speed,
         "unverified": config.unverified,
     }
     if exploits := [
         f"{row.name}\n\n```\n{row.exploit}\n```"
-        for row in sorted(found.rows, key=lambda row: len(row.exploit))
+        for row in sorted(battery.rows, key=lambda row: len(row.exploit))
         if row.exploit
     ]:
         metadata["exploits"] = dg.MetadataValue.md("\n\n".join(exploits[:5]))
-    failed = [row.name for row in found.rows if not row.passed]
-    why = (
-        f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: "
-        f"{'; '.join(failed[:3])}): see `ratchet reward verify`, "
+    failed = [row.name for row in battery.rows if not row.passed]
+    reason = (
+        f"the reward has not passed the exploit battery ({len(failed)} of {len(battery.rows)} "
+        f"failed: {'; '.join(failed[:3])}): run `ratchet reward verify`, "
     )
     return dg.AssetCheckResult(
-        passed=found.passed or config.unverified,
+        passed=battery.passed or config.unverified,
         severity=_severity(config.unverified),
         metadata=metadata,
-        description=why + "or train with --unverified" if failed else None,
+        description=reason + "or train with --unverified" if failed else None,
     )
 
 
@@ -162,23 +164,23 @@ def _severity(unverified: bool) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.WARN if unverified else dg.AssetCheckSeverity.ERROR
 
 
-def on_one_scale(stage: StageContext) -> Artifact:
+def scale_artifact(stage: StageContext) -> Artifact:
     """Difficulties of problems and abilities of checkpoints, from all stored rankings
     (problems/difficulty/item_response.py).
     """
     rankings = stage.store.versions("datasets", "difficulty_rankings")
 
     def make(folder: Path) -> Made:
-        found = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
-        write_scale(found, folder)
+        scale = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
+        write_scale(scale, folder)
         names = {
             ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "")
             for ranking in rankings
         }
         return Made(
             {
-                "checkpoints": {row.name: names[row.name] for row in found.abilities},
-                "problems": len(found.difficulties),
+                "checkpoints": {row.name: names[row.name] for row in scale.abilities},
+                "problems": len(scale.difficulties),
             }
         )
 
@@ -189,33 +191,33 @@ def on_one_scale(stage: StageContext) -> Artifact:
     return stage.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
 
 
-def scale_shown(scaled: Artifact) -> str:
+def scale_markdown(artifact: Artifact) -> str:
     """Return picture and table of the scale, with the number of checkpoints behind it."""
-    scale, names = read_scale(scaled.path), scaled.manifest.facts["checkpoints"]
+    scale, names = read_scale(artifact.path), artifact.manifest.facts["checkpoints"]
     rows = [
         (names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}")
         for row in reversed(scale.abilities)
     ]
-    told = (
-        f"Rests on {len(rows)} checkpoints."
+    basis = (
+        f"Fitted to the pass rates of {len(rows)} checkpoints."
         if len(rows) > 1
-        else "Rests on one checkpoint: its pass rates in other units until another one ranks."
+        else "Fitted to one checkpoint, so it only restates its pass rates in other units."
     )
     return (
-        f"{scale_picture(scale, names)}\n\n{told}\n\n"
+        f"{scale_picture(scale, names)}\n\n{basis}\n\n"
         f"{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
     )
 
 
 def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
     """Return in words how well the static score predicts the model's failures."""
-    found = spearman(
+    correlation = spearman(
         [static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks]
     )
     return (
-        f"Spearman {found:+.2f} over {len(ranks)} problems"
-        if found is not None
-        else f"no correlation over {len(ranks)} problems: all are equal"
+        f"Spearman {correlation:+.2f} over {len(ranks)} problems"
+        if correlation is not None
+        else f"no correlation over {len(ranks)} problems: all values are equal"
     )
 
 
@@ -223,11 +225,11 @@ def start_of(stage: StageContext) -> Champion:
     """Return the policy to train: the champion at the run's start, else the warmed-up model."""
     if champion := stage.pipeline_run.record.champion:
         return champion
-    warm: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
+    warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
     return Champion(
         checkpoint=f"{stage.pipeline_run.record.id}-sft",
-        content_hash=warm.content_hash,
-        path=str(warm.path),
+        content_hash=warmed_up.content_hash,
+        path=str(warmed_up.path),
     )
 
 
@@ -236,11 +238,11 @@ def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
     return random.Random(seed).sample(problems, min(count, len(problems)))
 
 
-def _answered(
+def _outcomes(
     stage: StageContext, checkpoint: Path, problems: list[Problem]
 ) -> dict[str, list[bool]]:
     """Return whether each judged completion passed; those without a verdict are left out."""
-    config, told = stage.profile.ranking, stage.report.progress
+    config, progress = stage.profile.ranking, stage.report.progress
     sampling = Sampling(
         n=config.answers,
         temperature=config.temperature,
@@ -248,11 +250,11 @@ def _answered(
         seed=stage.profile.seed,
     )
     chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
-    answers = generate(
-        checkpoint, chats, sampling, lambda done, total: told.at(done, total, "answers")
+    completions = generate(
+        checkpoint, chats, sampling, lambda done, total: progress.at(done, total, "completions")
     )
     pairs: list[tuple[Task, str]] = [
-        (problem, answers[i * config.answers + k].text)
+        (problem, completions[i * config.answers + k].text)
         for i, problem in enumerate(problems)
         for k in range(config.answers)
     ]

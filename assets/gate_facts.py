@@ -1,8 +1,8 @@
-"""What the gate knows of a challenger besides its scores: passport, battery, measures, suspect
-tasks, and earlier gates.
+"""Facts about a challenger besides its scores: passport, battery, measures, suspect tasks, and
+earlier gates.
 
-In: the run's context and its scorecards. Out: `Facts`. They are the same at every call, because
-only what was recorded before this run's decision counts.
+In: the run's context and its scorecards. Out: `Facts`. Every call returns the same, because only
+records from before this run's decision count.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 def facts_of(stage: StageContext, gated: Scorecard) -> Facts:
     """Return the facts. gated: the challenger's scorecard of the benchmark that must be won."""
-    made = stage.store.current("checkpoints", stage.pipeline_run.record.id)
+    artifact = stage.store.current("checkpoints", stage.pipeline_run.record.id)
     suspects = suspects_of(stage.store)
     return Facts(
-        picked_on="validation" if made and "validation" in made.manifest.facts else "",
-        made_elsewhere=str(made.manifest.facts.get("put_by_hand_at", "")) if made else "",
-        missing_links=missing_links(stage.store, made.manifest) if made else (),
-        unverified=tuple(unverified_by(made.manifest)) if made else (),
-        measures=_measures(stage, made, gated, suspects.get(gated.benchmark)),
+        picked_on="validation" if artifact and "validation" in artifact.manifest.facts else "",
+        made_elsewhere=str(artifact.manifest.facts.get("put_by_hand_at", "")) if artifact else "",
+        missing_links=missing_links(stage.store, artifact.manifest) if artifact else (),
+        unverified=tuple(unverified_by(artifact.manifest)) if artifact else (),
+        measures=_measures(stage, artifact, gated, suspects.get(gated.benchmark)),
         suspects={name: tasks for name, tasks in suspects.items() if tasks},
         gates=gates_of(_before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)),
     )
@@ -45,7 +45,7 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     """Return what each recorded decision tested and at which level, oldest first; installs and
     rollbacks tested nothing.
     """
-    found = []
+    gates = []
     for entry in entries:
         if compared := entry.decision.get("comparison"):
             # Without a level: a decision from before alpha spending.
@@ -58,8 +58,8 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
                 p_value=compared["p_better"],
                 level=level,
             )
-            found.append(gate)
-    return tuple(found)
+            gates.append(gate)
+    return tuple(gates)
 
 
 def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
@@ -90,8 +90,8 @@ def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
     known: dict[str, Manifest] = {}
     for kind in ARTIFACTS:
         for path in manifests(store.cache / kind):
-            found = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
-            known[found.content_hash] = found
+            stored = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+            known[stored.content_hash] = stored
     named = {name for kind in ARTIFACTS for name in store.names(kind)}
     missing, seen, waiting = [], set(), [manifest]
     while waiting:
@@ -118,32 +118,32 @@ def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
 
 
 def _measures(
-    stage: StageContext, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
+    stage: StageContext, artifact: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
 ) -> dict[Measure, float]:
     """Return the measured values; an unmeasured one has no entry."""
     answers = len(gated.samples)
-    found: dict[Measure, float] = {}
+    measures: dict[Measure, float] = {}
     if suspect is not None:
         tasks = {sample.task_id for sample in gated.samples}
-        found["contamination"] = len(tasks & set(suspect)) / len(tasks)
+        measures["contamination"] = len(tasks & set(suspect)) / len(tasks)
     if seconds := gated.measured.get("generation_s"):
-        found["latency_s"] = seconds / answers
+        measures["latency_s"] = seconds / answers
     if tokens := gated.measured.get("tokens"):
-        found["tokens"] = tokens / answers
+        measures["tokens"] = tokens / answers
     if stage.profile.price_per_hour and (
         trained := stage.pipeline_run.record.stages.get("checkpoint")
     ):
-        found["cost"] = trained.seconds / 3600 * stage.profile.price_per_hour
+        measures["cost"] = trained.seconds / 3600 * stage.profile.price_per_hour
     history = (
-        json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
-        if made and (made.path / "measured.json").exists()
+        json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
+        if artifact and (artifact.path / "measured.json").exists()
         else []
     )
-    seen: list[tuple[Measure, str]] = [("hack_gap", watch.GAP), ("denied_calls", watch.DENIED)]
-    for measure, key in seen:
-        if told := [float(row[key]) for row in history if row.get(key) is not None]:
-            found[measure] = told[-1]
-    return found
+    watched: list[tuple[Measure, str]] = [("hack_gap", watch.GAP), ("denied_calls", watch.DENIED)]
+    for measure, key in watched:
+        if values := [float(row[key]) for row in history if row.get(key) is not None]:
+            measures[measure] = values[-1]
+    return measures
 
 
 def _before(history: Sequence[Entry], chain: str) -> list[Entry]:

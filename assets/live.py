@@ -24,38 +24,38 @@ EVERY_S = 5.0  # minimum time between two observations, each of a new step
 
 def live(
     history: Sequence[Mapping[str, Any]],
-    said: Sequence[Mapping[str, Any]],
+    messages: Sequence[Mapping[str, Any]],
     steps: int,
     price: float,
     now: float,
 ) -> dict[str, Any]:
-    """Return the metadata. said: the trainer's messages, oldest first. price: of an hour of its
+    """Return the metadata. messages: from the trainer, oldest first. price: of an hour of its
     machines, 0 if unknown. now: seconds since 1970.
     """
-    told: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "step": int(history[-1]["step"]),
         "steps": steps,
         **last_figures(history),
     }
     scored = [float(row[VALIDATION]) for row in history if VALIDATION in row]
-    told |= {"validation": scored[-1]} if scored else {}
-    told |= measured(said[-1]) if said else {}
+    metadata |= {"validation": scored[-1]} if scored else {}
+    metadata |= measured(messages[-1]) if messages else {}
     if price:
-        told["cost_of_the_steps"] = price * seconds_trained(history) / 3600
+        metadata["cost_of_the_steps"] = price * seconds_trained(history) / 3600
     if (left := seconds_left(history, steps)) is not None:
-        told |= {
+        metadata |= {
             "minutes_left": left / 60,
             "expected_end": dg.MetadataValue.timestamp(datetime.fromtimestamp(now + left, UTC)),
         }
     curves = {_title(name): series(history, name) for name in KEYS}
-    for message in said:
+    for message in messages:
         for name, value in measured(message).items():
             curves.setdefault(_title(name), []).append((int(message["step"]), value))
-    told = {
+    metadata = {
         name: float(f"{value:.4g}") if isinstance(value, float) else value
-        for name, value in told.items()
+        for name, value in metadata.items()
     }
-    return told | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
+    return metadata | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
 
 
 def _title(name: str) -> str:

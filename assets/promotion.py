@@ -1,5 +1,5 @@
-"""The decision: champion against challenger, judged by statistics, stored as one record with its
-reasons; the registry's aliases follow it.
+"""The promotion decision on a challenger, recorded in the ledger with its reasons. The registry's
+aliases follow the ledger.
 """
 
 from pathlib import Path
@@ -30,13 +30,13 @@ from resources.run_context import RunContext, StageContext
 def promoted_model(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The gate's decision on this run's challenger. The very first warmed-up model is installed as
-    version 1, which shows no improvement.
+    """The promotion decision on this run's challenger. The first warmed-up model is installed as
+    version 1 without a comparison.
     """
     with run_context.stage(context, trains=False) as stage:
         entry = gate(stage)
-        if behind := run_context.registry.follow(run_context.ledger):
-            context.log.warning(behind)
+        if sync_problem := run_context.registry.follow(run_context.ledger):
+            context.log.warning(sync_problem)
         stage.report.made += 1
         stage.report.say(
             "promoted"
@@ -57,7 +57,7 @@ def promoted_model(
             "\n".join(f"- {reason}" for reason in entry.decision["reasons"])
         ),
         "champion": champion.checkpoint if champion else "none",
-        "mlflow": behind or "says the same",
+        "mlflow": sync_problem or "in sync",
         "history": dg.MetadataValue.md(history_table(run_context.ledger)),
         "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }
@@ -69,16 +69,17 @@ def promoted_model(
 
 @dg.asset_check(asset=promoted_model, blocking=True)
 def champion_is_whole(run_context: RunContext) -> dg.AssetCheckResult:
-    """The champion that the ledger names exists, and its bytes are those that were judged."""
+    """The champion's folder exists, and its hash is the one in the ledger."""
     from artifacts.hashing import hash_folder
 
     champion = run_context.ledger.champion()
-    found = (
+    actual_hash = (
         hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
     )
-    wanted = champion.checkpoint_hash if champion else "none"
+    expected_hash = champion.checkpoint_hash if champion else "none"
     return dg.AssetCheckResult(
-        passed=found == wanted, metadata={"ledger_says": wanted, "on_disk": found}
+        passed=actual_hash == expected_hash,
+        metadata={"hash_in_ledger": expected_hash, "hash_on_disk": actual_hash},
     )
 
 
@@ -96,30 +97,34 @@ def gate(stage: StageContext) -> Entry:
     path = str(stage.store.require("checkpoints", record.id).path)
     entry = _append(ledger, decision, path=path, chain=record.id)
     if entry.kind == "promote":
-        remember_lost(stage, scores)
+        record_lost_tasks(stage, scores)
     return entry
 
 
-def remember_lost(stage: StageContext, scores: Scores) -> int:
+def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
     """Keep the tasks that the old champion solved and the new one does not, for the next gates;
     return how many are new. Repeatable.
     """
-    record, known = (
+    record, benchmarks = (
         stage.pipeline_run.record,
         {benchmark.name: benchmark for benchmark in benchmarks_of(stage)[0]},
     )
-    new = 0
+    new_count = 0
     for name, after in scores.challenger.items():
-        if name in ("validation", "regression") or name not in scores.champion or name not in known:
+        if (
+            name in ("validation", "regression")
+            or name not in scores.champion
+            or name not in benchmarks
+        ):
             continue
         before, problems = (
             scores.champion[name],
-            {problem.problem_id: problem for problem in known[name].problems},
+            {problem.problem_id: problem for problem in benchmarks[name].problems},
         )
         lost = [problems[task] for task in lost_tasks(before, after) if task in problems]
-        kept = RegressionSet(stage.run_context.home.regressions)
-        new += len(
-            kept.remember(
+        regression_set = RegressionSet(stage.run_context.home.regressions)
+        new_count += len(
+            regression_set.remember(
                 lost,
                 benchmark=name,
                 solved_by=before.checkpoint,
@@ -128,7 +133,7 @@ def remember_lost(stage: StageContext, scores: Scores) -> int:
                 number=record.number,
             )
         )
-    return new
+    return new_count
 
 
 def history_table(ledger: Ledger) -> str:
@@ -152,7 +157,7 @@ def alpha_table(ledger: Ledger) -> str:
     return (
         markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows)
         if rows
-        else "no gate has tested anything yet"
+        else "no promotion has been tested yet"
     )
 
 

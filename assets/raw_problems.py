@@ -1,5 +1,5 @@
 """Raw problems: every source in one schema. In: the embedded family, simple problems, a user's
-sources. Out: parquet, and bad rows by name.
+sources. Out: Parquet, and a list of rejected rows.
 """
 
 import json
@@ -25,8 +25,8 @@ from resources.run_context import Made, RunContext, StageContext, result
 problem_sources = dg.AssetSpec(
     "problem_sources",
     description=(
-        "Where problems come from, a partition a source. Reported by raw_problems, which reads "
-        "them; `ratchet data add` adds one."
+        "The sources of problems, one partition each. raw_problems reads and reports them; "
+        "`ratchet data add` adds one."
     ),
     group_name=DATA,
     kinds={"jsonl"},
@@ -39,8 +39,8 @@ problem_sources = dg.AssetSpec(
 def raw_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems of all sources in one schema; a row that cannot be read is left out and named, the
-    others are kept.
+    """Problems of all sources in one schema. Unreadable rows are left out and listed with the
+    reason.
     """
     with run_context.stage(context) as stage:
         added = pinned(run_context.home.path)
@@ -58,7 +58,7 @@ def raw_problems(
             rejected = [
                 {"source": source.source}
                 | {
-                    name: _beside(text, added.get(source.source))
+                    name: _without_folder(text, added.get(source.source))
                     for name, text in asdict(row).items()
                 }
                 for source in loaded
@@ -73,7 +73,7 @@ def raw_problems(
                 }
             )
 
-        made = stage.made(
+        artifact = stage.made(
             "datasets",
             "raw_problems",
             make,
@@ -81,19 +81,19 @@ def raw_problems(
             inputs=inputs,
             config=family | {"simple": hash_file(simple.FILE)},
         )
-        problems = read_parquet(made.path / "problems.parquet")
-        rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
+        problems = read_parquet(artifact.path / "problems.parquet")
+        rejected = json.loads((artifact.path / "rejected.json").read_text(encoding="utf-8"))
         stage.report.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
     _report_sources(context, problems, rejected, added)
     return result(
-        made,
+        artifact,
         {
             "dagster/row_count": len(problems),
             "parts": dg.MetadataValue.md(by_split(problems)),
             "examples": dg.MetadataValue.md(examples(problems)),
             "rejected": dg.MetadataValue.md(
                 markdown(
-                    ("row", "why", "mend"),
+                    ("row", "reason", "fix"),
                     [(r["row"], r["reason"], r["mend"]) for r in rejected[:20]],
                 )
             ),
@@ -103,7 +103,7 @@ def raw_problems(
 
 @dg.asset_check(asset=raw_problems, blocking=True)
 def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
-    """The stored dataset conforms to the schema, row by row, and is not empty."""
+    """The stored dataset conforms to the schema and is not empty, and each problem has tests."""
     problems = read_parquet(
         run_context.store.require("datasets", "raw_problems").path / "problems.parquet"
     )
@@ -114,7 +114,7 @@ def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
     )
 
 
-def read_at(folder: Path) -> Stage:
+def read_stage(folder: Path) -> Stage:
     """Return the funnel's first stage: rows read and rows rejected, by source alone, because their
     paths belong to this machine.
     """
@@ -122,8 +122,8 @@ def read_at(folder: Path) -> Stage:
         Removed(f"{row['source']}/?", "row rejected")
         for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8"))
     )
-    read = pq.read_metadata(folder / "problems.parquet").num_rows
-    return Stage("read", read + len(rejected), read, rejected)
+    row_count = pq.read_metadata(folder / "problems.parquet").num_rows
+    return Stage("read", row_count + len(rejected), row_count, rejected)
 
 
 def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
@@ -134,7 +134,7 @@ def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
     return loaded
 
 
-def _beside(text: str, place: Place | None) -> str:
+def _without_folder(text: str, place: Place | None) -> str:
     """Remove the source's folder from a text, so that its hash is the same at any place."""
     if place is None or place.path is None:
         return text
@@ -150,20 +150,22 @@ def _report_sources(
     names = sorted({problem.source for problem in problems} | {row["source"] for row in rejected})
     context.instance.add_dynamic_partitions(str(sources.name), names)
     for name in names:
-        own = [problem for problem in problems if problem.source == name]
+        source_problems = [problem for problem in problems if problem.source == name]
         metadata: dict[str, Any] = {
-            "dagster/partition_row_count": len(own),
-            "gated": sum(problem.gated for problem in own),
+            "dagster/partition_row_count": len(source_problems),
+            "gated": sum(problem.gated for problem in source_problems),
             "rejected": sum(row["source"] == name for row in rejected),
-            "lies_at": str(added[name]) if name in added else "made here",
-            "licences": ", ".join(sorted({problem.licence for problem in own})),
-            "parts": dg.MetadataValue.md(by_split(own)),
+            "location": str(added[name]) if name in added else "generated",
+            "licences": ", ".join(sorted({problem.licence for problem in source_problems})),
+            "parts": dg.MetadataValue.md(by_split(source_problems)),
         }
         if (place := added.get(name)) and place.mapped:
             metadata["columns"] = dg.MetadataValue.json(
                 {"columns": dict(place.columns), "set": dict(place.constants)}
             )
-        version = {"dagster/data_version": set_hash(own) if own else hash_data([])}
+        version = {
+            "dagster/data_version": set_hash(source_problems) if source_problems else hash_data([])
+        }
         context.log_event(
             dg.AssetMaterialization(
                 problem_sources.key, partition=name, metadata=metadata, tags=version

@@ -14,7 +14,7 @@ from assets.gate_facts import facts_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
 from assets.tables import markdown
-from assets.verified_problems import removed_at
+from assets.verified_problems import stored_stage
 from assets.verified_reward import unverified_by
 from evaluation.promotion.gate import Decision, Rate, decide
 from evaluation.reports.cost import Price, Spent
@@ -63,8 +63,8 @@ MODELS = ("base_model", "sft_checkpoint")
 def training_report(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """What was trained on which data, curves, before and after, examples, the gate's reasons,
-    provenance, and what was not measured.
+    """One HTML page: data, training curves, scores before and after, examples, the decision's
+    reasons, provenance, and missing measurements.
     """
     with run_context.stage(context, trains=False) as stage:
         decision = decision_of(
@@ -90,7 +90,7 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     rows = [
         (
             row["name"],
-            *(_said(row, side) for side in ("champion", "challenger")),
+            *(_score_text(row, side) for side in ("champion", "challenger")),
             "" if row["left_out"] is None else row["left_out"],
         )
         for row in summary["benchmarks"]
@@ -121,7 +121,7 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _said(row: dict[str, Any], side: str) -> str:
+def _score_text(row: dict[str, Any], side: str) -> str:
     """Return a benchmark's score as text; with suspect tasks, also the score without them."""
     if row[side] is None:
         return "not measured"
@@ -138,11 +138,9 @@ def decision_of(scores: Scores, stage: StageContext) -> Decision:
     policy = stage.profile.policy
     if policy.benchmark not in scores.challenger or policy.benchmark not in scores.champion:
         reason = scores.not_measured.get(
-            policy.benchmark, f"it was not asked, only {', '.join(scores.challenger)}"
+            policy.benchmark, f"only {', '.join(scores.challenger)} were run"
         )
-        raise ProfileError(
-            f"policy.benchmark: {policy.benchmark} must be won and has no scores: {reason}"
-        )
+        raise ProfileError(f"policy.benchmark: {policy.benchmark} has no scores: {reason}")
     both = [
         name
         for name in scores.challenger
@@ -224,27 +222,26 @@ def report(stage: StageContext, decision: Decision, version: int | None = None) 
 def _model(stage: StageContext, challenger: Artifact) -> Model:
     profile, facts = stage.profile, challenger.manifest.facts
     base = stage.store.require("checkpoints", "base_model").manifest.facts
-    warm = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
+    warm_up_facts = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
     warm_up = (
-        f"Supervised on {warm['demonstrations']} demonstrations in {profile.warm_up.steps} "
-        "steps. Their author is fallible on purpose: of the "
-        f"operations that people get wrong, {100 * profile.family.slip_rate:.0f} % are wrong "
-        "there, as code from the web has them."
+        f"Supervised on {warm_up_facts['demonstrations']} demonstrations in "
+        f"{profile.warm_up.steps} steps. Their simulated author makes mistakes on purpose: "
+        f"{100 * profile.family.slip_rate:.0f} % of the error-prone operations are wrong, as in "
+        "code from the web."
     )
     training = (
         f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from "
-        f"{start_of(stage).checkpoint}, which weighs what the model "
-        f"already samples by what passes the tests; kept is step {facts['step']}, the best on "
-        "validation."
+        f"{start_of(stage).checkpoint}, with rewards from the tests. Step {facts['step']} is the "
+        "best on validation and was kept."
     )
     if timed := facts.get("timed"):
         training += (
-            f" Its reward has components made of measured time ({', '.join(timed)}): the same "
-            "training again need not give the same weights."
+            f" Its reward has components that measure time ({', '.join(timed)}): a repeated "
+            "training may give other weights."
         )
-    if tainted := unverified_by(challenger.manifest):
+    if unverified := unverified_by(challenger.manifest):
         training += (
-            f" UNVERIFIED: {', '.join(tainted)} trained with a reward that had not passed the "
+            f" UNVERIFIED: {', '.join(unverified)} trained with a reward that had not passed the "
             "exploit battery."
         )
     settings = profile.training.model_dump(
@@ -257,9 +254,7 @@ def _model(stage: StageContext, challenger: Artifact) -> Model:
             "temperature",
         }
     )
-    architecture = (
-        profile.base or "Qwen2 architecture, made from scratch with a tokenizer of its own"
-    )
+    architecture = profile.base or "Qwen2 architecture, built from scratch with its own tokenizer"
     return Model(
         architecture=architecture,
         parameters=base.get("parameters", 0),
@@ -275,13 +270,13 @@ def _funnel(stage: StageContext) -> tuple[Step, ...]:
         Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)
     ]
     for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
-        made = stage.store.require("datasets", name)
-        funnel_stage = removed_at(made.path, name)
+        artifact = stage.store.require("datasets", name)
+        funnel_stage = stored_stage(artifact.path, name)
         steps.append(
             Step(
                 stage=name.removesuffix("_problems"),
                 problems=funnel_stage.went_out,
-                content_hash=made.content_hash,
+                content_hash=artifact.content_hash,
                 removed=dict(funnel_stage.reasons),
             )
         )
@@ -315,22 +310,22 @@ def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple
     existed already took this when it was made.
     """
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
-    counted = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
+    token_counts = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
     rows = [
         Spending(
             what="training",
             seconds=seconds_trained(history),
-            tokens=sum(counted) if counted else None,
+            tokens=sum(token_counts) if token_counts else None,
             note="prompts and answers",
         )
     ]
-    for who, cards in (("challenger", scores.challenger), ("champion", scores.champion)):
+    for side, cards in (("challenger", scores.challenger), ("champion", scores.champion)):
         for name, card in cards.items():
             spent = Spent.of(card)
             note = f"a solved problem: {spent.a_problem(Price(hour=price_per_hour))}"
             rows.append(
                 Spending(
-                    what=f"{name}, {who}",
+                    what=f"{name}, {side}",
                     seconds=spent.seconds or None,
                     tokens=spent.tokens or None,
                     note=note,
@@ -341,7 +336,7 @@ def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple
 
 def _price(hours: float, price_per_hour: float) -> str:
     if not price_per_hour:
-        return "No price is set (price_per_hour of the profile), so that none is shown."
+        return "No price: price_per_hour of the profile is not set."
     return (
         f"{hours * price_per_hour:.2f} for {hours:.2f} hours of all stages, at {price_per_hour:g} "
         "an hour (price_per_hour of the profile)."
@@ -352,12 +347,12 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     champion, challenger = scores.champion.get(name), scores.challenger.get(name)
     card = challenger or champion
     clean = {
-        who: clean_rate(each, scores.suspects)
-        for who, each in (("champion", champion), ("challenger", challenger))
-        if each
+        side: clean_rate(scored, scores.suspects)
+        for side, scored in (("champion", champion), ("challenger", challenger))
+        if scored
     }
     small = (
-        "a model of this size, taught one small family of problems, is far too small for it"
+        "a model of this size, trained on one small family of problems, is too small for it"
         if name not in (GATE, "validation")
         else ""
     )
@@ -367,26 +362,26 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
         conventions=conventions,
         champion=Rate.of(champion) if champion else None,
         challenger=Rate.of(challenger) if challenger else None,
-        left_out=next((found[1] for found in clean.values() if found), None),
-        champion_clean=found[0] if (found := clean.get("champion")) else None,
-        challenger_clean=found[0] if (found := clean.get("challenger")) else None,
+        left_out=next((clean_score[1] for clean_score in clean.values() if clean_score), None),
+        champion_clean=clean_score[0] if (clean_score := clean.get("champion")) else None,
+        challenger_clean=clean_score[0] if (clean_score := clean.get("challenger")) else None,
         note=small if card and card.pass_at_1 == 0 else "",
     )
 
 
 def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
-    made = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
-    manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in made)]
+    keys = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
+    manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in keys)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
     # By name: two empty artifacts have the same content.
-    own = set(names.values()) | {name for _, name in made}
+    own_names = set(names.values()) | {name for _, name in keys}
     return tuple(
         Link(
             name=manifest.name,
             kind=manifest.kind,
             content_hash=manifest.content_hash,
             made_from=tuple(
-                name if name in own else names.get(content, name)
+                name if name in own_names else names.get(content, name)
                 for name, content in manifest.inputs.items()
             ),
             said=", ".join(

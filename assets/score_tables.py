@@ -26,37 +26,40 @@ def scores_table(
     """
     scored = [
         (
-            who,
+            side,
             name,
             *full_and_clean(card, suspects),
             len(card.first),
             f"{100 * card.cut:.1f} %",
             Spent.of(card).a_problem(price),
         )
-        for who, cards in sides
+        for side, cards in sides
         for name, card in cards.items()
     ]
     missing = [
         ("", name, "not measured", reason, "", "", "", "") for name, reason in not_measured.items()
     ]
     return markdown(
-        ("who", "benchmark", *FULL_AND_CLEAN, "tasks", "cut by length", "a solved problem took"),
+        ("model", "benchmark", *FULL_AND_CLEAN, "tasks", "truncated", "cost of a solved problem"),
         [*scored, *missing],
     )
 
 
 def failures_table(sides: Sides) -> str:
     """Return kinds of failures by contestant and benchmark; `ratchet failures` shows each one."""
-    found = [
-        (who, name, of, words, count, f"{100 * count / len(card.samples):.1f} %", which)
-        for who, cards in sides
+    table_rows = [
+        (side, name, kind, description, count, f"{100 * count / len(card.samples):.1f} %", tasks)
+        for side, cards in sides
         for name, card in cards.items()
-        for of, words, count, which in rows(card)
+        for kind, description, count, tasks in rows(card)
     ]
     return (
-        markdown(("who", "benchmark", "kind", "in words", "answers", "of all", "which"), found)
-        if found
-        else "no answer fails"
+        markdown(
+            ("model", "benchmark", "kind", "description", "completions", "share", "tasks"),
+            table_rows,
+        )
+        if table_rows
+        else "no completion fails"
     )
 
 

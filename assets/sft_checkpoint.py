@@ -1,5 +1,5 @@
-"""The warm-up: supervised training on demonstrations by a simulated author who makes mistakes, so
-that RL has something to weigh.
+"""The warm-up: supervised training on demonstrations. Their simulated author makes mistakes, so
+that reinforcement learning can improve on them.
 
 It trains all weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it
 resumes from its last state, at most half a minute old.
@@ -18,9 +18,9 @@ from assets.pictures import loss_table
 from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
 from resources.run_context import Made, RunContext, result
+from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.mending import mends
-from verl_jobs.sft.warm_up import Question
+from verl_jobs.sft.warm_up import Prompt
 
 
 @dg.asset(
@@ -32,8 +32,8 @@ from verl_jobs.sft.warm_up import Question
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after next-token training on the demonstrations: the first champion, and a
-    weak one.
+    """The base model after supervised training on the demonstrations. It becomes the first
+    champion.
     """
     with run_context.stage(context) as stage:
         clean, base = (
@@ -42,30 +42,30 @@ def sft_checkpoint(
         )
         config, mending = stage.profile.warm_up, stage.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
-        decided = config.model_dump(mode="json") | ({"mends": True} if mending else {})
+        artifact_config = config.model_dump(mode="json") | ({"mends": True} if mending else {})
 
         def make(folder: Path) -> Made:
             from verl_jobs.sft.warm_up import warm_up
 
-            chats: list[tuple[Question, str]] = [
+            chats: list[tuple[Prompt, str]] = [
                 (prompt_text(problem), demonstration(problem))
                 for problem in demonstrations(clean.path)
             ]
             if mending:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.sandbox() as sandbox:
-                    chats += mends(demonstrations(clean.path), Executor(sandbox))
-            told = stage.report.progress
+                    chats += corrections(demonstrations(clean.path), Executor(sandbox))
+            progress = stage.report.progress
             state = (
                 stage.pipeline_run.folder
                 / "warm_up"
-                / f"{hash_data(inputs | {'config': decided})[:12]}.pt"
+                / f"{hash_data(inputs | {'config': artifact_config})[:12]}.pt"
             )
             losses = warm_up(
                 base.path,
                 chats,
                 config,
                 folder,
-                lambda step, loss: told.at(step, config.steps, f"loss {loss:.3f}"),
+                lambda step, loss: progress.at(step, config.steps, f"loss {loss:.3f}"),
                 state,
             )
             (folder / "losses.json").write_text(
@@ -75,21 +75,21 @@ def sft_checkpoint(
                 {"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]}
             )
 
-        made = stage.made(
+        artifact = stage.made(
             "checkpoints",
             "sft_checkpoint",
             make,
             version=1,
             inputs=inputs,
-            config=decided,
+            config=artifact_config,
             seed=config.seed,
         )
-        facts = made.manifest.facts
+        facts = artifact.manifest.facts
         stage.report.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
-    losses = json.loads((made.path / "losses.json").read_text(encoding="utf-8"))
+    losses = json.loads((artifact.path / "losses.json").read_text(encoding="utf-8"))
     metadata = {
         "demonstrations": facts["demonstrations"],
         "last_loss": facts["last_loss"],
         "loss": dg.MetadataValue.md(loss_table(losses)),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)

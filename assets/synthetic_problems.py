@@ -12,7 +12,7 @@ import dagster as dg
 
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, top_reasons
-from assets.verified_problems import removed_at, strong, verified_problems
+from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.cleaning.curation import faulty
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
@@ -30,8 +30,8 @@ from resources.run_context import Made, RunContext, StageContext, result
 def synthetic_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose outputs several independent completions agree on; each rejected proposal keeps
-    its reason. Empty while `synthesis` is off.
+    """Problems on whose outputs several independent completions agree. Rejected proposals are
+    stored with the reason. Empty while `synthesis` is off.
     """
     with run_context.stage(context) as stage:
         verified, config = (
@@ -44,59 +44,61 @@ def synthetic_problems(
             strength.write([], folder)
             (folder / "removed.json").write_text("[]", encoding="utf-8")
             return (
-                _asked(stage, read_parquet(verified.path / "problems.parquet"), folder)
+                _synthesize(stage, read_parquet(verified.path / "problems.parquet"), folder)
                 if config.on
                 else Made({"kept": 0, "off": True})
             )
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
         profile = stage.profile
-        judging = {
+        judging_config = {
             "verification": profile.verification.model_dump(mode="json"),
             "curation": profile.curation.model_dump(mode="json", exclude={"processes"}),
         }
-        decides = (
-            config.model_dump(mode="json", exclude={"timeout_s"}) | judging if config.on else {}
+        artifact_config = (
+            config.model_dump(mode="json", exclude={"timeout_s"}) | judging_config
+            if config.on
+            else {}
         )
         seed = stage.profile.seed if config.on else None
-        made = stage.made(
+        artifact = stage.made(
             "datasets",
             "synthetic_problems",
             make,
             version=2,
             inputs=inputs,
-            config=decides,
+            config=artifact_config,
             seed=seed,
         )
-        kept, funnel_stage = (
-            read_parquet(made.path / "problems.parquet"),
-            removed_at(made.path, "synthetic"),
+        problems, funnel_stage = (
+            read_parquet(artifact.path / "problems.parquet"),
+            stored_stage(artifact.path, "synthetic"),
         )
         stage.report.say(
             f"{funnel_stage.went_out} of {funnel_stage.came_in} proposals kept"
             if config.on
-            else "off: no endpoint is named"
+            else "off: synthesis.endpoint is not set"
         )
-    facts = made.manifest.facts
+    facts = artifact.manifest.facts
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
         "top_reasons": top_reasons(funnel_stage)
         if config.on
         else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
-        "examples": dg.MetadataValue.md(examples(kept)),
-        "asked": dg.MetadataValue.json(facts),
+        "examples": dg.MetadataValue.md(examples(problems)),
+        "facts": dg.MetadataValue.json(facts),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=synthetic_problems, blocking=True)
 def synthetic_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     """Synthetic problems pass the same check of test strength as verified ones."""
-    return strong(run_context, "synthetic_problems")
+    return check_strength(run_context, "synthetic_problems")
 
 
-def _asked(stage: StageContext, problems: list[Problem], folder: Path) -> Made:
+def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> Made:
     """Append replies to a journal before they are used: a killed run resumes and repeats no
     request.
     """
@@ -114,20 +116,20 @@ def _asked(stage: StageContext, problems: list[Problem], folder: Path) -> Made:
         synthesized = synthesize(
             fit, config, stage.profile.seed, replies, sandbox, stage.report.progress.at
         )
-        tried = verify(
+        verification = verify(
             synthesized.made, sandbox, journals / "verification.jsonl", stage.profile.verification
         )
-    write_parquet(tried.kept, folder / "problems.parquet")
-    strength.write(tried.strength, folder)
-    removed = [asdict(row) for row in (*synthesized.refused, *tried.removed)]
+    write_parquet(verification.kept, folder / "problems.parquet")
+    strength.write(verification.strength, folder)
+    removed = [asdict(row) for row in (*synthesized.refused, *verification.removed)]
     (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-    asked: dict[str, Any] = {"not_seeds": dict(Counter(sorted(poor.values())))} if poor else {}
-    asked |= {
+    facts: dict[str, Any] = {"not_seeds": dict(Counter(sorted(poor.values())))} if poor else {}
+    facts |= {
         "questions": synthesized.questions,
         "tokens": synthesized.tokens,
         "replies": replies.content_hash,
     }
     return Made(
-        {"proposals": synthesized.stage.came_in, "kept": len(tried.kept), **asked},
-        isolation=", ".join(tried.isolation),
+        {"proposals": synthesized.stage.came_in, "kept": len(verification.kept), **facts},
+        isolation=", ".join(verification.isolation),
     )

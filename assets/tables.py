@@ -35,11 +35,11 @@ def top_reasons(stage: Stage, most: int = 5) -> str:
     """Return the most frequent reasons, short enough to be visible without a click."""
     return (
         markdown(
-            ("why", "problems"),
+            ("reason", "problems"),
             [(reason, str(count)) for reason, count in stage.reasons.most_common(most)],
         )
         if stage.removed
-        else "none fell"
+        else "none removed"
     )
 
 

@@ -29,16 +29,16 @@ from resources.run_context import Made, RunContext, result
 def verified_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose tests accept every reference solution and refuse broken ones; verdicts are
-    kept, so none is computed twice.
+    """Problems whose tests accept every reference solution and reject broken ones. Verdicts are
+    cached.
     """
     with run_context.stage(context) as stage:
-        raw, choice = stage.store.require("datasets", "raw_problems"), chosen(run_context.home.path)
+        raw, limits = stage.store.require("datasets", "raw_problems"), chosen(run_context.home.path)
         config = stage.profile.verification
-        inputs = {"raw_problems": raw.content_hash} | input_of(choice)
+        inputs = {"raw_problems": raw.content_hash} | input_of(limits)
 
         def make(folder: Path) -> Made:
-            problems = with_limits(read_parquet(raw.path / "problems.parquet"), choice)
+            problems = with_limits(read_parquet(raw.path / "problems.parquet"), limits)
             journal = run_context.home.path / "journals" / "verification.jsonl"
             with run_context.sandbox() as sandbox:
                 verified = verify(
@@ -54,10 +54,10 @@ def verified_problems(
                 "came_in": len(problems),
                 "kept": len(verified.kept),
                 "removed": len(verified.removed),
-            } | ({"learned_limits": len(choice)} if choice else {})
+            } | ({"learned_limits": len(limits)} if limits else {})
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = stage.made(
+        artifact = stage.made(
             "datasets",
             "verified_problems",
             make,
@@ -65,70 +65,72 @@ def verified_problems(
             inputs=inputs,
             config=config.model_dump(mode="json"),
         )
-        kept, funnel_stage = (
-            read_parquet(made.path / "problems.parquet"),
-            removed_at(made.path, "verified"),
+        problems, funnel_stage = (
+            read_parquet(artifact.path / "problems.parquet"),
+            stored_stage(artifact.path, "verified"),
         )
-        rows = strength.read(made.path)
+        rows = strength.read(artifact.path)
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
-        "dagster/row_count": len(kept),
+        "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(
             f"{chart('funnel', funnel_chart([funnel_stage]))}\n\n{funnel([funnel_stage])}"
         ),
         "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
-        "examples": dg.MetadataValue.md(examples(kept)),
+        "examples": dg.MetadataValue.md(examples(problems)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
-        "isolation": made.manifest.isolation or "",
-        "learned_limits": dg.MetadataValue.md(savings(kept, read_measured(made.path))),
+        "isolation": artifact.manifest.isolation or "",
+        "learned_limits": dg.MetadataValue.md(savings(problems, read_measured(artifact.path))),
     }
-    return result(made, metadata)
+    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def verified_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
-    """Tests of trainable problems refuse as many broken solutions as the profile demands."""
-    return strong(run_context, "verified_problems")
+    """The tests of each trainable problem reject the share of broken solutions that the profile
+    requires.
+    """
+    return check_strength(run_context, "verified_problems")
 
 
-def strong(run_context: RunContext, name: str) -> dg.AssetCheckResult:
+def check_strength(run_context: RunContext, name: str) -> dg.AssetCheckResult:
     """Check the stored dataset: no problem has weak tests, or tests of unknown strength."""
     folder, threshold = (
         run_context.store.require("datasets", name).path,
         run_context.profile.verification.threshold,
     )
-    tried = {row.problem_id: row for row in strength.read(folder)}
+    strengths = {row.problem_id: row for row in strength.read(folder)}
     trainable = [
         problem.problem_id
         for problem in read_parquet(folder / "problems.parquet")
         if needs_strength(problem)
     ]
-    untried = [problem_id for problem_id in trainable if problem_id not in tried]
+    unmeasured = [problem_id for problem_id in trainable if problem_id not in strengths]
     weak = [
-        tried[problem_id]
+        strengths[problem_id]
         for problem_id in trainable
-        if problem_id in tried and tried[problem_id].weak(threshold)
+        if problem_id in strengths and strengths[problem_id].weak(threshold)
     ]
-    mend = (
-        f"{len(weak)} weaker than {threshold:.0%}, {len(untried)} untried: remove the dataset's "
-        "folder, it is made again"
+    description = (
+        f"{len(weak)} problems below {threshold:.0%}, {len(unmeasured)} unmeasured in {folder}: "
+        "remove this folder and run again"
     )
     return dg.AssetCheckResult(
-        passed=not weak and not untried,
+        passed=not weak and not unmeasured,
         metadata={
-            "count": len(weak) + len(untried),
+            "count": len(weak) + len(unmeasured),
             "weak": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(weak, 20))),
-            "untried": dg.MetadataValue.json(untried[:20]),
+            "unmeasured": dg.MetadataValue.json(unmeasured[:20]),
         },
-        description=mend if weak or untried else None,
+        description=description if weak or unmeasured else None,
     )
 
 
-def removed_at(folder: Path, name: str) -> Stage:
+def stored_stage(folder: Path, name: str) -> Stage:
     """Return the stage of the funnel that was stored with the dataset."""
     removed = tuple(
         Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8"))
     )
-    kept = len(read_parquet(folder / "problems.parquet"))
-    return Stage(name, kept + len(removed), kept, removed)
+    count = len(read_parquet(folder / "problems.parquet"))
+    return Stage(name, count + len(removed), count, removed)

@@ -1,5 +1,5 @@
-"""Whether a reward may train: the exploit battery's result, stored by the reward's hash, and
-stamped into everything made with it.
+"""Check that a reward may train: the exploit battery's result is stored by the reward's hash, and
+recorded in each checkpoint trained with it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ OWN_MANAGER = "unverified: a reward manager of one's own, which the battery cann
 
 
 class UnverifiedReward(RuntimeError):
-    """The reward has not passed the battery, and the config does not allow it unverified."""
+    """The reward has not passed the battery, and `unverified` is not set."""
 
 
-def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
+def store_result(home: Home, config: RewardConfig, result: BatteryResult) -> None:
     """Store a result in `batteries/<hash of the reward>.json`, next to the runs."""
     path = home.batteries / f"{reward_hash(config)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,40 +31,40 @@ def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
         path,
         json.dumps(
             {
-                "passed": found.passed,
-                "hash": found.hash,
-                "rows": [asdict(row) for row in found.rows],
+                "passed": result.passed,
+                "hash": result.hash,
+                "rows": [asdict(row) for row in result.rows],
             },
             indent=1,
         ),
     )
 
 
-def known(home: Home, config: RewardConfig) -> dict[str, Any] | None:
+def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
     """Return this reward's stored result; None if the battery has not run on it."""
     path = home.batteries / f"{reward_hash(config)}.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def stamp(home: Home, config: RewardConfig) -> str:
-    """Return what a passport says of the reward: the battery's hash, with `unverified` before it if
+def battery_stamp(home: Home, config: RewardConfig) -> str:
+    """Return the reward's entry for a passport: the battery's hash, with `unverified` before it if
     the battery did not pass or did not run.
 
     Raises UnverifiedReward unless it passed, or the config says `unverified`.
     """
     if config.kind == "random" and not config.file:
         return CONTROL
-    found = known(home, config) or {}
-    if found.get("passed"):
-        return str(found["hash"])
+    result = stored_result(home, config) or {}
+    if result.get("passed"):
+        return str(result["hash"])
     if not config.unverified:
-        failed = [row["name"] for row in found.get("rows", []) if not row["passed"]]
-        why = f"did not hold: {', '.join(failed[:3])}" if failed else "it was not tried"
+        failed = [row["name"] for row in result.get("rows", []) if not row["passed"]]
+        reason = f"failed: {', '.join(failed[:3])}" if failed else "it was not run"
         raise UnverifiedReward(
-            f"the reward has not passed the exploit battery ({why}): see `ratchet reward "
+            f"the reward has not passed the exploit battery ({reason}): run `ratchet reward "
             "verify`, or train with --unverified"
         )
-    return f"unverified {found.get('hash', '')}".strip()
+    return f"unverified {result.get('hash', '')}".strip()
 
 
 def unverified_by(manifest: Manifest) -> list[str]:

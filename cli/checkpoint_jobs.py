@@ -1,4 +1,4 @@
-"""Run one of Dagster's jobs for one checkpoint, watched."""
+"""Run one of Dagster's jobs for one checkpoint, with a live view."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from artifacts.store import Store
-from pipelines.launch import explain_failure, ready, start_worker, watched
+from pipelines.launch import explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import View
 from resources.intake import take_in
 from resources.run_record import PipelineRun
@@ -16,7 +16,7 @@ from resources.settings import Settings
 
 def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -> int:
     """A name of the store, or a folder, which is copied and hashed first."""
-    ready(settings, trains=False)
+    prepare_run(settings, trains=False)
     name = checkpoint_name(checkpoint, settings.store)
     why = f"ratchet evaluate {checkpoint}"
     return run_job("evaluate_checkpoint", name, settings, why, console)
@@ -50,7 +50,7 @@ def run_job(job: str, name: str, settings: Settings, why: str, console: Console)
         if job == "evaluate_checkpoint"
         else ("promoted_model",),
     )
-    code = watched(
+    code = run_with_view(
         lambda: start_worker(settings, job, name, why), view, PipelineRun(folder), console
     )
     if code:

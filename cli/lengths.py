@@ -19,7 +19,7 @@ from resources.home import NotReady, available_memory_gib
 from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
-from verl_jobs.planner.memory import CPU_ROWS, writing_bytes
+from verl_jobs.planner.memory import CPU_ROWS, generation_bytes
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
 
@@ -187,7 +187,7 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
         )
     rows = min(CPU_ROWS, training.problems_per_step * training.group_size)
     needed = sum(
-        writing_bytes(shape, rows, training.prompt_tokens, training.answer_tokens).values()
+        generation_bytes(shape, rows, training.prompt_tokens, training.answer_tokens).values()
     )
     available = available_memory_gib() * GIB
     if needed > available:

@@ -20,7 +20,7 @@ def try_plugins(settings: Settings, console: Console) -> int:
     cannot be used.
     """
     plugins = settings.profile.training.plugins
-    if not plugins.named:
+    if not plugins.references:
         console.print(
             "This profile has no parts of your own: docs/plugins.md shows one of each kind.",
             soft_wrap=True,

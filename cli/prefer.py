@@ -37,7 +37,7 @@ GROUP = "Evaluate"
 
 
 if TYPE_CHECKING:
-    from serving.preference.round import About
+    from serving.preference.round import RoundInfo
 
 
 PORTS = 20  # tried, from the one that was asked for
@@ -60,10 +60,10 @@ def prefer(
     wanted: Wanted, host: str, port: int, result: bool, settings: Settings, console: Console
 ) -> int:
     """Serve the page until it is stopped, then print the choices. Raises ProblemError, NotReady,
-    FileNotFoundError, Taken.
+    FileNotFoundError, RoundInUse.
     """
     from serving.preference.app import new_token, serve
-    from serving.preference.round import Round, met_in
+    from serving.preference.round import Round, read_matches
 
     folder = _round(wanted, settings)
     if not result:
@@ -88,14 +88,14 @@ def prefer(
                 pass
             finally:
                 opened.close()
-    show(folder, met_in(folder), console)
+    show(folder, read_matches(folder), console)
     return 0
 
 
 def _round(wanted: Wanted, settings: Settings) -> Path:
     """The folder of the round, begun unless it is there."""
     from evaluation.preference.pairs import make_pairs
-    from serving.preference.round import QUESTION, About, begin
+    from serving.preference.round import QUESTION, RoundInfo, begin
 
     if len(wanted.contestants) < 2:
         raise ProblemError("one contestant has nobody to be compared with", "give two or more")
@@ -103,7 +103,7 @@ def _round(wanted: Wanted, settings: Settings) -> Path:
     pairs, same = make_pairs(found, asked, wanted.seed, wanted.pairs)
     question = wanted.question or QUESTION
     names = dict(zip((each.name for each in found), wanted.contestants, strict=True))
-    about = About(seed=wanted.seed, question=question, contestants=names, same=same)
+    about = RoundInfo(seed=wanted.seed, question=question, contestants=names, same=same)
     known = hash_data(
         {"pairs": [pair.model_dump() for pair in pairs], "seed": wanted.seed, "question": question}
     )
@@ -222,7 +222,7 @@ def told(
     ranked: Sequence[Standing],
     duels: Sequence[Duel],
     agreed: Agreement,
-    about: About,
+    about: RoundInfo,
     pairs: int,
 ) -> list[str]:
     """What the choices say and what they do not, in sentences."""

@@ -11,7 +11,7 @@ from cli.options import (
     ProfileOption,
 )
 from evaluation.promotion.summary import in_short
-from pipelines.launch import ready
+from pipelines.launch import prepare_run
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
@@ -19,7 +19,7 @@ GROUP = "Promote and explain"
 
 def promote(checkpoint: str, settings: Settings, console: Console) -> int:
     """Scores first where that has not been done; then the gate decides and records."""
-    ready(settings, trains=False)
+    prepare_run(settings, trains=False)
     name = checkpoint_name(checkpoint, settings.store)
     why = f"ratchet promote {checkpoint}"
     code = run_job("evaluate_checkpoint", name, settings, why, console) or run_job(

@@ -16,7 +16,7 @@ from cli.options import (
     ProfileOption,
     SetOption,
 )
-from pipelines.launch import ready
+from pipelines.launch import prepare_run
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
@@ -30,7 +30,7 @@ from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.records import reviews, write_reviews
-from verl_jobs.agents.supervised import Lessons, LessonsFailed, learn
+from verl_jobs.agents.supervised import ReviewerTraining, ReviewerTrainingFailed, learn
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import best
 
@@ -74,7 +74,7 @@ def records(to: Path, settings: Settings, console: Console) -> int:
     return 0
 
 
-def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Console) -> int:
+def teach(start: Path, records: Path, to: Path, lessons: ReviewerTraining, console: Console) -> int:
     """Supervised, by verl's SFT trainer. Raises FileNotFoundError and NotReady."""
     for path in (start / "config.json", records):
         if not path.exists():
@@ -84,7 +84,7 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
             )
     try:
         learn(start, records, to, lessons)
-    except (LessonsFailed, FileExistsError) as error:
+    except (ReviewerTrainingFailed, FileExistsError) as error:
         raise NotReady(str(error)) from error
     console.print(
         f"{to}: a Reviewer: ratchet solve problem.md --reviewer {to}",
@@ -98,13 +98,13 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
     """Train the Reviewer by what its comments change in the verdict on another Generator's fixes
     (`training.agents.generator`).
 
-    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `ready` raises, before
-    anything starts.
+    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `prepare_run` raises,
+    before anything starts.
     """
     training = settings.profile.training
     if training.agents.trains != "reviewer":
         raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
-    if training.drawn:
+    if training.selects_problems:
         raise NotReady(DRAWN)
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
@@ -121,7 +121,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         raise NotReady(
             f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
         )
-    home, profile = settings.home, ready(settings, base=start.absolute())
+    home, profile = settings.home, prepare_run(settings, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(settings), profile)
     try:
         lease.take(home.lease, job.chain)
@@ -219,14 +219,14 @@ def reviewer_teach(
     batch: Annotated[int, typer.Option(min=1, help="Records a step.")] = 16,
 ) -> None:
     """Fine-tune a Reviewer on review records, with verl's SFT trainer."""
-    from verl_jobs.agents.supervised import Lessons
+    from verl_jobs.agents.supervised import ReviewerTraining
 
     raise typer.Exit(
         teach(
             start,
             records,
             to,
-            Lessons(steps=steps, learning_rate=learning_rate, batch=batch),
+            ReviewerTraining(steps=steps, learning_rate=learning_rate, batch=batch),
             Console(),
         )
     )

@@ -26,7 +26,14 @@ from sandbox.sandbox import Sandbox
 from serving.engines import Ask, TooLong
 from verl_jobs.agents.conversation import Conversation, begin
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.play import Another, Itself, Nobody, Reviews, Writer, converse
+from verl_jobs.agents.play import (
+    NoReviewer,
+    Reviews,
+    SelfReview,
+    SeparateReviewer,
+    Writer,
+    converse,
+)
 from verl_jobs.agents.writers import EndpointWriter
 
 GROUP = "Evaluate"
@@ -121,12 +128,12 @@ def writer_of(where: str, name: str, speech: Speech) -> Iterator[Writer]:
 @contextmanager
 def reviewer_of(who: str, generator: Writer, name: str, speech: Speech) -> Iterator[Reviews]:
     if who == NOBODY:
-        yield Nobody()
+        yield NoReviewer()
     elif who == ITSELF:
-        yield Itself(generator)
+        yield SelfReview(generator)
     else:
         with writer_of(who, name, speech) as writer:
-            yield Another(writer)
+            yield SeparateReviewer(writer)
 
 
 class EngineWriter:

@@ -15,8 +15,8 @@ from cli.options import (
     ProfileOption,
 )
 from pipelines.instance import ROOT
-from pipelines.launch import ready
-from pipelines.process import MARK, can_be_ended
+from pipelines.launch import prepare_run
+from pipelines.process import MARK, restore_sigint
 from resources.ray.head import free_ports
 from resources.settings import Settings
 
@@ -27,7 +27,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     """Replace this process by `dagster dev`, so that whatever ends this command ends Dagster and
     its processes; a working run continues.
     """
-    ready(settings, trains=False)
+    prepare_run(settings, trains=False)
     home = settings.home
     if listens(port):
         taken, [port] = port, free_ports(1)
@@ -56,7 +56,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     ]
     os.chdir(ROOT)
     sys.stdout.flush()
-    can_be_ended()
+    restore_sigint()
     os.execve(sys.executable, command, environment)
 
 

@@ -1,9 +1,9 @@
 """Make `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; the Makefile
 runs it with Python 3.11 on Linux x86-64.
 
-A stamp in the environment names what it was made from. If it is equal, there is nothing to do.
-After another lock, a moved clone or a killed install the environment is made again: pip does not
-install atomically, and a partial environment cannot be repaired safely.
+A stamp in the environment holds the hashes of its inputs. If they are equal, there is nothing to
+do. After a change of the lock, a moved clone or a killed install the environment is created again:
+pip does not install atomically, and a partial environment cannot be repaired safely.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ HASHED = ("install", "--no-deps", "--require-hashes")
 
 
 def stamp(root: Path) -> dict[str, str]:
-    """Return two hashes of what an environment is made from: the packages (locks, interpreter,
-    place), and how Ratchet itself is installed.
+    """Return the hashes of an environment's inputs: of the packages (locks, interpreter, place),
+    and of the settings with which Ratchet itself is installed.
     """
     locks = [(root / name).read_text(encoding="utf-8") for name in LOCKS]
     pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
@@ -71,13 +71,13 @@ def install_packages(root: Path, venv: Path) -> None:
         )
         _pip(python, log, *HASHED, "--no-index", "--find-links", wheels, "-r", venv / "torch.lock")
     _pip(python, log, *HASHED, "--no-build-isolation", "-r", root / LOCKS[0])
-    which = subprocess.run(
+    torch_version = subprocess.run(
         [python, "-c", "import importlib.metadata as m; print(m.version('torch'))"],
         check=True,
         capture_output=True,
         text=True,
     )
-    if "+cpu" not in which.stdout:
+    if "+cpu" not in torch_version.stdout:
         _pip(python, log, *HASHED, "-r", root / LOCKS[1])
 
 
@@ -96,7 +96,7 @@ def install_ours(root: Path, venv: Path) -> None:
 
 def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
     """Run pip with its output in `log`; a terminal shows a count of the packages."""
-    counted = 0
+    collected = 0
     with log.open("a", encoding="utf-8") as file:
         pip = subprocess.Popen(
             [python, *PIP, arguments[0], "--progress-bar", "off", *arguments[1:]],
@@ -108,8 +108,8 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
         for line in pip.stdout:
             file.write(line)
             if line.startswith("Collecting ") and sys.stdout.isatty():
-                counted += 1
-                print(f"\r  {counted} packages \033[K", end="", flush=True)
+                collected += 1
+                print(f"\r  {collected} packages \033[K", end="", flush=True)
             elif line.startswith("Installing collected") and sys.stdout.isatty():
                 print("\r  unpacking \033[K", end="", flush=True)
     if pip.wait():
@@ -123,18 +123,20 @@ def main() -> int:
     with (root / LOCKS[0]).open() as lock:
         # With two `make` at once, the second waits and then finds the stamp.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made, wanted = venv / "stamp.json", stamp(root)
-        there = json.loads(made.read_text(encoding="utf-8")) if made.exists() else {}
-        if there == wanted:
+        stamp_path, expected = venv / "stamp.json", stamp(root)
+        installed = (
+            json.loads(stamp_path.read_text(encoding="utf-8")) if stamp_path.exists() else {}
+        )
+        if installed == expected:
             return 0
         os.environ.pop("PYTHONPATH", None)
-        made.unlink(missing_ok=True)
+        stamp_path.unlink(missing_ok=True)
         try:
-            if there.get("packages") != wanted["packages"]:
+            if installed.get("packages") != expected["packages"]:
                 print(
                     (
-                        f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with "
-                        "CUDA), once ..."
+                        f"Creating .venv from {LOCKS[0]}, once: takes minutes and 3 GB of disk "
+                        "(7 GB with CUDA) ..."
                     ),
                     flush=True,
                 )
@@ -148,16 +150,16 @@ def main() -> int:
             print(
                 "\n".join(tail),
                 (
-                    "Installing failed; the whole log is in .venv/install.log. Mend the cause and "
+                    "Installation failed; the full log is in .venv/install.log. Fix the cause and "
                     "run make again."
                 ),
                 sep="\n",
                 file=sys.stderr,
             )
             return 1
-        beside = venv / "stamp.beside"
-        beside.write_text(json.dumps(wanted), encoding="utf-8")
-        beside.rename(made)
+        new_stamp = venv / "stamp.beside"
+        new_stamp.write_text(json.dumps(expected), encoding="utf-8")
+        new_stamp.rename(stamp_path)
     return 0
 
 

@@ -29,7 +29,7 @@ HEAD = (
 )
 
 
-def wanted(pyproject: Path) -> list[str]:
+def direct_requirements(pyproject: Path) -> list[str]:
     """Return all direct requirements: of the runtime, of the extras and of the build."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     return [
@@ -46,8 +46,11 @@ def resolve(
     install). Installs nothing.
     """
     with tempfile.TemporaryDirectory() as folder:
-        held, report = Path(folder) / "constraints.txt", Path(folder) / "report.json"
-        held.write_text(
+        constraints_path, report_path = (
+            Path(folder) / "constraints.txt",
+            Path(folder) / "report.json",
+        )
+        constraints_path.write_text(
             "".join(f"{name}=={version}\n" for name, version in constraints.items()),
             encoding="utf-8",
         )
@@ -60,14 +63,14 @@ def resolve(
             "--dry-run",
             "--ignore-installed",
             "--report",
-            report,
+            report_path,
             "-c",
-            held,
+            constraints_path,
             *requirements,
         ]
         subprocess.run(list(map(str, command)), env=environment, check=True)
-        found = json.loads(report.read_text(encoding="utf-8"))["install"]
-    return dict(_entry(item) for item in found)
+        items = json.loads(report_path.read_text(encoding="utf-8"))["install"]
+    return dict(_entry(item) for item in items)
 
 
 def _entry(item: dict[str, Any]) -> tuple[str, tuple[str, set[str]]]:
@@ -89,31 +92,33 @@ def lock_text(packages: dict[str, tuple[str, set[str]]]) -> str:
 
 
 def main() -> None:
-    requirements = wanted(ROOT / "pyproject.toml")
-    own = dict(os.environ)
-    alone = {
-        key: value for key, value in own.items() if not key.startswith("PIP_") or key == "PIP_CERT"
+    requirements = direct_requirements(ROOT / "pyproject.toml")
+    environment = dict(os.environ)
+    public_environment = {
+        key: value
+        for key, value in environment.items()
+        if not key.startswith("PIP_") or key == "PIP_CERT"
     } | {"PIP_CONFIG_FILE": os.devnull}
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = Path(folder) / "bin" / "python"
         subprocess.run([pip, "-m", "pip", "install", "-q", "--upgrade", "pip"], check=True)
-        registry = resolve(pip, requirements, {}, alone)
-        here = resolve(
-            pip, requirements, {name: version for name, (version, _) in registry.items()}, own
+        public = resolve(pip, requirements, {}, public_environment)
+        local = resolve(
+            pip, requirements, {name: version for name, (version, _) in public.items()}, environment
         )
-    if registry["torch"] == here["torch"]:
+    if public["torch"] == local["torch"]:
         sys.exit(
-            "no +cpu wheel of torch on offer: set PIP_FIND_LINKS to a folder that has one, or "
+            "pip found no +cpu wheel of torch: set PIP_FIND_LINKS to a folder that has one, or "
             "PIP_EXTRA_INDEX_URL to PyTorch's cpu index"
         )
-    both = {
-        name: (version, digests | registry[name][1]) for name, (version, digests) in here.items()
+    merged = {
+        name: (version, digests | public[name][1]) for name, (version, digests) in local.items()
     }
-    cuda = {name: entry for name, entry in registry.items() if name not in here}
-    (ROOT / "requirements.lock").write_text(lock_text(both), encoding="utf-8")
+    cuda = {name: entry for name, entry in public.items() if name not in local}
+    (ROOT / "requirements.lock").write_text(lock_text(merged), encoding="utf-8")
     (ROOT / "requirements-cuda.lock").write_text(lock_text(cuda), encoding="utf-8")
-    print(f"requirements.lock: {len(both)} packages, requirements-cuda.lock: {len(cuda)}")
+    print(f"requirements.lock: {len(merged)} packages, requirements-cuda.lock: {len(cuda)}")
 
 
 if __name__ == "__main__":

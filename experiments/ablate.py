@@ -162,23 +162,23 @@ def _check_parts(study: Study) -> None:
     """No reward trains before it passed the exploit battery, no own part before its dry step.
     Raises UnverifiedReward and PluginError.
     """
-    from assets.verified_reward import keep, known, stamp
+    from assets.verified_reward import battery_stamp, store_result, stored_result
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
     check_plugins(study.profile.training, unverified=study.profile.reward.unverified)
     config = study.profile.reward
-    if config.kind == "tests" and known(study.home, config) is None:
+    if config.kind == "tests" and stored_result(study.home, config) is None:
         reward = reward_of(config)
         with study.stage.run_context.sandbox() as sandbox:
-            keep(
+            store_result(
                 study.home,
                 config,
                 run_battery(
                     reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
                 ),
             )
-    stamp(study.home, config)
+    battery_stamp(study.home, config)
 
 
 def scored(job: TrainingJob, study: Study) -> Scorecard:

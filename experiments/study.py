@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from artifacts.hashing import hash_data
-from pipelines.launch import INTERRUPTED, explain_failure, ready, start_worker, watched
+from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.process import MARK
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import STAGES, View
@@ -217,7 +217,7 @@ def study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
     """Run the stages before the trainings, in a process of their own, unless they are done. Raises
     NotPrepared.
     """
-    profile, home = ready(settings), settings.home
+    profile, home = prepare_run(settings), settings.home
     champion = settings.ledger.champion()
     id = study_id(profile, champion.checkpoint_hash if champion else "")
     folder = home.runs / id
@@ -230,7 +230,7 @@ def study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
     try:
         os.environ[MARK] = str(folder)
         view = View(folder, f"{id} · profile {settings.title} · {why}", BEFORE)
-        code = watched(
+        code = run_with_view(
             lambda: start_worker(settings, "prepare", id, why), view, PipelineRun(folder), console
         )
         if code:

@@ -28,11 +28,11 @@ from verl_jobs.metrics.figures import seconds_trained
 from verl_jobs.search.search import (
     BASE,
     COMMAND,
-    last_words,
-    mark,
+    last_log_line,
+    stop_marker,
+    stopped_at,
     trial_job,
     validations,
-    worse_at,
 )
 
 Point = Mapping[str, Any]
@@ -87,20 +87,20 @@ class Trials:
         were better.
         """
         job = self.job(number)
-        if job.done is not None or (path := mark(self.folder, job)).exists():
+        if job.done is not None or (path := stop_marker(self.folder, job)).exists():
             return False
         write_atomic(path, json.dumps({"step": step}))
         return True
 
     def fail(self, number: int) -> str:
         """Keeps and returns why its training failed."""
-        why = last_words(self.job(number))
+        why = last_log_line(self.job(number))
         self._write(number, self.records()[number]["point"], why)
         return why
 
     def over(self, number: int) -> bool:
         job = self.job(number)
-        return job.done is not None or mark(self.folder, job).exists()
+        return job.done is not None or stop_marker(self.folder, job).exists()
 
     def ended(self) -> list[int]:
         return [number for number in self.records() if self.over(number)]
@@ -125,7 +125,7 @@ class Trials:
 
     def _outcome(self, number: int, record: Mapping[str, Any]) -> Outcome:
         job = self.job(number)
-        curve, last = validations(self.folder, job), worse_at(self.folder, job)
+        curve, last = validations(self.folder, job), stopped_at(self.folder, job)
         step, best = max(curve, key=lambda each: (each[1], -each[0]), default=(0, None))
         end = (
             "all steps"

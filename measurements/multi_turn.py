@@ -32,15 +32,15 @@ from rewards.extraction import extract_code
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all
 from verl_jobs.agents.conversation import Conversation, begin
+from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.mending import mends
-from verl_jobs.agents.play import Nobody, converse
+from verl_jobs.agents.play import NoReviewer, converse
 from verl_jobs.agents.writers import FrozenWriter
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
 from verl_jobs.sft.tiny_model import TinyModel, make
-from verl_jobs.sft.warm_up import Question, WarmUp, warm_up
+from verl_jobs.sft.warm_up import Prompt, WarmUp, warm_up
 
 VISIBLE, TURNS, PROMPT, ANSWER, ROOM = 2, 2, 160, 104, 304
 TOKENS = "perf/total_num_tokens"
@@ -115,10 +115,10 @@ def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> N
     """A model from scratch, warmed up on single answers and on mending what the Executor found wrong in them."""
     shown_to = [problem for problem in problems if problem.split == "demonstrations"]
     with Sandbox() as sandbox:
-        chats: list[tuple[Question, str]] = [
+        chats: list[tuple[Prompt, str]] = [
             (prompt_text(problem), demonstration(problem)) for problem in shown_to
         ]
-        chats += mends(shown_to, Executor(sandbox))
+        chats += corrections(shown_to, Executor(sandbox))
     base = folder / "base"
     texts = [
         question if isinstance(question, str) else question[-1]["content"] for question, _ in chats
@@ -203,7 +203,7 @@ def played(
     talks = [
         begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems
     ]
-    asyncio.run(converse(talks, writer, executor, Nobody(), turns))
+    asyncio.run(converse(talks, writer, executor, NoReviewer(), turns))
     return talks
 
 

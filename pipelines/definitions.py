@@ -13,14 +13,14 @@ from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
-from pipelines.jobs import CHAIN, JOBS
+from pipelines.jobs import CHAIN_ASSETS, JOBS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors.champion import SENSORS
 from pipelines.settings import SETTINGS
 from resources.run_context import RunContext
 
 defs = dg.Definitions(
-    assets=[problem_sources, *CHAIN],
+    assets=[problem_sources, *CHAIN_ASSETS],
     asset_checks=[
         schema_holds,
         verified_tests_are_strong,

@@ -17,7 +17,7 @@ from resources.config.profile import Orchestration
 from resources.home import Home
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = (
+HEADER = (
     "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
     "yours).\n"
 )
@@ -40,9 +40,9 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
         ("dagster.yaml", instance_settings(orchestration)),
         ("workspace.yaml", workspace()),
     ):
-        text, file = OURS + yaml.safe_dump(content, sort_keys=False), folder / name
-        there = file.read_text(encoding="utf-8") if file.exists() else OURS
-        if there.startswith(OURS) and there != text:
+        text, file = HEADER + yaml.safe_dump(content, sort_keys=False), folder / name
+        existing = file.read_text(encoding="utf-8") if file.exists() else HEADER
+        if existing.startswith(HEADER) and existing != text:
             write_atomic(file, text)
     os.environ["DAGSTER_HOME"] = str(folder)
     return folder

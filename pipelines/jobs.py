@@ -28,10 +28,16 @@ from resources.run_context import PARTITION, PROFILE, SUBHOME, RunContext
 from resources.run_record import newest_id, next_id
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
-TRAINS = {"kind": "train"}
-DATA = (raw_problems, verified_problems, augmented_problems, synthetic_problems, clean_problems)
-CHAIN = (
-    *DATA,
+TRAINING_TAGS = {"kind": "train"}
+DATA_ASSETS = (
+    raw_problems,
+    verified_problems,
+    augmented_problems,
+    synthetic_problems,
+    clean_problems,
+)
+CHAIN_ASSETS = (
+    *DATA_ASSETS,
     base_model,
     sft_checkpoint,
     difficulty_rankings,
@@ -44,7 +50,7 @@ CHAIN = (
 
 
 @dg.failure_hook(required_resource_keys={"run_context"})
-def remember_failure(context: dg.HookContext) -> None:
+def record_failure(context: dg.HookContext) -> None:
     """Write the cause into the run's record. After the second failure the run is given up, and the
     next one starts afresh.
 
@@ -52,9 +58,13 @@ def remember_failure(context: dg.HookContext) -> None:
     """
     run_context: RunContext = context.resources.run_context
     cause = " ".join(str(context.op_exception).split())[:500]
-    run = context.instance.get_run_by_id(context.run_id)
-    if run is not None and "training already" not in cause and "has no partition" not in cause:
-        run_context.pipeline_run(run.tags).fail(f"{context.op.name}: {cause}")
+    dagster_run = context.instance.get_run_by_id(context.run_id)
+    if (
+        dagster_run is not None
+        and "training already" not in cause
+        and "has no partition" not in cause
+    ):
+        run_context.pipeline_run(dagster_run.tags).fail(f"{context.op.name}: {cause}")
 
 
 def _job(
@@ -65,26 +75,26 @@ def _job(
         selection=dg.AssetSelection.assets(*assets),
         description=description,
         executor_def=dg.in_process_executor,
-        hooks=None if run_tags.get("ratchet/kind") == "evaluation" else {remember_failure},
+        hooks=None if run_tags.get("ratchet/kind") == "evaluation" else {record_failure},
         run_tags=run_tags,
     )
 
 
 full_chain = _job(
     "full_chain",
-    CHAIN,
-    "Raw problems to a decision: the open chain gone on with, or the next one.",
-    run_tags={**TRAINS, PARTITION: next_id(SETTINGS.home.runs)},
+    CHAIN_ASSETS,
+    "From raw problems to a decision; resumes the open pipeline run, or starts the next one.",
+    run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
-    CHAIN,
+    CHAIN_ASSETS,
     (
-        "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute "
+        "The complete pipeline on a small budget, in a separate home. For CI: `dagster job execute "
         "-j smoke`."
     ),
     run_tags={
-        **TRAINS,
+        **TRAINING_TAGS,
         PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
         PROFILE: "small",
         SUBHOME: "smoke",
@@ -92,74 +102,72 @@ smoke = _job(
 )
 prepare = _job(
     "prepare",
-    CHAIN[: CHAIN.index(checkpoint)],
-    "What several trainings share before they train: `ratchet train --seeds` runs it.",
+    CHAIN_ASSETS[: CHAIN_ASSETS.index(checkpoint)],
+    "The stages that several trainings share; `ratchet train --seeds` runs it.",
     run_tags={"ratchet/kind": "study", PARTITION: "study"},
 )
 refresh_data = _job(
     "refresh_data",
-    DATA,
-    "Reads all sources again, verifies and cleans what is new.",
+    DATA_ASSETS,
+    "Reads all sources again, and verifies and cleans new problems.",
     run_tags={"ratchet/kind": "data"},
 )
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
     (benchmark_scores, leaderboard),
     (
-        "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here "
-        "by itself."
+        "Scores one checkpoint; the partition is its name. Runs automatically for each new folder "
+        "in the inbox."
     ),
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
 promote = _job(
     "promote",
     (promoted_model,),
-    "Puts a scored checkpoint before the gate; its partition is the checkpoint's name.",
+    "Decides on the promotion of a scored checkpoint; the partition is its name.",
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
 
 
-class Rollback(dg.Config):
-    """Shown in the launchpad; all of it may be left out."""
+class RollbackConfig(dg.Config):
+    """The launchpad's options; all are optional."""
 
     reason: str = Field(
-        "", description="Kept in the ledger; the run's tag ratchet/why says it too."
+        "", description="Recorded in the ledger; empty takes the run's tag ratchet/why."
     )
-    to: int = Field(0, description="The version to go back to; 0 is the one before the champion.")
+    to: int = Field(0, description="The version to restore; 0 is the one before the champion.")
 
 
 @dg.op
-def roll_back(context: dg.OpExecutionContext, config: Rollback, run_context: RunContext) -> None:
-    """Make the previous champion champion again, and sync MLflow. A repeated run undoes nothing
-    twice.
-    """
-    first = (
+def roll_back(
+    context: dg.OpExecutionContext, config: RollbackConfig, run_context: RunContext
+) -> None:
+    """Make the previous champion champion again, and sync MLflow. A retried run rolls back once."""
+    root_run_id = (
         context.run.tags.get("dagster/root_run_id") or context.run.run_id
-    )  # Dagster tags what it starts again
+    )  # Dagster tags a retried run with its first run
     entry = run_context.ledger.rollback(
-        f"rollback-{first}",
+        f"rollback-{root_run_id}",
         config.reason or context.run.tags.get("ratchet/why", ""),
         to=config.to or None,
     )
     context.log.info(entry.decision["reasons"][0])
-    if behind := run_context.registry.follow(run_context.ledger):
-        context.log.warning(behind)
-    undone = entry.decision["undone_checkpoint"]
+    if sync_problem := run_context.registry.follow(run_context.ledger):
+        context.log.warning(sync_problem)
+    undone_checkpoint = entry.decision["undone_checkpoint"]
     context.add_output_metadata(
         {
             "champion": entry.checkpoint,
             "version": entry.version,
-            "undone": undone,
-            "mlflow": behind or "says the same",
+            "undone": undone_checkpoint,
+            "mlflow": sync_problem or "in sync",
         }
     )
 
 
 @dg.op
 def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> None:
-    """Sync MLflow's versions and aliases with the ledger; fails with the reason if MLflow cannot be
-    reached.
-    """
+    """Sync MLflow's versions and aliases with the ledger. Fails if MLflow cannot be reached."""
     context.add_output_metadata(
         {"aliases": dg.MetadataValue.json(run_context.registry.project(run_context.ledger))}
     )
@@ -167,7 +175,7 @@ def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> No
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Takes the last promotion back, or all since a version.",
+    description="Rolls back the last promotion, or to a given version.",
 )
 def rollback() -> None:
     roll_back()
@@ -175,7 +183,7 @@ def rollback() -> None:
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Makes MLflow say what the ledger says; starts by itself where it does not.",
+    description="Syncs MLflow with the ledger; starts automatically when MLflow is behind.",
 )
 def tell_mlflow() -> None:
     follow_ledger()

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.live import Live
 
 from pipelines import instance as dagster_home
-from pipelines.process import MARK, of_run, pss_bytes
+from pipelines.process import MARK, pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
@@ -40,26 +40,26 @@ from sandbox.sandbox import Sandbox
 RESTARTS = 2  # of a worker that a signal ended
 SAMPLE_S = 4.0  # between two samples of memory
 INTERRUPTED = 130
-NO_ROOM = 2**20  # bytes of disk with which nothing goes on
+FULL_DISK_BYTES = 2**20  # free bytes below which the disk counts as full
 
 
 def demo(settings: Settings, console: Console) -> int:
     """Resume the open run of this home, else start the next one, until its decision. Exit code: 0
     decided, 3 another process trains here, else 1.
     """
-    settings = as_begun(settings)
-    ready(settings)
+    settings = resume_settings(settings)
+    prepare_run(settings)
     home = settings.home
     if holder := lease.holder(home.lease):
         console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
         return BUSY
     chain_id = next_id(home.runs)
     folder = home.runs / chain_id
-    known = folder / "chain.json"
-    resumed = ", resumed" if known.exists() else ""
+    record_file = folder / "chain.json"
+    resumed = ", resumed" if record_file.exists() else ""
     title = f"{chain_id}{resumed} · profile {settings.title}"
     view = View(folder, title)
-    code = watched(
+    code = run_with_view(
         lambda: start_worker(settings, "full_chain", chain_id, "ratchet demo"),
         view,
         PipelineRun(folder),
@@ -75,10 +75,10 @@ def demo(settings: Settings, console: Console) -> int:
     return 0
 
 
-def as_begun(settings: Settings) -> Settings:
+def resume_settings(settings: Settings) -> Settings:
     """Return the profile and changes that the open run began with, unless others are given now."""
     runs = settings.home.runs
-    begun = next(
+    open_run = next(
         (
             record
             for record in (records(runs) if runs.is_dir() else [])
@@ -86,16 +86,16 @@ def as_begun(settings: Settings) -> Settings:
         ),
         None,
     )
-    if begun is None:
+    if open_run is None:
         return settings
     return replace(
         settings,
-        profile_name=settings.profile_name if settings.chosen else begun.profile,
-        changes=settings.changes or begun.changes,
+        profile_name=settings.profile_name if settings.chosen else open_run.profile,
+        changes=settings.changes or open_run.changes,
     )
 
 
-def ready(settings: Settings, *, trains: bool = True, base: Path | None = None) -> Profile:
+def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = None) -> Profile:
     """Check home and profile, and set DAGSTER_HOME; return the profile. Raises NotReady,
     ProfileError, UnfitStart or UnverifiedReward before anything starts.
 
@@ -113,18 +113,18 @@ def ready(settings: Settings, *, trains: bool = True, base: Path | None = None) 
             check_policy(home, profile)
         if profile.ray.address and not answers(profile.ray.address):
             raise NotReady(
-                f"no Ray answers at {profile.ray.address} (ray.address of the profile): start "
-                "it, or leave the address out"
+                f"no Ray cluster at {profile.ray.address} (profile key ray.address): start it, "
+                "or remove the key"
             )
-        goes_on = live_holders(
+        running = live_holders(
             home.path / "ray"
-        )  # a training left by a killed command has its memory already, and is attached to
+        )  # the training of a killed command still has its memory; the run attaches to it
         home.check_room(
-            disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile)
+            disk_gib=profile.needs.disk_gib, memory_gib=0.0 if running else memory_gib(profile)
         )
         check_machines(profile)
-        if line := unasked(profile):
-            print(line, file=sys.stderr)
+        if warning := unasked(profile):
+            print(warning, file=sys.stderr)
     dagster_home.prepare(home, profile.orchestration)
     return profile
 
@@ -134,22 +134,24 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
     config, reward = profile.reward, reward_of(profile.reward)
     if not config.file or config.unverified:
         return
-    from assets.verified_reward import keep, known, stamp
+    from assets.verified_reward import battery_stamp, store_result, stored_result
     from rewards.battery import run_battery
 
-    if known(home, config) is None:
+    if stored_result(home, config) is None:
         with Sandbox(profile.sandbox) as sandbox:
-            keep(
+            store_result(
                 home,
                 config,
                 run_battery(
                     reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
                 ),
             )
-    stamp(home, config)
+    battery_stamp(home, config)
 
 
-def start_worker(settings: Settings, job: str, partition: str, why: str) -> subprocess.Popen[bytes]:
+def start_worker(
+    settings: Settings, job: str, partition: str, reason: str
+) -> subprocess.Popen[bytes]:
     """The run's process; its output goes to worker.log in the run's folder."""
     folder = settings.home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,14 +169,22 @@ def start_worker(settings: Settings, job: str, partition: str, why: str) -> subp
     environment.setdefault(
         "HOME", pwd.getpwuid(os.getuid()).pw_dir
     )  # Ray and Hugging Face look for it
-    command = [sys.executable, "-m", "pipelines.run_worker", job, partition, str(os.getpid()), why]
+    command = [
+        sys.executable,
+        "-m",
+        "pipelines.run_worker",
+        job,
+        partition,
+        str(os.getpid()),
+        reason,
+    ]
     with (folder / "worker.log").open("ab") as log:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
 
 
-def watched(
+def run_with_view(
     start: Callable[[], subprocess.Popen[bytes]],
     view: View,
     pipeline_run: PipelineRun,
@@ -186,47 +196,47 @@ def watched(
     for attempt in range(RESTARTS + 1):
         process = start()
         try:
-            code = _follow(process, view, pipeline_run, console)
+            code = _wait(process, view, pipeline_run, console)
         except KeyboardInterrupt:
             process.kill()
             process.wait()
-            console.print("Stopped. What was done is kept: the same command goes on from here.")
+            console.print("Stopped. Finished work is kept; the same command resumes it.")
             return INTERRUPTED
         if code >= 0:
             return code
         name = signal.Signals(-code).name
-        again = (
-            f"started again ({attempt + 1} of {RESTARTS}), it goes on where it was"
+        outlook = (
+            f"restart {attempt + 1} of {RESTARTS}; it resumes"
             if attempt < RESTARTS
-            else "that was the last attempt"
+            else "no restart left"
         )
-        view.note(f"the run's process was ended by {name}: {again}")
+        view.note(f"signal {name} ended the run's process: {outlook}")
         if not console.is_terminal:
             console.print(view.notes[-1], soft_wrap=True)
     return 1
 
 
-def _follow(
+def _wait(
     process: subprocess.Popen[bytes], view: View, pipeline_run: PipelineRun, console: Console
 ) -> int:
     sampler = Sampler(pipeline_run)
     if not console.is_terminal:
         while (code := process.poll()) is None:
-            _tell(view, console)
-            sampler.look(view)
+            _print_news(view, console)
+            sampler.sample(view)
             time.sleep(0.5)
-        _tell(view, console)
+        _print_news(view, console)
         return code
     with Live(view, console=console, refresh_per_second=8, transient=False):
         while (code := process.poll()) is None:
             view.follow()
-            sampler.look(view)
+            sampler.sample(view)
             time.sleep(0.2)
         view.follow()
     return code
 
 
-def _tell(view: View, console: Console) -> None:
+def _print_news(view: View, console: Console) -> None:
     for line in view.follow():
         console.print(line, soft_wrap=True, highlight=False)
 
@@ -239,41 +249,44 @@ class Sampler:
     def __init__(self, pipeline_run: PipelineRun, *, counts: bool = True) -> None:
         """counts: whether this watcher's minutes are the run's; only who started it says so."""
         self.pipeline_run, self.counts = pipeline_run, counts
-        self.looked = time.monotonic()
+        self.sampled_at = time.monotonic()
 
-    def look(self, view: View) -> None:
+    def sample(self, view: View) -> None:
         now = time.monotonic()
-        if now - self.looked < SAMPLE_S or not (self.pipeline_run.folder / "chain.json").exists():
+        if (
+            now - self.sampled_at < SAMPLE_S
+            or not (self.pipeline_run.folder / "chain.json").exists()
+        ):
             return
-        view.memory_gib = pss_bytes(of_run(str(self.pipeline_run.folder))) / 2**30
+        view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
         record = self.pipeline_run.record
         view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
         if self.counts:
-            minutes = record.minutes + (now - self.looked) / 60
+            minutes = record.minutes + (now - self.sampled_at) / 60
             self.pipeline_run.change(
                 peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4)
             )
-        self.looked = now
+        self.sampled_at = now
 
 
 def explain_failure(folder: Path, code: int, console: Console) -> None:
     """One line from the worker's log: its own last error, or where to look."""
     log = folder / "worker.log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    told = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
+    error_line = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
     style = "yellow" if code == BUSY else "bold red"
     if (
-        shutil.disk_usage(folder).free < NO_ROOM
-    ):  # then a log's last words may be missing, or be about something that failed for want of room
-        told = f"error: {Home(folder.parent.parent).full()}"
+        shutil.disk_usage(folder).free < FULL_DISK_BYTES
+    ):  # then the log's last lines may be missing, or name an error that the full disk caused
+        error_line = f"error: {Home(folder.parent.parent).full()}"
     console.print(
-        told or f"error: the run ended with code {code} and no word",
+        error_line or f"error: the run ended with exit code {code} and without a message",
         style=style,
         soft_wrap=True,
         highlight=False,
     )
     if code != BUSY:
-        console.print(f"Its log: {log}", soft_wrap=True, highlight=False)
+        console.print(f"Log: {log}", soft_wrap=True, highlight=False)
 
 
-__all__ = ["NotReady", "demo", "ready", "start_worker", "watched"]
+__all__ = ["NotReady", "demo", "prepare_run", "run_with_view", "start_worker"]

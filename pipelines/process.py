@@ -1,4 +1,4 @@
-"""Processes of a run: one that dies with its parent, and what a tree of them takes in memory."""
+"""Processes of a run: how they end with their parent, and how much memory they use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def can_be_ended() -> None:
+def restore_sigint() -> None:
     """Restore SIGINT's default handler. A script's background jobs ignore SIGINT, and Dagster
     handles SIGTERM like SIGINT: without this neither `ratchet jobs stop` nor a SIGTERM to `ratchet
     ui` has an effect.
@@ -33,14 +33,14 @@ def can_be_ended() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def of_run(mark: str) -> list[psutil.Process]:
-    """All processes of this user whose environment bears the mark, and this one."""
-    found = [psutil.Process()]
+def run_processes(mark: str) -> list[psutil.Process]:
+    """Return this process and all processes of this user whose environment has the mark."""
+    processes = [psutil.Process()]
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(MARK) == mark:
-                found.append(process)
-    return found
+                processes.append(process)
+    return processes
 
 
 def pss_bytes(processes: list[psutil.Process]) -> int:

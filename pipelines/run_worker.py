@@ -1,7 +1,7 @@
-"""The process that executes one job for the command line: recorded in Dagster like any run, and
-ended with the command.
+"""The process that executes one job for the command line. Dagster records it like any run, and it
+ends with the command.
 
-`python -m pipelines.run_worker JOB PARTITION PARENT_PID [WHY]` exits 0 on success, 3 if another
+`python -m pipelines.run_worker JOB PARTITION PARENT_PID [REASON]` exits 0 on success, 3 if another
 process trains in this home, else 1.
 """
 
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.process import can_be_ended, die_with_parent
+from pipelines.process import die_with_parent, restore_sigint
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 BUSY = 3
 
 
-def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
+def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
     die_with_parent(parent)
-    can_be_ended()
+    restore_sigint()
     import dagster as dg
 
     from assets.partitions import checkpoints
@@ -32,14 +32,22 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
 
     with dg.DagsterInstance.get() as instance:
         bury_dead_runs(instance, {"dagster/partition": partition, "ratchet/worker": "cli"})
-        tags, run = {"ratchet/worker": "cli", "ratchet/why": why}, defs.resolve_job_def(job)
-        given: dict[str, Any] = {"partition_key": partition}
-        if run.partitions_def is None:  # the record's name all the same
-            given = {}
-            tags |= {"dagster/partition": partition, "ratchet/kind": run.run_tags["ratchet/kind"]}
+        tags, job_definition = (
+            {"ratchet/worker": "cli", "ratchet/why": reason},
+            defs.resolve_job_def(job),
+        )
+        partition_arguments: dict[str, Any] = {"partition_key": partition}
+        if job_definition.partitions_def is None:  # the record's name all the same
+            partition_arguments = {}
+            tags |= {
+                "dagster/partition": partition,
+                "ratchet/kind": job_definition.run_tags["ratchet/kind"],
+            }
         else:
             instance.add_dynamic_partitions(str(checkpoints.name), [partition])
-        result = run.execute_in_process(instance=instance, tags=tags, raise_on_error=False, **given)
+        result = job_definition.execute_in_process(
+            instance=instance, tags=tags, raise_on_error=False, **partition_arguments
+        )
     if result.success:
         return 0
     errors = [
@@ -59,32 +67,29 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
 
 
 def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
-    """Return which blocking checks failed, and what they saw, in one line; empty if none failed."""
-    told = []
-    for found in evaluations:
-        if not found.passed and found.severity.value == "ERROR":
-            saw = found.description or ", ".join(
-                f"{key}: {entry.value}" for key, entry in found.metadata.items()
+    """Return the failed blocking checks and their reasons in one line; empty if none failed."""
+    failures = []
+    for evaluation in evaluations:
+        if not evaluation.passed and evaluation.severity.value == "ERROR":
+            observed = evaluation.description or ", ".join(
+                f"{key}: {entry.value}" for key, entry in evaluation.metadata.items()
             )
-            told.append(
-                f"{found.asset_key.to_user_string()} fails its check {found.check_name}: "
-                f"{' '.join(saw.split())[:400]}"
+            failures.append(
+                f"{evaluation.asset_key.to_user_string()} fails its check {evaluation.check_name}: "
+                f"{' '.join(observed.split())[:400]}"
             )
-    return "; ".join(told)
+    return "; ".join(failures)
 
 
 def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's SerializableErrorInfo has no public name
     """The innermost cause of the first failed step, in one line."""
     if not errors:
-        return "the run failed outside its steps: see worker.log"
+        return "the run failed outside its steps: see worker.log in the run's folder"
     error = errors[0]
     while error.cause:
         error = error.cause
     if error.cls_name == "DagsterExecutionInterruptedError":
-        return (
-            "the run was stopped; what was saved is kept, and `ratchet jobs resume` goes on from "
-            "there"
-        )
+        return "the run was stopped; its saved work is kept: `ratchet jobs resume` continues it"
     return re.sub(
         r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split())
     )  # resources.home.NotReady: why -> NotReady: why

@@ -19,15 +19,15 @@ from resources.run_record import Kind, next_id
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Trains the next challenger each night and puts it before the gate; passed over while "
-        "somebody trains in this home."
+        "Trains a challenger each night and decides on its promotion; skipped while a training "
+        "runs in this home."
     ),
 )
 def nightly_retraining(
     context: dg.ScheduleEvaluationContext, run_context: RunContext
 ) -> dg.RunRequest | dg.SkipReason:
     if holder := lease.holder(run_context.home.lease):
-        return dg.SkipReason(f"{holder} trains")
+        return dg.SkipReason(f"{holder} already trains in this home")
     chain = next_id(run_context.home.runs)
     context.instance.add_dynamic_partitions(str(checkpoints.name), [chain])
     return dg.RunRequest(partition_key=chain, tags={"ratchet/why": "nightly schedule"})
@@ -40,8 +40,8 @@ def nightly_retraining(
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Asks the champion the validation problems, and nothing else: what it took to answer, and "
-        "whether it still does."
+        "Scores the champion on the validation problems only, as a daily check of its score and "
+        "its speed."
     ),
 )
 def daily_validation(
@@ -57,8 +57,8 @@ def daily_validation(
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Scores the champion on validation, a fresh held-out draw and every public benchmark that "
-        "is there."
+        "Scores the champion on validation, a fresh held-out draw and each public benchmark on "
+        "this machine."
     ),
 )
 def weekly_benchmarks(
@@ -70,7 +70,7 @@ def weekly_benchmarks(
 def _scored(
     context: dg.ScheduleEvaluationContext, run_context: RunContext, kind: Kind, why: str
 ) -> dg.RunRequest | dg.SkipReason:
-    """One a day for each champion, whatever is asked twice."""
+    """Request one scoring of the champion; its name allows one a day."""
     champion = run_context.ledger.champion()
     if champion is None:
         return dg.SkipReason("there is no champion yet")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from resources.config.profile import Profile
 from resources.home import NotReady
-from verl_jobs.planner.fit import check_fit, planned
+from verl_jobs.planner.fit import check_fit, formulas_apply
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
 
@@ -115,7 +115,7 @@ def unasked(profile: Profile) -> str:
             if on_gpus
             else ""
         )
-    elif on_gpus and not planned(profile.training.scale):
+    elif on_gpus and not formulas_apply(profile.training.scale):
         why = (
             "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
         )

@@ -25,7 +25,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
     unverified: whether a reward may train that has not passed the exploit battery.
     Raises PluginError: what is wrong with the first part that cannot be used, and how to fix it.
     """
-    if not training.plugins.named:
+    if not training.plugins.references:
         return []
     if training.plugins.reward_manager and not unverified:
         raise PluginError(
@@ -53,7 +53,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
         )
     except subprocess.TimeoutExpired as error:
         raise PluginError(
-            f"{', '.join(training.plugins.named.values())}: no dry step within "
+            f"{', '.join(training.plugins.references.values())}: no dry step within "
             f"{LONGEST_S:.0f} s: look for what waits"
         ) from error
     if run.returncode == 2 and "error: " in run.stderr:
@@ -61,7 +61,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
     last = run.stdout.rstrip().rpartition("\n")[2]
     if run.returncode or not last.startswith("["):  # killed, or ended by the user's own code
         raise PluginError(
-            f"{', '.join(training.plugins.named.values())}: the trial ended with code "
+            f"{', '.join(training.plugins.references.values())}: the trial ended with code "
             f"{run.returncode}: {run.stderr.strip()[-1000:]}"
         )
     return [str(line) for line in json.loads(last)]

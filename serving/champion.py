@@ -33,7 +33,7 @@ class Champion:
     def entry(self) -> Entry:
         """The champion's entry, read from the ledger now. Raises NoChampion."""
         if (entry := self.ledger.champion()) is None:
-            raise NoChampion("there is no champion yet: `ratchet demo` trains and promotes one")
+            raise NoChampion("no champion yet: run `ratchet demo` to train and promote one")
         return entry
 
     def engine(self) -> tuple[Entry, Engine]:
@@ -51,8 +51,8 @@ class Champion:
         try:
             return self.open_engine(Path(entry.path))
         except (OSError, ValueError) as error:
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NoChampion(
-                f"the champion {entry.checkpoint} cannot be loaded from {entry.path} "
-                f"({first}): put it back, or `ratchet rollback`"
+                f"cannot load the champion {entry.checkpoint} from {entry.path} "
+                f"({reason}): restore the folder, or run `ratchet rollback`"
             ) from error

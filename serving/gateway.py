@@ -27,9 +27,7 @@ DEFAULT_TOKENS = 256
 
 
 def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
-    """Return the gateway as an ASGI application. Without a champion it answers 503 until there is
-    one.
-    """
+    """Return the gateway as an ASGI application. It answers 503 while there is no champion."""
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
     champion = Champion(Ledger(home.ledger), open_engine)
 
@@ -50,23 +48,23 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
     def chat(
         request: ChatRequest,
     ) -> Any:  # not async: it runs in a thread, so that /health stays responsive
-        return answered(request)
+        return complete(request)
 
     @app.post("/v1/completions")
     def text(request: TextRequest) -> Any:
-        return answered(request)
+        return complete(request)
 
-    def answered(request: ChatRequest | TextRequest) -> Any:
+    def complete(request: ChatRequest | TextRequest) -> Any:
         entry, engine = champion.engine()
         if request.model not in ("champion", entry.checkpoint):
             return _refuse(
                 404,
-                f"no model {request.model!r} here: ask for 'champion' (now {entry.checkpoint})",
+                f"unknown model {request.model!r}: use 'champion' (now {entry.checkpoint})",
                 "model_not_found",
             )
         return completion(
             entry,
-            engine.answer(request.question(DEFAULT_TOKENS)),
+            engine.answer(request.engine_request(DEFAULT_TOKENS)),
             chat=isinstance(request, ChatRequest),
         )
 
@@ -81,12 +79,12 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
         return _refuse(400, str(error), "context_length_exceeded")
 
     @app.exception_handler(RequestValidationError)
-    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
-        told = "; ".join(
+    async def invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
+        message = "; ".join(
             f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}"
             for e in error.errors()
         )
-        return _refuse(400, told, "invalid_request")
+        return _refuse(400, message, "invalid_request")
 
     return app
 
@@ -109,7 +107,7 @@ def serve(home: Home, port: int = 8000) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise NotReady(
-                f"port {port} on {HOST} cannot be had ({error.strerror}): give another with --port"
+                f"cannot bind port {port} on {HOST} ({error.strerror}): choose another with --port"
             ) from error
         probe.listen()
         uvicorn.Server(uvicorn.Config(make_app(home), log_level="warning")).run(sockets=[probe])

@@ -38,9 +38,9 @@ class Request(BaseModel):
     stream: Literal[False] = False
     user: str | None = None
 
-    def ask(self, asked: Chat | str, length: int) -> Ask:
+    def to_engine(self, prompt: Chat | str, max_tokens: int) -> Ask:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return Ask(asked, length, self.temperature, self.top_p, self.seed, stop)
+        return Ask(prompt, max_tokens, self.temperature, self.top_p, self.seed, stop)
 
 
 class ChatRequest(Request):
@@ -52,11 +52,11 @@ class ChatRequest(Request):
     @model_validator(mode="after")
     def one_length(self) -> ChatRequest:
         if self.max_tokens and self.max_completion_tokens:
-            raise ValueError("max_tokens and max_completion_tokens are the same thing: give one")
+            raise ValueError("max_tokens and max_completion_tokens are both set: set only one")
         return self
 
-    def question(self, default_tokens: int) -> Ask:
-        return self.ask(
+    def engine_request(self, default_tokens: int) -> Ask:
+        return self.to_engine(
             [m.model_dump() for m in self.messages],
             self.max_tokens or self.max_completion_tokens or default_tokens,
         )
@@ -67,15 +67,15 @@ class TextRequest(Request):
 
     prompt: str
 
-    def question(self, default_tokens: int) -> Ask:
-        return self.ask(self.prompt, self.max_tokens or default_tokens)
+    def engine_request(self, default_tokens: int) -> Ask:
+        return self.to_engine(self.prompt, self.max_tokens or default_tokens)
 
 
 def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
     """Return the reply; `model` names the checkpoint that answered, `system_fingerprint` the hash
     of its weights.
     """
-    said = (
+    content = (
         {"message": {"role": "assistant", "content": answer.text}}
         if chat
         else {"text": answer.text}
@@ -86,7 +86,9 @@ def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
         "created": int(time.time()),
         "model": entry.checkpoint,
         "system_fingerprint": entry.checkpoint_hash[:12],
-        "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": answer.finish_reason}],
+        "choices": [
+            {"index": 0, **content, "logprobs": None, "finish_reason": answer.finish_reason}
+        ],
         "usage": {
             "prompt_tokens": answer.prompt_tokens,
             "completion_tokens": answer.completion_tokens,

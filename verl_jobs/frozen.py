@@ -13,7 +13,7 @@ def freeze(model: Any, patterns: Sequence[str]) -> int:
 
     Raises ValueError, as `chosen` does.
     """
-    names = chosen((name for name, _ in model.named_parameters()), patterns)
+    names = matching_names((name for name, _ in model.named_parameters()), patterns)
     frozen = [
         parameter.requires_grad_(False)
         for name, parameter in model.named_parameters()
@@ -22,27 +22,26 @@ def freeze(model: Any, patterns: Sequence[str]) -> int:
     return sum(parameter.numel() for parameter in frozen)
 
 
-def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
+def matching_names(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
     """Return the names that a pattern matches (`model.layers.0.*`).
 
     Raises ValueError if a pattern matches none, or if no name is left to train.
     """
-    there = list(names)
-    found: set[str] = set()
+    all_names = list(names)
+    matching: set[str] = set()
     for pattern in patterns:
-        hit = {name for name in there if fnmatchcase(name, pattern)}
-        if not hit:
-            near = difflib.get_close_matches(pattern, there, 2, cutoff=0.3) or there[:2]
+        matches = {name for name in all_names if fnmatchcase(name, pattern)}
+        if not matches:
+            near = difflib.get_close_matches(pattern, all_names, 2, cutoff=0.3) or all_names[:2]
             raise ValueError(
-                f"frozen: {pattern!r} matches no parameter of this model, which has e.g. "
-                f"{' and '.join(near)}"
+                f"frozen: {pattern!r} matches no parameter of this model, e.g. {' and '.join(near)}"
             )
-        found |= hit
-    if there and len(found) == len(set(there)):
+        matching |= matches
+    if all_names and len(matching) == len(set(all_names)):
         raise ValueError(
-            f"frozen: {', '.join(patterns)} matches every parameter: nothing is left to learn"
+            f"frozen: {', '.join(patterns)} matches every parameter: leave some to train"
         )
-    return found
+    return matching
 
 
 def lower_half(layers: int) -> tuple[str, ...]:

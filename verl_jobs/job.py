@@ -67,23 +67,23 @@ class TrainingJob(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_an_older_file(cls, told: Any) -> Any:
+    def _read_old_format(cls, content: Any) -> Any:
         """Read job files of an older version.
 
         They stored the mirror's URL instead of the store's root.
         """
-        if not isinstance(told, dict) or "mirror" not in told:
-            return told
-        return {name: value for name, value in told.items() if name != "mirror"} | {
-            "store": told["mirror"].rpartition("/trainings/")[0]
+        if not isinstance(content, dict) or "mirror" not in content:
+            return content
+        return {name: value for name, value in content.items() if name != "mirror"} | {
+            "store": content["mirror"].rpartition("/trainings/")[0]
         }
 
     @property
     def key(self) -> str:
-        told = self.model_dump(
+        fields = self.model_dump(
             include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json"
         )
-        return hash_data(told)
+        return hash_data(fields)
 
     @property
     def mirror(self) -> str:
@@ -95,13 +95,13 @@ class TrainingJob(BaseModel):
     @property
     def tags(self) -> dict[str, str]:
         """Tags of its runs, the same in W&B and MLflow."""
-        told = {
+        tags = {
             "chain": self.chain,
             "algorithm": self.training.algorithm,
             "seed": str(self.seed),
             "key": self.key[:12],
         }
-        return told | {
+        return tags | {
             "start": self.inputs.get("start", "")[:12],
             "reward": self.reward_hash[:12],
             "battery": self.battery[:12] or "not run",
@@ -159,12 +159,12 @@ def candidates(folder: Path) -> dict[int, Path]:
 
     Incomplete candidates have no manifest and are left out.
     """
-    found = {
+    folders = {
         int(path.name.removeprefix("step-")): path
         for path in (folder / "candidates").glob("step-*")
         if (path / "manifest.json").exists()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(folders.items()))
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
@@ -174,8 +174,8 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     dictionary holds `step` and verl's own keys. Callers must not modify it: the result is cached
     until a file changes.
     """
-    found = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
-    return list(_read(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found)))
+    files = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
+    return list(_read(tuple((path, status.st_size, status.st_mtime_ns) for path, status in files)))
 
 
 @lru_cache(maxsize=8)

@@ -48,10 +48,10 @@ def read(folder: Path, step: int) -> list[Sample]:
     """
     path = _path(folder, step)
     if not path.exists():
-        there = steps(folder)
+        existing = steps(folder)
         raise FileNotFoundError(
-            f"{folder}: no samples of step {step}: there are "
-            f"{f'{there[0]} to {there[-1]}' if there else 'none yet'}"
+            f"{folder}: no samples of step {step}; existing steps: "
+            f"{f'{existing[0]} to {existing[-1]}' if existing else 'none yet'}"
         )
     names = [field.name for field in fields(Sample)]
     return [
@@ -62,10 +62,10 @@ def read(folder: Path, step: int) -> list[Sample]:
 
 def steps(folder: Path) -> list[int]:
     """Return the steps with samples, ascending."""
-    found = (
+    matches = (
         re.fullmatch(r"step-(\d+)", path.stem) for path in (folder / FOLDER).glob("step-*.jsonl")
     )
-    return sorted(int(match.group(1)) for match in found if match)
+    return sorted(int(match.group(1)) for match in matches if match)
 
 
 def _path(folder: Path, step: int) -> Path:

@@ -117,7 +117,7 @@ def watch(run: str | None, home: Home, console: Console) -> int:
         try:
             while (holder := lease.holder(home.lease)) and holder.chain == record.id:
                 view.follow()
-                sampler.look(view)
+                sampler.sample(view)
                 time.sleep(0.5)
             view.follow()
         except KeyboardInterrupt:

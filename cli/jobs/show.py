@@ -18,7 +18,7 @@ from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.health import alarms
 from verl_jobs.samples import CUT
-from verl_jobs.trainer.early_stop import a_token
+from verl_jobs.trainer.early_stop import per_token
 
 
 def list_jobs(home: Home, console: Console) -> int:
@@ -77,7 +77,7 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
             f"{last_value(rows, 'perf/throughput', '.0f')} tokens/s"
         ),
         "folder": str(folder),
-        "watch": "; ".join(alarms(a_token(rows, job.training))),
+        "watch": "; ".join(alarms(per_token(rows, job.training))),
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }

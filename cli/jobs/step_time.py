@@ -9,7 +9,7 @@ from rich.table import Table
 
 from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import metrics
-from verl_jobs.metrics.step_time import Spent, operations, phases, tasks
+from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
 
 LONGEST = 8
 
@@ -49,7 +49,7 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
     return 0
 
 
-def _print(console: Console, name: str, found: list[Spent]) -> None:
+def _print(console: Console, name: str, found: list[Duration]) -> None:
     together = sum(spent.seconds for spent in found)
     table = _table(name, "s", "of all", "calls")
     for spent in found[:LONGEST]:

@@ -38,28 +38,30 @@ def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext)
     once for each content.
     """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now: dict[str, str] = {}  # folder -> fingerprint, and whether it was taken in like this
+    now: dict[str, str] = {}  # folder -> fingerprint, with " taken" once it was copied
     requests, refused = [], []
     for folder in waiting(run_context.home):
         state, before = fingerprint(folder), seen.get(str(folder))
         now[str(folder)] = state if before not in (state, f"{state} taken") else f"{state} taken"
         if before != state:
-            continue  # new or still being copied, to be looked at again; or taken in already
+            continue  # still being copied perhaps, checked again at the next tick; or copied
         try:
-            made = take_in(run_context.store, folder)
+            artifact = take_in(run_context.store, folder)
         except NoCheckpoint as error:
             refused.append(str(error))
             context.log.error(str(error))
             continue
         tags = {"ratchet/why": f"put at {folder}", "ratchet/kind": "evaluation"}
         requests.append(
-            dg.RunRequest(run_key=made.content_hash, partition_key=made.manifest.name, tags=tags)
+            dg.RunRequest(
+                run_key=artifact.content_hash, partition_key=artifact.manifest.name, tags=tags
+            )
         )
     return dg.SensorResult(
         run_requests=requests,
         skip_reason=None
         if requests
-        else "; ".join(refused) or f"{len(now)} folders, none of them new and still",
+        else "; ".join(refused) or f"{len(now)} folders, no new complete one",
         dynamic_partitions_requests=[
             checkpoints.build_add_request([str(request.partition_key) for request in requests])
         ]
@@ -73,42 +75,41 @@ def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext)
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
-    """If the sources differ from those of the last data refresh: refresh and retrain, once for each
+    """Starts a retraining if the sources differ from those of the last data refresh, once for each
     content.
     """
-    made = run_context.store.current("datasets", "raw_problems")
-    if made is None:
+    artifact = run_context.store.current("datasets", "raw_problems")
+    if artifact is None:
         return dg.SensorResult(
-            skip_reason="no problems have been read yet: the first run reads them, "
-            "e.g. `ratchet demo`"
+            skip_reason="no problems have been read yet: start a first run, e.g. `ratchet demo`"
         )
-    if gone := [
-        f"{name} ({at.path})"
-        for name, at in listed(run_context.home.path).items()
-        if at.path and not at.path.exists()
+    if missing := [
+        f"{name} ({place.path})"
+        for name, place in listed(run_context.home.path).items()
+        if place.path and not place.path.exists()
     ]:
         return dg.SensorResult(
             skip_reason=(
-                f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data "
-                "add` it from another place"
+                f"missing sources: {', '.join(missing)}: restore them, or add them again with "
+                "`ratchet data add`"
             )
         )
-    wanted = {name: place.content for name, place in listed(run_context.home.path).items()}
+    current = {name: place.content for name, place in listed(run_context.home.path).items()}
     changed = sorted(
         name
-        for name in wanted.keys() | made.manifest.inputs.keys()
-        if wanted.get(name) != made.manifest.inputs.get(name)
+        for name in current.keys() | artifact.manifest.inputs.keys()
+        if current.get(name) != artifact.manifest.inputs.get(name)
     )
     if not changed:
-        return dg.SensorResult(skip_reason="the sources are those that were read last")
+        return dg.SensorResult(skip_reason="the sources have not changed since the last refresh")
     if holder := lease.holder(run_context.home.lease):
         return dg.SensorResult(
-            skip_reason=f"{', '.join(changed)} changed; waiting, for {holder} trains"
+            skip_reason=f"{', '.join(changed)} changed; waiting while {holder} trains"
         )
-    return _retrain(
+    return _retraining(
         run_context,
         f"problems changed: {', '.join(changed)}",
-        run_key=f"problems-{hash_data(wanted)}",
+        run_key=f"problems-{hash_data(current)}",
     )
 
 
@@ -124,7 +125,7 @@ def champion_regression(
     champion = run_context.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
-    config, asked = (
+    config, started_at = (
         run_context.profile.automation,
         [float(at) for at in json.loads(context.cursor or "[]")],
     )
@@ -136,23 +137,27 @@ def champion_regression(
         and r.champion.content_hash == champion.checkpoint_hash
     ]
     done = [record for record in rescored if record.state == "done"]
-    if done and (fall := _fall(run_context, champion, done[-1], config.regression_alpha)):
-        benchmark, found = fall
+    if done and (
+        finding := _find_regression(run_context, champion, done[-1], config.regression_alpha)
+    ):
+        benchmark, regression = finding
         run_key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
-        if reason := held_back(run_context, asked, time.time(), config):
-            return dg.SensorResult(skip_reason=f"{found.reason} A retraining waits: {reason}.")
+        if reason := wait_reason(run_context, started_at, time.time(), config):
+            return dg.SensorResult(skip_reason=f"{regression.reason} A retraining waits: {reason}.")
         if not context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-            request = _retrain(run_context, found.reason, run_key=run_key, cause="regression")
-            return request._replace(cursor=json.dumps([*asked, time.time()]))
+            request = _retraining(
+                run_context, regression.reason, run_key=run_key, cause="regression"
+            )
+            return request._replace(cursor=json.dumps([*started_at, time.time()]))
     if rescored and rescored[-1].state == "open":
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
     last = max([champion.created_at, *(record.opened_at for record in rescored)])
-    age_h = (time.time() - _seconds(last)) / 3600
+    age_h = (time.time() - _timestamp(last)) / 3600
     if age_h < config.rescore_hours:
         return dg.SensorResult(
             skip_reason=(
-                f"{champion.checkpoint} was scored {age_h:.1f} hours ago, the next time is after "
-                f"{config.rescore_hours:g}"
+                f"{champion.checkpoint} was scored {age_h:.1f} hours ago, next after "
+                f"{config.rescore_hours:g} hours"
             )
         )
     name = f"rescore-{champion.checkpoint_hash[:8]}-{len(rescored) + 1}"
@@ -167,44 +172,46 @@ def champion_regression(
     )
 
 
-def held_back(
-    run_context: RunContext, asked: list[float], now: float, config: Automation
+def wait_reason(
+    run_context: RunContext, started_at: list[float], now: float, config: Automation
 ) -> str | None:
     """Return why no retraining starts now (a training runs, the cooldown, the day's budget), or
     None.
     """
     if holder := lease.holder(run_context.home.lease):
         return f"{holder} trains"
-    today = [at for at in asked if now - at < 86400]
+    today = [at for at in started_at if now - at < 86400]
     if len(today) >= config.retrainings_a_day:
-        return f"{len(today)} were asked for in 24 hours, the budget is {config.retrainings_a_day}"
-    if asked and now - asked[-1] < config.cooldown_hours * 3600:
+        return f"{len(today)} were started in 24 hours, the budget is {config.retrainings_a_day}"
+    if started_at and now - started_at[-1] < config.cooldown_hours * 3600:
         return (
-            f"the last was asked for {(now - asked[-1]) / 3600:.1f} hours ago, the cooldown is "
-            f"{config.cooldown_hours:g}"
+            f"the last was started {(now - started_at[-1]) / 3600:.1f} hours ago, the cooldown is "
+            f"{config.cooldown_hours:g} hours"
         )
     return None
 
 
-def _fall(
+def _find_regression(
     run_context: RunContext, champion: Entry, record: Record, alpha: float
 ) -> tuple[str, Regression] | None:
-    """The first benchmark on which the champion fell between its gate and this rescore."""
-    gated = _gated_cards(run_context, champion)
+    """Return the first benchmark on which the champion regressed between its gate and this rescore,
+    or None.
+    """
+    gate_scorecards = _gate_scorecards(run_context, champion)
     for name, after in read_scores(run_context.store.require("scores", record.id)).champion.items():
         if (
-            name in gated
+            name in gate_scorecards
             and name not in ("validation", "regression")
-            and gated[name].benchmark_version != after.benchmark_version
+            and gate_scorecards[name].benchmark_version != after.benchmark_version
         ):
-            found = regressed(gated[name], after, alpha)
-            if found.fell:
-                return name, found
+            regression = regressed(gate_scorecards[name], after, alpha)
+            if regression.fell:
+                return name, regression
     return None
 
 
-def _gated_cards(run_context: RunContext, champion: Entry) -> dict[str, Scorecard]:
-    """The scorecards with which it became champion."""
+def _gate_scorecards(run_context: RunContext, champion: Entry) -> dict[str, Scorecard]:
+    """Return the scorecards with which the champion was promoted or installed."""
     origin = next(
         e
         for e in run_context.ledger.history()
@@ -214,7 +221,9 @@ def _gated_cards(run_context: RunContext, champion: Entry) -> dict[str, Scorecar
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
-def _retrain(run_context: RunContext, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
+def _retraining(
+    run_context: RunContext, why: str, run_key: str, cause: str = ""
+) -> dg.SensorResult:
     chain, tags = (
         next_id(run_context.home.runs),
         {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),
@@ -227,7 +236,7 @@ def _retrain(run_context: RunContext, why: str, run_key: str, cause: str = "") -
     )
 
 
-def _seconds(iso: str) -> float:
+def _timestamp(iso: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(iso).timestamp()

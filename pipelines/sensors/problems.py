@@ -23,7 +23,7 @@ from resources.run_context import RunContext
 
 EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
-PATIENCE_S = 30.0  # of one look, for all answers of the hub together
+TIMEOUT_S = 30.0  # of one tick, for all requests to the hub together
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
@@ -32,87 +32,89 @@ def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -
     for each content; a bad one is refused once.
     """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now: dict[str, str] = {}  # file -> fingerprint, and whether it was dealt with like this
-    said: list[str] = []
+    now: dict[str, str] = {}  # file -> fingerprint, with " done" once it was handled
+    messages: list[str] = []
     events: list[dg.AssetObservation] = []
     for file in waiting(run_context.home):
         state, before = fingerprint(file), seen.get(str(file))
         now[str(file)] = f"{state} done" if before in (state, f"{state} done") else state
         if before != state:
-            continue  # new or still being copied, to be looked at again; or dealt with already
+            continue  # still being copied perhaps, checked again at the next tick; or handled
         try:
-            taken = take_in(run_context.home, file)
+            intake = take_in(run_context.home, file)
         except ProblemError as error:
-            said.append(f"refused: {error}")
+            messages.append(f"refused: {error}")
             context.log.error(str(error))
             continue
-        said.append(
-            f"{file.name} is the source {taken.source}"
-            if taken.new
-            else f"{file.name} is the source {taken.source} as it was"
+        messages.append(
+            f"{file.name}: added as source {intake.source}"
+            if intake.new
+            else f"{file.name}: source {intake.source} already has this content"
         )
-        rows = {"problems_looked_at": taken.problems, "rejected": "\n".join(taken.rejected[:20])}
+        rows = {"problems_looked_at": intake.problems, "rejected": "\n".join(intake.rejected[:20])}
         events.append(
-            _observed(taken.source, {"put_at": str(file), "lies_at": str(taken.place)} | rows)
+            _observation(intake.source, {"put_at": str(file), "lies_at": str(intake.place)} | rows)
         )
-    return _noted(
-        events, "; ".join(said) or f"{len(now)} files, none of them new and still", json.dumps(now)
+    return _result(
+        events, "; ".join(messages) or f"{len(now)} files, no new complete one", json.dumps(now)
     )
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """Asks the hub, every `automation.hub_hours`, for the commit of its sources; the next run reads
-    a new one.
+    """Gets the newest commit of each hub dataset every `automation.hub_hours`; the next run reads a
+    changed one.
     """
     followed = {
-        name: place for name, place in listed(run_context.home.path).items() if _moves(place)
+        name: place
+        for name, place in listed(run_context.home.path).items()
+        if _follows_branch(place)
     }
     if not followed:
-        return dg.SensorResult(skip_reason="no source is a dataset of the hub that could move")
+        return dg.SensorResult(skip_reason="no source follows a hub dataset")
     hours, last = run_context.profile.automation.hub_hours, float(context.cursor or 0)
     if (age := (time.time() - last) / 3600) < hours:
         return dg.SensorResult(
-            skip_reason=f"the hub was asked {age:.1f} hours ago, the next time is after {hours:g}",
+            skip_reason=f"last check {age:.1f} hours ago, next after {hours:g} hours",
             cursor=context.cursor,
         )
-    said: list[str] = []
+    messages: list[str] = []
     events: list[dg.AssetObservation] = []
     start = time.monotonic()
     for name, place in followed.items():
-        if time.monotonic() - start > PATIENCE_S:
-            said.append(f"{name}: not asked, the hub is slow")
+        if time.monotonic() - start > TIMEOUT_S:
+            messages.append(f"{name}: not checked, the hub is slow; the next check covers it")
             continue
         try:
             commit = asked(name, place)
         except ProblemError as error:
-            said.append(str(error))
+            messages.append(str(error))
             continue
         if commit != place.commit:
             pin(run_context.home.path, name, commit)
-            said.append(f"{name} is at {commit[:12]} now")
+            messages.append(f"{name}: new commit {commit[:12]}")
             events.append(
-                _observed(name, {"commit": commit, "before": place.commit or "not noted"})
+                _observation(name, {"commit": commit, "before": place.commit or "not noted"})
             )
-    return _noted(
-        events, "; ".join(said) or f"{', '.join(followed)}: nothing new", str(time.time())
+    return _result(
+        events, "; ".join(messages) or f"{', '.join(followed)}: no new commit", str(time.time())
     )
 
 
-def _moves(place: Place) -> bool:
-    """Of the hub, and not at a commit that the user named."""
+def _follows_branch(place: Place) -> bool:
+    """Whether the place is a hub dataset that is not pinned to a commit by the user."""
     return place.path is None and not re.fullmatch(r"[0-9a-f]{40}", place.revision or "")
 
 
-def _observed(name: str, metadata: dict[str, Any]) -> dg.AssetObservation:
+def _observation(name: str, metadata: dict[str, Any]) -> dg.AssetObservation:
     return dg.AssetObservation(problem_sources.key, partition=name, metadata=metadata)
 
 
-def _noted(events: list[dg.AssetObservation], said: str, cursor: str) -> dg.SensorResult:
-    """No run is asked for here; what was found shows at the source's partition."""
+def _result(events: list[dg.AssetObservation], message: str, cursor: str) -> dg.SensorResult:
+    """Return a result without run requests; the events appear at each source's partition."""
     names = [str(event.partition) for event in events]
     return dg.SensorResult(
-        skip_reason=said,
+        skip_reason=message,
         cursor=cursor,
         asset_events=events,
         dynamic_partitions_requests=[sources.build_add_request(names)] if names else [],

@@ -28,7 +28,7 @@ from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import records
 
-OURS = ("heldout", "regression", "validation")  # judged by their problems' own tests
+OWN_TESTS = ("heldout", "regression", "validation")  # judged by their problems' own tests
 EVERY_S = SETTINGS.profile.automation.poll_s
 
 
@@ -38,23 +38,21 @@ EVERY_S = SETTINGS.profile.automation.poll_s
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """Scores the champion again if its last score was made with something else than what there is
-    now, once for each such state.
+    """Scores the champion again if a benchmark, a harness or a report has changed since its last
+    score, once for each change.
     """
     champion = run_context.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
     last = last_scores(run_context, champion)
     if last is None:
-        return dg.SensorResult(skip_reason=f"{champion.checkpoint} has no scores of its own here")
-    made, cards = last
-    if not (changed := stale(run_context, made, cards)):
-        return dg.SensorResult(
-            skip_reason=f"{champion.checkpoint} was scored with what there is now"
-        )
+        return dg.SensorResult(skip_reason=f"{champion.checkpoint} has no stored scores")
+    artifact, cards = last
+    if not (changed := stale(run_context, artifact, cards)):
+        return dg.SensorResult(skip_reason=f"the scores of {champion.checkpoint} are up to date")
     state = hash_data([champion.checkpoint_hash, changed])[:12]
     name = f"rescore-{champion.checkpoint_hash[:8]}-{state}"
-    why = f"scored with what is no more: {', '.join(changed)}"
+    why = f"changed since its last score: {', '.join(changed)}"
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
@@ -67,21 +65,23 @@ def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -
     )
 
 
-def stale(run_context: RunContext, made: Artifact, cards: dict[str, Scorecard]) -> dict[str, str]:
+def stale(
+    run_context: RunContext, artifact: Artifact, cards: dict[str, Scorecard]
+) -> dict[str, str]:
     """Return what changed -> its current value. Held-out draws always differ, and a benchmark that
     cannot be read now has no other version.
     """
-    now = versions(run_context)
+    current = versions(run_context)
     changed = {
-        name: now[name].benchmark
+        name: current[name].benchmark
         for name, card in cards.items()
-        if name in now and now[name].benchmark != card.benchmark_version
+        if name in current and current[name].benchmark != card.benchmark_version
     }
     harnesses = {
-        name: now[name].harness
-        if name in now
+        name: current[name].harness
+        if name in current
         else VERSION
-        if name in OURS
+        if name in OWN_TESTS
         else card.harness_version
         for name, card in cards.items()
     }
@@ -89,11 +89,11 @@ def stale(run_context: RunContext, made: Artifact, cards: dict[str, Scorecard]) 
         version for name, version in harnesses.items() if version != cards[name].harness_version
     ):
         changed["harness"] = other[0]
-    then = made.manifest.inputs
+    scored_inputs = artifact.manifest.inputs
     return changed | {
         name: report
         for name, report in reports_of(run_context.store).items()
-        if then.get(name, report) != report
+        if scored_inputs.get(name, report) != report
     }
 
 
@@ -105,9 +105,9 @@ class Versions(NamedTuple):
 
 
 def versions(run_context: RunContext) -> dict[str, Versions]:
-    """Return those of the benchmarks on this machine: validation, and public ones with a path."""
+    """Return the versions of validation and of the public benchmarks with a local path."""
     clean = run_context.store.current("datasets", "clean_problems")
-    found = (
+    current = (
         {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
         if clean
         else {}
@@ -119,17 +119,17 @@ def versions(run_context: RunContext) -> dict[str, Versions]:
             and place.path.exists()
             and (version := _public(name, str(place.path), place.content, run_context.home.path))
         ):
-            found[name] = version
-    return found
+            current[name] = version
+    return current
 
 
 def last_scores(
     run_context: RunContext, champion: Entry
 ) -> tuple[Artifact, dict[str, Scorecard]] | None:
     """Return the champion's newest scores over all benchmarks: since it became champion, else those
-    that made it champion.
+    of its promotion.
     """
-    again = [
+    rescored = [
         r
         for r in records(run_context.home.runs)
         if r.kind == "rescore"
@@ -144,15 +144,15 @@ def last_scores(
         ),
         None,
     )
-    names = [record.id for record in again[::-1]] + (
+    names = [record.id for record in rescored[::-1]] + (
         [origin.chain.removesuffix("/first")] if origin else []
     )
     for name in names:
-        if made := run_context.store.current("scores", name):
-            sides = read_scores(made)
+        if artifact := run_context.store.current("scores", name):
+            sides = read_scores(artifact)
             for cards in (sides.champion, sides.challenger):
                 if cards and next(iter(cards.values())).checkpoint_hash == champion.checkpoint_hash:
-                    return made, cards
+                    return artifact, cards
     return None
 
 

@@ -23,7 +23,7 @@ HEAD = {
 
 
 def show(report: Path, record: Record, console: Console) -> None:
-    """report: the folder with `summary.json` and `index.html`."""
+    """Print the summary of a run. report: the folder with `summary.json` and `index.html`."""
     summary: dict[str, Any] = json.loads((report / "summary.json").read_text(encoding="utf-8"))
     decision = summary["decision"]
     colour, verdict = HEAD[decision["kind"]]

@@ -27,13 +27,13 @@ REWARD = "critic/score/mean"
 
 STAGES = {
     "raw_problems": "problems read",
-    "verified_problems": "solutions and tests tried in the sandbox",
+    "verified_problems": "solutions and tests run in the sandbox",
     "augmented_problems": "variants of verified problems",
     "synthetic_problems": "problems that a model proposes",
     "clean_problems": "duplicates, leaks and secrets removed",
-    "base_model": "a model that knows nothing yet",
+    "base_model": "base model",
     "sft_checkpoint": "warm-up on demonstrations",
-    "difficulty_rankings": "how hard each problem is",
+    "difficulty_rankings": "difficulty of the problems measured",
     "checkpoint": "reinforcement learning with verl",
     "benchmark_scores": "champion and challenger scored",
     "leaderboard": "leaderboard",
@@ -43,8 +43,8 @@ STAGES = {
 FIGURES = {
     "KL": "KL {:.2g}",
     "entropy": "entropy {:.2f}",
-    "length": "{:.0f} tokens an answer",
-    "cut": "{:.0%} cut",
+    "length": "{:.0f} tokens a completion",
+    "cut": "{:.0%} truncated",
     "tokens_per_second": "{:,.0f} tokens/s",
     "seconds_a_step": "{:.1f} s a step",
 }
@@ -89,10 +89,12 @@ class Curve:
         self.validation = {
             record["step"]: record[VALIDATION] for record in history if VALIDATION in record
         }
-        told = files[-1].parent / "job.json"
+        job_file = files[-1].parent / "job.json"
         self.figures = last_figures(history)
         self.left = (
-            seconds_left(history, TrainingJob.read(told).training.steps) if told.exists() else None
+            seconds_left(history, TrainingJob.read(job_file).training.steps)
+            if job_file.exists()
+            else None
         )
 
 
@@ -102,23 +104,25 @@ class View:
     def __init__(
         self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
     ) -> None:
-        """from_start: shows what was done before this view was opened too."""
+        """from_start: also show the events from before this view was opened."""
         self.folder, self.title = folder, title
         self.rows = {name: Row(STAGES[name]) for name in stages}
         self.curve = Curve(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0
         self.notes: list[str] = []
-        told = folder / "progress.jsonl"
-        self._offset = told.stat().st_size if told.exists() and not from_start else 0
+        progress_file = folder / "progress.jsonl"
+        self._offset = (
+            progress_file.stat().st_size if progress_file.exists() and not from_start else 0
+        )
         self._spinner = Spinner("dots")
 
     def follow(self) -> list[str]:
-        """Reads what came since the last call; returns it as plain lines."""
+        """Read the events since the last call; return them as plain lines."""
         lines, self._offset = read(self.folder / "progress.jsonl", self._offset)
         before = len(self.curve.rewards)
         self.curve.follow()
-        news = [text for line in lines if (text := self._take(line))]
+        news = [text for line in lines if (text := self._apply(line))]
         if len(self.curve.rewards) > before:
             step, reward = max(self.curve.rewards.items())
             news.append(f"  training step {step}: mean reward {reward:.3f}")
@@ -127,7 +131,7 @@ class View:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def _take(self, line: Line) -> str:
+    def _apply(self, line: Line) -> str:
         row = self.rows.get(line.stage)
         if row is None:
             return ""
@@ -147,14 +151,14 @@ class View:
                 else ""
             )
         row.state, row.ended = line.event, line.t
-        said = {
-            "end": f"done in {_span(row.ended - row.begun)}",
-            "found": "there already",
+        outcome = {
+            "end": f"done in {_duration(row.ended - row.begun)}",
+            "found": "exists already",
             "failed": "FAILED",
         }[line.event]
         if line.text == "DagsterExecutionInterruptedError":
             return f"{row.title}: stopped"
-        return f"{row.title}: {said}{f' ({line.text})' if line.text else ''}"
+        return f"{row.title}: {outcome}{f' ({line.text})' if line.text else ''}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table.grid(padding=(0, 1))
@@ -165,7 +169,7 @@ class View:
         for row in self.rows.values():
             table.add_row(*self._cells(row))
         foot = (
-            f"{_span(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, "
+            f"{_duration(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, "
             f"{self.peak_gib:.1f} at most"
         )
         notes = [Text(f"! {note}", style="yellow") for note in self.notes[-3:]]
@@ -185,8 +189,8 @@ class View:
     def _cells(self, row: Row) -> tuple[RenderableType, ...]:
         if row.state != "begin":
             mark, style = MARKS[row.state]
-            spent = (
-                _span(row.ended - row.begun)
+            duration = (
+                _duration(row.ended - row.begun)
                 if row.state == "end"
                 else "found"
                 if row.state == "found"
@@ -195,7 +199,7 @@ class View:
             return (
                 Text(mark, style=style),
                 Text(row.title, style="dim" if row.state == "waiting" else ""),
-                spent,
+                duration,
                 Text(row.text, style="dim"),
             )
         self._spinner.style = "blue"
@@ -204,11 +208,16 @@ class View:
             if row.total
             else Text(row.text, style="dim")
         )
-        told = Table.grid(padding=(0, 1))
-        told.add_row(
+        progress = Table.grid(padding=(0, 1))
+        progress.add_row(
             bar, Text(f"{row.done}/{row.total} {row.text}", style="dim")
-        ) if row.total else told.add_row(bar)
-        return self._spinner, Text(row.title, style="bold"), _span(time.time() - row.begun), told
+        ) if row.total else progress.add_row(bar)
+        return (
+            self._spinner,
+            Text(row.title, style="bold"),
+            _duration(time.time() - row.begun),
+            progress,
+        )
 
     def _picture(self, width: int) -> Group:
         steps, rewards = zip(*sorted(self.curve.rewards.items()), strict=True)
@@ -227,17 +236,17 @@ class View:
                 )
             )
         ]
-        now = Text(told_figures(self.curve.figures, self.curve.left), style="dim")
+        now = Text(figures_line(self.curve.figures, self.curve.left), style="dim")
         return Group(head, *lines, *(tail if self.curve.validation else []), now)
 
 
-def told_figures(figures: Mapping[str, float], left: float | None) -> str:
-    """The last step in a line."""
-    said = [form.format(figures[name]) for name, form in FIGURES.items() if name in figures]
-    return " · ".join([*said, *([f"about {_span(left)} left"] if left else [])])
+def figures_line(figures: Mapping[str, float], left: float | None) -> str:
+    """Return the figures of the last step as one line."""
+    texts = [form.format(figures[name]) for name, form in FIGURES.items() if name in figures]
+    return " · ".join([*texts, *([f"about {_duration(left)} left"] if left else [])])
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return (
         f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
     )

@@ -2,10 +2,9 @@
 
 It starts a head node on 127.0.0.1 (or RATCHET_RAY_BIND) with free ports, writes `head.json`, and
 watches its holders: a file `holders/<pid>` for each process that needs the cluster, an owner's or
-the training's own (verl_jobs/trainer/trainer_lease.py, `hold`). When all holders are gone for
-`GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan. When it is
-killed itself, the kernel ends Ray's processes with it. There is one per folder, enforced by a
-kernel lock.
+the training's own (verl_jobs/trainer/trainer_lease.py). When all holders are gone for `GRACE_S`
+seconds it stops Ray and ends, so a killed command line leaves no orphan. When it is killed itself,
+the kernel ends Ray's processes with it. There is one per folder, enforced by a kernel lock.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pathlib import Path
 import psutil
 
 from artifacts.store import write_atomic
-from verl_jobs.trainer.trainer_lease import Silence, started
+from verl_jobs.trainer.trainer_lease import Silence, start_time
 
 GRACE_S = 20.0
 START_S = 90.0
@@ -181,7 +180,7 @@ def live_holders(folder: Path) -> list[int]:
     # A holder file that is still being written has another name.
     for path in (folder / HOLDERS).glob("[0-9]*"):
         try:
-            if started(int(path.name)) == path.read_text(encoding="utf-8"):
+            if start_time(int(path.name)) == path.read_text(encoding="utf-8"):
                 alive.append(int(path.name))
                 continue
         except (FileNotFoundError, ProcessLookupError):

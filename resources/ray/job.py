@@ -27,7 +27,7 @@ from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.planner.preflight import check
 from verl_jobs.trainer import trainer_lease as owner
-from verl_jobs.trainer.checkpoints import whole_saves
+from verl_jobs.trainer.checkpoints import complete_saves
 from verl_jobs.trainer.entry import DIED
 
 TRAINER = "verl_jobs.trainer.entry"
@@ -72,7 +72,7 @@ def train(
         )
     attempt, reached = 1, _newest_save(job)
     while job.done is None:
-        with owner.owned(job.path):
+        with owner.renewed_lease(job.path):
             ray = _or_here(job, ray) if begun else ray
             end = _run_once(job, ray, on_poll, bootstrap, entry)
         begun = True
@@ -94,7 +94,7 @@ def train(
 
 
 def _newest_save(job: TrainingJob) -> int:
-    return max(whole_saves(job.path / "saves"), default=0)
+    return max(complete_saves(job.path / "saves"), default=0)
 
 
 def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
@@ -136,7 +136,7 @@ def _await_its_end(job: TrainingJob, why: str) -> None:
     """
     deadline = time.monotonic() + 2 * END_S
     while time.monotonic() < deadline:
-        with owner.alone(job.path) as alone:
+        with owner.training_lock(job.path) as alone:
             if alone:
                 return
         owner.give_notice(job.path, why)

@@ -11,7 +11,7 @@ from resources.home import Home, NotReady
 from resources.ray.head import live_holders
 from resources.ray.private import Joined, Private
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer.layout import fewer, over
+from verl_jobs.trainer.layout import rank_counts, with_layout
 
 
 def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
@@ -37,8 +37,8 @@ def ranks_here(home: Home, profile: Profile) -> int:
     if not live_holders(home.path / "ray"):  # one that already continues here has its memory
         home.check_room(disk_gib=0.0, memory_gib=memory_gib(profile))
     refused = NotReady("its batch divides on no number of ranks of one node")
-    for ranks in fewer(profile.training):
-        if training := over(profile.training, ranks, 1):
+    for ranks in rank_counts(profile.training):
+        if training := with_layout(profile.training, ranks, 1):
             try:
                 check_machines(profile.model_copy(update={"training": training, "ray": RayPlace()}))
                 return ranks

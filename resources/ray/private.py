@@ -180,7 +180,7 @@ def light_head(folder: Path, places: int) -> Head:
 
 def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     folder.mkdir(parents=True, exist_ok=True)
-    owner.hold(folder / ray_head.HOLDERS)
+    owner.register_holder(folder / ray_head.HOLDERS)
     # Read by Ray's client in this process.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     deadline = time.monotonic() + ray_head.START_S

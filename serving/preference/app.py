@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from evaluation.preference.pairs import Chosen
-from serving.preference.round import Judged, Round
+from serving.preference.round import AlreadyJudged, Round
 
 FOLDER = Path(__file__).parent
 HEADERS = {
@@ -45,13 +45,13 @@ Name = Annotated[
 ]
 
 
-class Ask(BaseModel):
+class NextRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     judge: Name
 
 
-class Told(Ask):
+class ChoiceRequest(NextRequest):
     pair: str
     chosen: Chosen
 
@@ -63,17 +63,17 @@ def make_app(round: Round, token: str) -> FastAPI:
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.middleware("http")
-    async def guarded(request: Request, call: Callable[[Request], Any]) -> Response:
-        given = (
+    async def require_token(request: Request, call: Callable[[Request], Any]) -> Response:
+        given_token = (
             request.query_params.get("token", "")
             if request.url.path == "/"
             else request.headers.get("x-ratchet-token", "")
         )
-        if request.url.path not in OPEN and not hmac.compare_digest(given.encode(), token.encode()):
-            refused = (
-                "This page needs its token: open the whole address that `ratchet prefer` printed."
-            )
-            return PlainTextResponse(refused, 403, HEADERS)
+        if request.url.path not in OPEN and not hmac.compare_digest(
+            given_token.encode(), token.encode()
+        ):
+            message = "Missing or wrong token: open the full address that `ratchet prefer` printed."
+            return PlainTextResponse(message, 403, HEADERS)
         response: Response = await call(request)
         response.headers.update(HEADERS)
         return response
@@ -85,7 +85,7 @@ def make_app(round: Round, token: str) -> FastAPI:
         )
 
     @app.get("/page.{kind}")
-    def part(kind: str) -> Response:
+    def static_file(kind: str) -> Response:
         name = f"/page.{kind}"
         return (
             Response((FOLDER / name[1:]).read_text(encoding="utf-8"), media_type=OPEN[name])
@@ -94,31 +94,31 @@ def make_app(round: Round, token: str) -> FastAPI:
         )
 
     @app.post("/next")
-    def next_pair(ask: Ask) -> Response:
-        return JSONResponse(_shown(round, ask.judge))
+    def next_pair(request: NextRequest) -> Response:
+        return JSONResponse(_state(round, request.judge))
 
     @app.post("/choose")
-    def choose(told: Told) -> Response:
+    def choose(request: ChoiceRequest) -> Response:
         try:
-            round.choose(told.judge, told.pair, told.chosen)
+            round.choose(request.judge, request.pair, request.chosen)
         except KeyError:
-            return JSONResponse({"error": "no such pair in this round"}, 404)
-        except Judged as error:
+            return JSONResponse({"error": f"this round has no pair {request.pair!r}"}, 404)
+        except AlreadyJudged as error:
             return JSONResponse({"error": str(error)}, 409)
-        return JSONResponse(_shown(round, told.judge))
+        return JSONResponse(_state(round, request.judge))
 
     @app.exception_handler(RequestValidationError)
-    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
-        told = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}"
+    async def invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
+        message = "; ".join(
+            f"{'.'.join(str(static_file) for static_file in e['loc'][1:]) or 'body'}: {e['msg']}"
             for e in error.errors()
         )
-        return JSONResponse({"error": told}, 400)
+        return JSONResponse({"error": message}, 400)
 
     return app
 
 
-def _shown(round: Round, judge: str) -> dict[str, Any]:
+def _state(round: Round, judge: str) -> dict[str, Any]:
     state: dict[str, Any] = {
         "done": round.done(judge),
         "total": len(round.pairs),
@@ -135,8 +135,8 @@ def new_token() -> str:
     return secrets.token_urlsafe(18)
 
 
-def serve(round: Round, token: str, door: socket.socket) -> None:
+def serve(round: Round, token: str, sock: socket.socket) -> None:
     """Serve on a bound socket until stopped by SIGINT or SIGTERM."""
     import uvicorn
 
-    uvicorn.Server(uvicorn.Config(make_app(round, token), log_level="warning")).run(sockets=[door])
+    uvicorn.Server(uvicorn.Config(make_app(round, token), log_level="warning")).run(sockets=[sock])

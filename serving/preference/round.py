@@ -24,7 +24,7 @@ from rewards.preference import Choice, read_choices
 QUESTION = "Which answer would you rather have?"
 
 
-class About(BaseModel):
+class RoundInfo(BaseModel):
     """The description of a round."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,33 +35,33 @@ class About(BaseModel):
     same: int = 0  # pairs left out because both texts are equal
 
 
-class Taken(NotReady):
-    """Another process has the round open. With two writers a judge could see a pair twice."""
+class RoundInUse(NotReady):
+    """Another process has the round open. Two writers could show a judge the same pair twice."""
 
 
-class Judged(ValueError):
-    """This judge has already chosen in this pair."""
+class AlreadyJudged(ValueError):
+    """This judge has already judged this pair."""
 
 
-def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
+def begin(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
     """Write the round's pairs, unless they exist: a round never changes. Raises ProblemError
     without pairs, or if the folder holds another round.
     """
     if not pairs:
         raise ProblemError(
-            "there is no pair of different answers",
-            "give contestants that differ: there is nothing to choose between",
+            "the contestants have no pair of different completions",
+            "name contestants whose completions differ",
         )
     if (folder / "round.json").exists():
-        before, known = read_round(folder)
-        if (before.seed, before.question, list(known)) != (
+        existing, existing_pairs = read_round(folder)
+        if (existing.seed, existing.question, list(existing_pairs)) != (
             about.seed,
             about.question,
             [pair.id for pair in pairs],
         ):
             raise ProblemError(
-                "another round of judgements is there",
-                "give --to another folder, or the same contestants and options",
+                "the folder holds another round",
+                "choose another folder with --to, or repeat the contestants and options",
                 str(folder),
             )
     else:
@@ -75,7 +75,9 @@ class Round:
     """An open round. Threads may read and choose concurrently; `close` frees it for others."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a round. Raises FileNotFoundError without one, Taken if another process has it."""
+        """Open a round. Raises FileNotFoundError if there is none, RoundInUse if another process
+        has it open.
+        """
         self.folder = folder
         self.about, self.pairs = read_round(folder)
         self._lock = threading.Lock()
@@ -84,12 +86,12 @@ class Round:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._file.close()
-            raise Taken(
-                f"{folder} is being judged on a page of another process: open that one, "
-                "several judges may use it"
+            raise RoundInUse(
+                f"another process has the round in {folder} open: use its page, which several "
+                "judges can share"
             ) from error
         _drop_torn_line(folder / "choices.jsonl")
-        self._done = {(met.judge, met.pair) for met in met_in(folder)}
+        self._done = {(met.judge, met.pair) for met in read_matches(folder)}
 
     def close(self) -> None:
         self._file.close()
@@ -108,11 +110,11 @@ class Round:
         )
 
     def done(self, judge: str) -> int:
-        return sum(who == judge for who, _ in self._done)
+        return sum(judged_by == judge for judged_by, _ in self._done)
 
     def choose(self, judge: str, pair_id: str, chosen: Chosen) -> Choice:
         """Record one choice; it is on disk when this returns. Raises KeyError for an unknown pair,
-        Judged for a second choice in it.
+        AlreadyJudged for a second choice in it.
         """
         pair = self.pairs[pair_id]
         left, right = pair.sides(self.about.seed, judge)
@@ -126,7 +128,7 @@ class Round:
         )
         with self._lock:
             if (judge, pair_id) in self._done:
-                raise Judged(f"{judge} has chosen in this pair already")
+                raise AlreadyJudged(f"judge {judge} has already judged pair {pair_id}")
             self._file.write(json.dumps(choice.model_dump()).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -134,13 +136,11 @@ class Round:
         return choice
 
 
-def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
+def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
     """Read a round. Raises FileNotFoundError if the folder holds none."""
     if not (folder / "round.json").exists():
-        raise FileNotFoundError(
-            f"{folder} holds no round of judgements: begin one with `ratchet prefer A B`"
-        )
-    about = About.model_validate_json((folder / "round.json").read_text(encoding="utf-8"))
+        raise FileNotFoundError(f"{folder} holds no round: start one with `ratchet prefer A B`")
+    about = RoundInfo.model_validate_json((folder / "round.json").read_text(encoding="utf-8"))
     pairs = [
         Pair.model_validate_json(line)
         for line in (folder / "pairs.jsonl").read_bytes().splitlines()
@@ -148,34 +148,34 @@ def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
     return about, {pair.id: pair for pair in pairs}
 
 
-def met_in(folder: Path) -> list[Met]:
+def read_matches(folder: Path) -> list[Met]:
     """Return every choice of a round with the contestants that it was between. Raises ValueError
     for a choice that belongs to no pair.
     """
     path = folder / "choices.jsonl"
-    known = {
+    pairs = {
         (pair.problem_id, frozenset((pair.first, pair.second))): pair
         for pair in read_round(folder)[1].values()
     }
-    found = []
+    met = []
     for number, choice in enumerate(read_choices(path) if path.exists() else []):
-        pair = known.get((choice.problem_id, frozenset((choice.left, choice.right))))
+        pair = pairs.get((choice.problem_id, frozenset((choice.left, choice.right))))
         if pair is None:
             raise ValueError(
-                f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of "
-                "this round: take the row out"
+                f"{path}: row {number}: {choice.problem_id}: the round has no pair of these two "
+                "completions: remove the row"
             )
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"
-        found.append(
+        met.append(
             Met(pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left)
         )
-    return found
+    return met
 
 
 def _drop_torn_line(path: Path) -> None:
     """Remove a partial last line, left by a kill. Its choice was never confirmed to the judge."""
     data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        os.truncate(path, whole)
+    complete = data.rfind(b"\n") + 1
+    if complete < len(data):
+        os.truncate(path, complete)

@@ -114,7 +114,7 @@ def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: RunCon
     found = verdict(verified_tests_are_strong, refreshed)
     assert not found.passed and found.metadata["count"].value == 2
     assert one.problem_id in str(found.metadata["weak"].value) and found.metadata[
-        "untried"
+        "unmeasured"
     ].value == [other.problem_id]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from assets.checkpoint import lost_before, training_of
+from assets.checkpoint import regression_problems, training_of
 from assets.evaluation import benchmarks_of
 from assets.promotion import gate
 from evaluation.promotion.regression import lost_tasks
@@ -207,6 +207,10 @@ def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(
         )
     plain, fallen = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
     assert (
-        lost_before(plain) == [] and training_of(plain) == home_builder.run_context.profile.training
+        regression_problems(plain) == []
+        and training_of(plain) == home_builder.run_context.profile.training
     )
-    assert lost_before(fallen) == DRAW[:2] and training_of(fallen).curriculum.schedule == "weighted"
+    assert (
+        regression_problems(fallen) == DRAW[:2]
+        and training_of(fallen).curriculum.schedule == "weighted"
+    )

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
+from assets.verified_reward import (
+    CONTROL,
+    UnverifiedReward,
+    battery_stamp,
+    store_result,
+    unverified_by,
+)
 from resources.home import Home
 from resources.run_context import RunContext
 from resources.settings import Settings
@@ -19,26 +25,26 @@ BAD = BatteryResult(False, (Row("a", True, ""), Row("bounds", False, "2")), "bad
 
 
 def test_a_reward_that_was_not_tried_may_not_train(tmp_path: Path) -> None:
-    with pytest.raises(UnverifiedReward, match="was not tried"):
-        stamp(Home(tmp_path), RewardConfig())
+    with pytest.raises(UnverifiedReward, match="was not run"):
+        battery_stamp(Home(tmp_path), RewardConfig())
 
 
 def test_a_reward_that_passed_trains_and_leaves_its_hash(tmp_path: Path) -> None:
-    keep(Home(tmp_path), RewardConfig(), GOOD)
-    assert stamp(Home(tmp_path), RewardConfig()) == "good"
+    store_result(Home(tmp_path), RewardConfig(), GOOD)
+    assert battery_stamp(Home(tmp_path), RewardConfig()) == "good"
     with pytest.raises(UnverifiedReward):
-        stamp(Home(tmp_path), RewardConfig(sparse=False))  # another reward
+        battery_stamp(Home(tmp_path), RewardConfig(sparse=False))  # another reward
 
 
 def test_a_reward_that_did_not_pass_trains_only_when_told_and_is_stamped(tmp_path: Path) -> None:
-    keep(Home(tmp_path), RewardConfig(), BAD)
+    store_result(Home(tmp_path), RewardConfig(), BAD)
     with pytest.raises(UnverifiedReward, match="bounds"):
-        stamp(Home(tmp_path), RewardConfig())
-    assert stamp(Home(tmp_path), RewardConfig(unverified=True)) == "unverified bad"
+        battery_stamp(Home(tmp_path), RewardConfig())
+    assert battery_stamp(Home(tmp_path), RewardConfig(unverified=True)) == "unverified bad"
 
 
 def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
-    assert stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
+    assert battery_stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
 
 
 def test_the_flag_reaches_every_process_of_a_run(

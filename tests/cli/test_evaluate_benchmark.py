@@ -177,10 +177,13 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     row = {
-        "task_id": "twice", "prompt": "from typing import List\n", "problem_description": "Double each.", "entry_point": "Solution().twice",
+        "task_id": "twice",
+        "prompt": "from typing import List\n",
+        "problem_description": "Double each.",
+        "entry_point": "Solution().twice",
         "completion": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        return [2 * x for x in xs]\n",
         "test": "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n",
-    }  # fmt: skip
+    }
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
     for key in ("completion", "solution"):
         (tmp_path / "answers.jsonl").write_text(
@@ -198,10 +201,17 @@ def test_an_answer_to_livecodebench_has_upstream_s_names(
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     case = {"input": "[3]", "output": "[6]", "testtype": "functional"}
     row = {
-        "question_id": "1", "question_title": "twice", "question_content": "Double each.", "platform": "leetcode", "contest_date": "2024-10-01",
-        "starter_code": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        ", "difficulty": "easy",
-        "public_test_cases": json.dumps([case]), "private_test_cases": json.dumps([case]), "metadata": json.dumps({"func_name": "twice"}),
-    }  # fmt: skip
+        "question_id": "1",
+        "question_title": "twice",
+        "question_content": "Double each.",
+        "platform": "leetcode",
+        "contest_date": "2024-10-01",
+        "starter_code": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        ",
+        "difficulty": "easy",
+        "public_test_cases": json.dumps([case]),
+        "private_test_cases": json.dumps([case]),
+        "metadata": json.dumps({"func_name": "twice"}),
+    }
     (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
     answer = row["starter_code"] + "return [pow(2, 1) * each for each in accumulate(xs)]"
     (tmp_path / "said.json").write_text(json.dumps([{"question_id": "1", "code_list": [answer]}]))

@@ -18,7 +18,7 @@ from cli.jobs.control import stop, watch
 from cli.jobs.show import list_jobs, print_manifest, show_job, show_logs
 from cli.samples import show_samples
 from cli.status import show_status
-from pipelines.launch import as_begun, ready
+from pipelines.launch import prepare_run, resume_settings
 from resources import lease
 from resources.home import Home, NotReady
 from resources.progress import Progress
@@ -221,9 +221,9 @@ def test_a_run_that_still_trains_skips_the_memory_check(
     monkeypatch.setenv("RATCHET_SET", "needs.memory_gib=1000000")
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="memory"):
-        ready(Settings.read("small"))
-    owner.hold(home.path / "ray" / HOLDERS)
-    assert ready(Settings.read("small")).needs.memory_gib == 1000000
+        prepare_run(Settings.read("small"))
+    owner.register_holder(home.path / "ray" / HOLDERS)
+    assert prepare_run(Settings.read("small")).needs.memory_gib == 1000000
 
 
 def test_logs_are_printed_unchanged(home: Home) -> None:
@@ -302,8 +302,8 @@ def test_an_open_run_resumes_with_its_own_settings(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RATCHET_SET", raising=False)
-    assert as_begun(Settings.read()).title == "small training.algorithm=rloo"
-    assert as_begun(Settings.read("gpu")).profile_name == "gpu"
+    assert resume_settings(Settings.read()).title == "small training.algorithm=rloo"
+    assert resume_settings(Settings.read("gpu")).profile_name == "gpu"
 
 
 def test_a_manifest_runs_the_job_file_of_its_run(home: Home) -> None:

@@ -33,9 +33,9 @@ time.sleep(600)
 IN_BACKGROUND = """
 import signal, time
 from dagster._utils.interrupts import capture_interrupts
-from pipelines.process import can_be_ended
+from pipelines.process import restore_sigint
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-can_be_ended()
+restore_sigint()
 try:
     with capture_interrupts():  # as each of its runs does
         pass

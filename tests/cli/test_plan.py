@@ -20,7 +20,7 @@ from cli import main as cli
 from cli.gpus import gpus_of
 from cli.lengths import show_lengths
 from cli.plan import over_machines, show_plan
-from pipelines.launch import ready
+from pipelines.launch import prepare_run
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
@@ -303,6 +303,6 @@ def test_an_unknown_model_shape_is_reported_before_a_start(
     monkeypatch.setenv(
         "RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1"
     )
-    ready(Settings.read("embedded"))
+    prepare_run(Settings.read("embedded"))
     output = capsys.readouterr().err.splitlines()
     assert len(output) == 1 and "'nobody/nothing'" in output[0]

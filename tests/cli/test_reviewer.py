@@ -12,7 +12,7 @@ from rich.console import Console
 
 import cli.reviewer
 from artifacts.manifest import Manifest
-from assets.checkpoint import refuse_silence
+from assets.checkpoint import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import problem_from_ground_truth, prompt_text
@@ -24,7 +24,7 @@ from resources.ray.private import TrainingFailed
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.agents.records import read_reviews
-from verl_jobs.agents.supervised import Lessons, command
+from verl_jobs.agents.supervised import ReviewerTraining, command
 from verl_jobs.config.agents import Agents
 from verl_jobs.job import TrainingJob
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -68,19 +68,19 @@ def test_problems_without_visible_tests_are_refused(
     with pytest.raises(NotReady, match=r"family\.visible_tests=2"):
         records(tmp_path / "reviews.parquet", Settings.read(), quiet())
     with pytest.raises(NotReady, match=r"training\.prompt_tokens"):
-        refuse_silence(Agents(turns=2), blind)
-    refuse_silence(Agents(turns=2), FAMILY)
+        check_conversations(Agents(turns=2), blind)
+    check_conversations(Agents(turns=2), FAMILY)
 
 
 def test_a_pipeline_run_does_not_train_a_reviewer() -> None:
     with pytest.raises(NotReady, match="ratchet reviewer reinforce"):
-        refuse_silence(Agents(trains="reviewer", generator="g"), FAMILY)
+        check_conversations(Agents(trains="reviewer", generator="g"), FAMILY)
 
 
 def test_missing_options_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError, match="--from"):
-        teach(tmp_path, tmp_path / "r.parquet", tmp_path / "to", Lessons(), quiet())
+        teach(tmp_path, tmp_path / "r.parquet", tmp_path / "to", ReviewerTraining(), quiet())
     with pytest.raises(NotReady, match="--generator"):
         reinforce(tmp_path, tmp_path / "to", Settings.read(), quiet())
 
@@ -182,7 +182,7 @@ def test_a_curriculum_is_refused_for_a_reviewer(
 
 def test_each_key_of_the_lessons_is_passed_once(tmp_path: Path) -> None:
     arguments = command(
-        tmp_path, tmp_path / "r.parquet", tmp_path, Lessons(steps=3, learning_rate=2e-4)
+        tmp_path, tmp_path / "r.parquet", tmp_path, ReviewerTraining(steps=3, learning_rate=2e-4)
     )
     keys = [line.split("=")[0] for line in arguments[5:]]
     assert (

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from deploy import install
-from deploy.lock import wanted
+from deploy.lock import direct_requirements
 from tests.test_architecture import ROOT
 
 ENTRY = re.compile(
@@ -40,14 +40,16 @@ def test_every_line_of_a_lock_pins_a_package_with_a_hash(lock: Path) -> None:
 
 def test_the_lock_holds_what_the_project_asks_for() -> None:
     locked = pins(LOCKS[0])
-    for requirement in map(Requirement, wanted(ROOT / "pyproject.toml")):
+    for requirement in map(Requirement, direct_requirements(ROOT / "pyproject.toml")):
         assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
 
 
 def test_every_direct_dependency_says_why_it_is_there() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
-    asked = {normal(Requirement(line).name) for line in wanted(ROOT / "pyproject.toml")}
+    asked = {
+        normal(Requirement(line).name) for line in direct_requirements(ROOT / "pyproject.toml")
+    }
     assert {normal(name) for name in told} == asked and all(
         len(reason) > 10 for reason in told.values()
     )

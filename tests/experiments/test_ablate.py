@@ -41,9 +41,15 @@ def card(solved: str, version: str = "v") -> Scorecard:
         for i, s in enumerate(solved)
     )
     return Scorecard(
-        benchmark="heldout", benchmark_version=version, harness_version="1", checkpoint="c", checkpoint_hash="h", sampling={}, samples=samples,
+        benchmark="heldout",
+        benchmark_version=version,
+        harness_version="1",
+        checkpoint="c",
+        checkpoint_hash="h",
+        sampling={},
+        samples=samples,
         isolation="none",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,9 +104,12 @@ def test_the_baselines_own_changes_are_no_difference(monkeypatch: pytest.MonkeyP
 
 def test_a_change_is_compared_by_the_seeds_that_both_ended_with() -> None:
     scores = {
-        (BASELINE, 1): card("1110"), (BASELINE, 2): card("1100"), ("curriculum=window", 1): card("1000"), ("curriculum=window", 2): card("1000"),
+        (BASELINE, 1): card("1110"),
+        (BASELINE, 2): card("1100"),
+        ("curriculum=window", 1): card("1000"),
+        ("curriculum=window", 2): card("1000"),
         ("reward.format=0", 2): card("1100"),
-    }  # fmt: skip
+    }
     found = compared(scores, VARIANTS)
     assert (found["curriculum=window"].difference, found["curriculum=window"].seeds) == (0.375, 2)
     assert (
@@ -167,9 +176,18 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
         ),
     )
     job = TrainingJob(
-        folder=str(tmp_path), chain="study-a-s1", start="s", train="t", validation="v", inputs={}, training=profile.training,
-        reward=profile.reward, reward_hash="f", isolation="auto", seed=1,
-    )  # fmt: skip
+        folder=str(tmp_path),
+        chain="study-a-s1",
+        start="s",
+        train="t",
+        validation="v",
+        inputs={},
+        training=profile.training,
+        reward=profile.reward,
+        reward_hash="f",
+        isolation="auto",
+        seed=1,
+    )
     card("10", version).write(tmp_path / "heldout.json")
     assert scored(job, made).pass_at_1 == 0.5
     record.number = 2

@@ -24,9 +24,18 @@ from verl_jobs.job import VALIDATION, TrainingJob
 def ended(folder: Path, seed: int, validations: dict[int, float]) -> TrainingJob:
     """A training that has ended, as its folder tells it."""
     job = TrainingJob(
-        folder=str(folder), chain=f"study-a-s{seed}", start="s", train="t", validation="v", inputs={}, training=Training(),
-        reward=RewardConfig(), reward_hash="f", isolation="auto", seed=seed,
-    )  # fmt: skip
+        folder=str(folder),
+        chain=f"study-a-s{seed}",
+        start="s",
+        train="t",
+        validation="v",
+        inputs={},
+        training=Training(),
+        reward=RewardConfig(),
+        reward_hash="f",
+        isolation="auto",
+        seed=seed,
+    )
     folder.mkdir(parents=True)
     rows = [
         {

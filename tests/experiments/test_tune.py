@@ -40,9 +40,18 @@ SCHEMA = json.loads(
 
 def base(folder: Path) -> TrainingJob:
     return TrainingJob(
-        folder=str(folder / "training" / "x"), chain="study-a-s1001", start="s", train="t", validation="v", inputs={}, training=Training(),
-        reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1001,
-    )  # fmt: skip
+        folder=str(folder / "training" / "x"),
+        chain="study-a-s1001",
+        start="s",
+        train="t",
+        validation="v",
+        inputs={},
+        training=Training(),
+        reward=RewardConfig(),
+        reward_hash="f",
+        isolation="auto",
+        seed=1001,
+    )
 
 
 @pytest.mark.parametrize(

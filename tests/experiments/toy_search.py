@@ -36,9 +36,18 @@ PROFILE = Profile(
 def main(folder: Path, trials: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     base = TrainingJob(
-        folder=str(folder / "training" / "x"), chain="toy", start="s", train="t", validation="v", inputs={}, training=PROFILE.training,
-        reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
-    )  # fmt: skip
+        folder=str(folder / "training" / "x"),
+        chain="toy",
+        start="s",
+        train="t",
+        validation="v",
+        inputs={},
+        training=PROFILE.training,
+        reward=RewardConfig(),
+        reward_hash="f",
+        isolation="auto",
+        seed=1,
+    )
     stage = SimpleNamespace(
         report=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
     )

@@ -29,7 +29,7 @@ from tests.journeys.demo_run import (
 from tests.journeys.test_chaos import training_of
 from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt
-from verl_jobs.trainer.checkpoints import whole_saves
+from verl_jobs.trainer.checkpoints import complete_saves
 
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 
@@ -62,7 +62,7 @@ def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
         )
         assert launched.returncode == 0, launched.stderr[-2000:]
         assert wait_until(
-            lambda: (folder := training_of(home)) and whole_saves(folder / "saves"), 900
+            lambda: (folder := training_of(home)) and complete_saves(folder / "saves"), 900
         ), now_at(home)
         for process in daemons(home):
             process.kill()

@@ -75,7 +75,7 @@ def test_every_recipe_is_a_profile_that_says_how_it_is_started(
     assert f"ratchet train --profile examples/{path.name}" in path.read_text(encoding="utf-8")
     assert found != Profile()
     assert set(found.training.plugins.hashes()) == {
-        f"plugins.{kind}" for kind in found.training.plugins.named
+        f"plugins.{kind}" for kind in found.training.plugins.references
     }
 
 

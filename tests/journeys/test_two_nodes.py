@@ -20,7 +20,7 @@ from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.step_time import operations, tasks
-from verl_jobs.trainer.checkpoints import whole_saves
+from verl_jobs.trainer.checkpoints import complete_saves
 
 
 @pytest.mark.soak
@@ -126,7 +126,7 @@ def small(
 
 def saved(home: Path) -> list[int]:
     folder = training_of(home)
-    return whole_saves(folder / "saves") if folder else []
+    return complete_saves(folder / "saves") if folder else []
 
 
 def places(nodes: Nodes, actor: str) -> list[str]:

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
-from pipelines.jobs import CHAIN, remember_failure
+from pipelines.jobs import CHAIN_ASSETS, record_failure
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -198,13 +198,13 @@ def test_a_run_without_a_partition_fails_at_its_first_stage(
     """`dagster job launch` starts a run like this: it omits the tags of the job."""
     bare = dg.define_asset_job(
         "bare",
-        dg.AssetSelection.assets(*CHAIN),
-        hooks={remember_failure},
+        dg.AssetSelection.assets(*CHAIN_ASSETS),
+        hooks={record_failure},
         executor_def=dg.in_process_executor,
     )
-    job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(home_builder)).resolve_job_def(
-        "bare"
-    )
+    job = dg.Definitions(
+        assets=CHAIN_ASSETS, jobs=[bare], resources=_of(home_builder)
+    ).resolve_job_def("bare")
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
@@ -219,7 +219,7 @@ def test_an_unpartitioned_stage_materializes_without_a_partition(
 ) -> None:
     """The page of the asset in the UI starts a run like this, without a partition."""
     job = dg.Definitions(
-        assets=CHAIN, resources=_of(home_builder)
+        assets=CHAIN_ASSETS, resources=_of(home_builder)
     ).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(

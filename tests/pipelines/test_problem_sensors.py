@@ -123,7 +123,7 @@ def test_equal_content_is_no_new_source(
     put(home_builder, "mine.jsonl", ROW).touch()
     again = looks(home_builder, instance, 2, second.cursor)[1]
     assert (
-        "as it was" in str(again.skip_reason)
+        "already has this content" in str(again.skip_reason)
         and listed(home_builder.run_context.home.path)["mine"].content == content
     )
 

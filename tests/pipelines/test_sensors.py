@@ -13,8 +13,8 @@ from pipelines.schedules import nightly_retraining
 from pipelines.sensors.champion import (
     champion_regression,
     changed_problems,
-    held_back,
     new_checkpoint,
+    wait_reason,
 )
 from problems.catalogue import add_source
 from resources import lease
@@ -140,7 +140,7 @@ def test_sensors_and_schedules_wait_during_a_training(
         )
         assert isinstance(nightly_retraining(context), dg.SkipReason)
         assert "chain-0009" in str(
-            held_back(home_builder.run_context, [], time.time(), Automation())
+            wait_reason(home_builder.run_context, [], time.time(), Automation())
         )
     finally:
         lease.give_back(home_builder.run_context.home.lease)
@@ -221,7 +221,7 @@ def test_retrainings_keep_a_cooldown_and_a_daily_budget(
     home_builder: HomeBuilder, hours_ago: list[float], reason_part: str | None
 ) -> None:
     now = time.time()
-    reason = held_back(
+    reason = wait_reason(
         home_builder.run_context,
         [now - hours * 3600 for hours in hours_ago],
         now,

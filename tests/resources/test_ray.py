@@ -18,17 +18,17 @@ from resources.ray.private import Joined, TrainingFailed, _spawn, _token
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
-from verl_jobs.trainer.trainer_lease import hold, started
+from verl_jobs.trainer.trainer_lease import register_holder, start_time
 
 
 def test_a_live_holder_counts(tmp_path: Path) -> None:
-    hold(tmp_path / HOLDERS)
+    register_holder(tmp_path / HOLDERS)
     assert live_holders(tmp_path) == [os.getpid()]
 
 
 def test_a_reused_process_id_is_not_the_holder(tmp_path: Path) -> None:
     (tmp_path / "holders").mkdir()
-    (tmp_path / "holders" / str(os.getpid())).write_text(str(int(started(os.getpid())) - 1))
+    (tmp_path / "holders" / str(os.getpid())).write_text(str(int(start_time(os.getpid())) - 1))
     assert live_holders(tmp_path) == []
 
 
@@ -59,7 +59,7 @@ WATCHES = (
 @pytest.mark.slow
 def test_a_suspended_head_keeps_its_holders(tmp_path: Path) -> None:
     """All processes of a machine stop when its container is paused or the machine is moved."""
-    hold(tmp_path / HOLDERS)
+    register_holder(tmp_path / HOLDERS)
     with subprocess.Popen(
         [sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE
     ) as head:
@@ -90,10 +90,12 @@ def test_a_private_ray_uses_only_the_visible_gpus(
     """On CPUs, Ray's GPUs are slots for ranks, so the visible GPUs do not limit them."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "another:6379")
-    started: list[dict[str, str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: started.append(env))
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: environments.append(env))
     _spawn(tmp_path, a_job(tmp_path, training=Training(engine=engine)), LOOPBACK, 1)
-    assert started[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in started[0]
+    assert (
+        environments[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in environments[0]
+    )
 
 
 def test_ports_are_free_and_different() -> None:
@@ -142,7 +144,7 @@ def test_ray_runs_from_an_environment_path_with_spaces(tmp_path: Path) -> None:
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
     folder = tmp_path / "ray"
     folder.mkdir()
-    hold(folder / HOLDERS)
+    register_holder(folder / HOLDERS)
     environment = os.environ | {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(_token(folder)),

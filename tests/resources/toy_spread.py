@@ -17,9 +17,9 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import trainer_lease as owner
-from verl_jobs.trainer.dead_actors import died_with
+from verl_jobs.trainer.dead_actors import wait_for_dead_actors
 from verl_jobs.trainer.entry import DIED
-from verl_jobs.trainer.layout import settled
+from verl_jobs.trainer.layout import fit_to_cluster
 
 
 class Rank:
@@ -43,20 +43,20 @@ class Rank:
 
 
 def main(job: TrainingJob) -> None:
-    with owner.alone(job.path) as alone:
+    with owner.training_lock(job.path) as alone:
         assert alone
         owner.withdraw_notice(job.path)
         if holders := os.environ.get(owner.HOLDERS):
-            owner.hold(Path(holders))
+            owner.register_holder(Path(holders))
         save = job.path / "save"
         ray.init()
         done = int(save.read_text()) if save.exists() else 0
-        training = settled(job.training, job.path) if done else job.training
+        training = fit_to_cluster(job.training, job.path) if done else job.training
         say(job, f"begins at {done} with {training.ranks} ranks on {training.scale.nodes} nodes")
         try:
             steps(job, training, done, save)
         except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError):
-            sys.exit(DIED if died_with() else 1)
+            sys.exit(DIED if wait_for_dead_actors() else 1)
         (job.path / "done.json").write_text("{}")
 
 

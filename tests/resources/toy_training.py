@@ -23,7 +23,7 @@ def main(job: TrainingJob) -> None:
     with (job.path / "trainer.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner.withdraw_notice(job.path)
-        owner.hold(Path(os.environ[owner.HOLDERS]))
+        owner.register_holder(Path(os.environ[owner.HOLDERS]))
         lease = owner.Lease(job.path, TERM_S)
         if (slow := job.path / "slow").exists():
 

@@ -15,7 +15,7 @@ from evaluation.preference.contestants import Contestant
 from evaluation.preference.pairs import make_pairs
 from rewards.preference import read_choices
 from serving.preference.app import make_app
-from serving.preference.round import About, Round, begin
+from serving.preference.round import Round, RoundInfo, begin
 from tests.browser import Browser, chromium
 
 HOSTILE = (
@@ -39,7 +39,7 @@ def round(tmp_path: Path) -> Iterator[Round]:
         {task: f"<script>window.hacked = 3</script> What of {task}?" for task in tasks},
         seed=1,
     )
-    begin(tmp_path / "round", About(seed=1, contestants={}), pairs)
+    begin(tmp_path / "round", RoundInfo(seed=1, contestants={}), pairs)
     opened = Round(tmp_path / "round")
     yield opened
     opened.close()

@@ -134,7 +134,7 @@ def test_a_model_that_heeds_the_report_solves_it_in_two_turns(problem: Path, rev
 def test_turns_bound_the_conversation(problem: Path) -> None:
     with mender() as (url, heard):
         code, said = told(problem, endpoint=url, turns=1)
-    assert code == 1 and len(heard) == 1 and "the turns are used up, after 1 program\n" in said
+    assert code == 1 and len(heard) == 1 and "no turn is left, after 1 program\n" in said
 
 
 @pytest.mark.slow
@@ -153,9 +153,7 @@ def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(
     with served(tmp_path / "model", Home(tmp_path / "home")) as server, door_to(server) as door:
         there, heard = told(problem, endpoint=door.url, turns=2)
     assert (
-        (here, said) == (there, heard)
-        and here == 1
-        and "the turns are used up, after 2 programs" in said
+        (here, said) == (there, heard) and here == 1 and "no turn is left, after 2 programs" in said
     )
 
 

@@ -150,9 +150,9 @@ def test_reinforce_plus_plus_with_baseline_centers_by_group_first() -> None:
 
 
 def test_remax_subtracts_the_reward_of_the_greedy_completion() -> None:
-    from verl_jobs.trainer.remax import remember
+    from verl_jobs.trainer.remax import store_baselines
 
-    remember({"a": 0.25, "b": -0.5})
+    store_baselines({"a": 0.25, "b": -0.5})
     near(
         advantages("remax"),
         same(
@@ -165,9 +165,9 @@ def test_remax_subtracts_the_reward_of_the_greedy_completion() -> None:
 
 
 def test_remax_without_a_greedy_completion_raises() -> None:
-    from verl_jobs.trainer.remax import remember
+    from verl_jobs.trainer.remax import store_baselines
 
-    remember({"a": 0.25})
+    store_baselines({"a": 0.25})
     with pytest.raises(KeyError, match="b"):
         advantages("remax")
 

@@ -20,14 +20,14 @@ from verl_jobs.trainer.checkpoints import (
     STATE,
     TRACKER,
     best,
+    complete_saves,
     damage,
-    end_if_asked,
-    kept,
+    end_after_notice,
     prune,
     publish_candidate,
     repair,
-    restored,
-    whole_saves,
+    restore_settings,
+    steps_to_keep,
 )
 
 
@@ -115,7 +115,7 @@ STEPS = st.sets(st.integers(1, 60), max_size=12)
 def test_only_the_newest_best_and_periodic_checkpoints_are_kept(
     steps: set[int], scores: dict[int, float], last: int, best: int, every: int
 ) -> None:
-    stay = kept(steps, scores, Keep(last=last, best=best, every=every))
+    stay = steps_to_keep(steps, scores, Keep(last=last, best=best, every=every))
     newest, multiples = (
         set(sorted(steps)[-last:]),
         {step for step in steps if every and step % every == 0},
@@ -135,7 +135,7 @@ def test_checkpoints_and_candidates_follow_one_retention_policy(tmp_path: Path) 
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
     scored(tmp_path, {0: 0.9, 5: 0.1, 10: 0.4, 15: 0.4, 20: 0.2, 25: 0.1, 30: 0.0})
     prune(job)
-    assert whole_saves(tmp_path / "saves") == [10, 25, 30, 35] == list(candidates(tmp_path))
+    assert complete_saves(tmp_path / "saves") == [10, 25, 30, 35] == list(candidates(tmp_path))
     assert best(tmp_path, {10: 0.4, 25: 0.1, 30: 0.0, 35: 0.3})[0] == 10
 
 
@@ -203,19 +203,19 @@ def test_best_without_a_scored_candidate_raises(tmp_path: Path) -> None:
 def test_the_adaptive_kl_coefficient_is_restored(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(kl_coefficient=0.1, kl_in="reward", kl_target=0.02))
     save = a_save(tmp_path, 10)
-    assert restored(job, 10) == job == restored(job, None)
+    assert restore_settings(job, 10) == job == restore_settings(job, None)
     (save / STATE).write_text('{"kl_coefficient": 0.0625}')
-    assert restored(job, 10).training == Training(
+    assert restore_settings(job, 10).training == Training(
         kl_coefficient=0.0625, kl_in="reward", kl_target=0.02
     )
 
 
 def test_a_notice_ends_training_only_after_a_checkpoint(tmp_path: Path) -> None:
-    end_if_asked(tmp_path, 0)
+    end_after_notice(tmp_path, 0)
     owner.give_notice(tmp_path, "SIGTERM")
-    with pytest.raises(owner.Ended, match="SIGTERM"):
-        end_if_asked(tmp_path, 0)  # no step is done yet
+    with pytest.raises(owner.TrainingEnded, match="SIGTERM"):
+        end_after_notice(tmp_path, 0)  # no step is done yet
     a_save(tmp_path, 10)
-    end_if_asked(tmp_path, 11)
-    with pytest.raises(owner.Ended):
-        end_if_asked(tmp_path, 10)
+    end_after_notice(tmp_path, 11)
+    with pytest.raises(owner.TrainingEnded):
+        end_after_notice(tmp_path, 10)

@@ -19,7 +19,7 @@ from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.conversation import MEND, REVIEW, SILENT, SOLVED, TURNS, Conversation, begin
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.play import Another, Itself, Nobody, Reviews, converse
+from verl_jobs.agents.play import NoReviewer, Reviews, SelfReview, SeparateReviewer, converse
 
 DOUBLE = Problem(
     problem_id="t/double",
@@ -46,10 +46,10 @@ class Says:
     """A writer that returns the given texts in turn and records its prompts."""
 
     words: list[str | None]
-    heard: list[list[dict[str, str]]] = field(default_factory=list)
+    append_context: list[list[dict[str, str]]] = field(default_factory=list)
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        self.heard += [list(conversation.messages) for conversation in conversations]
+        self.append_context += [list(conversation.messages) for conversation in conversations]
         word = self.words.pop(0)
         return [word] * len(conversations)
 
@@ -62,7 +62,7 @@ def play(
     problem: Problem = DOUBLE,
 ) -> Conversation:
     conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
-    asyncio.run(converse([conversation], Says(words), executor, reviewer or Nobody(), turns))
+    asyncio.run(converse([conversation], Says(words), executor, reviewer or NoReviewer(), turns))
     return conversation
 
 
@@ -91,11 +91,11 @@ def test_a_reviewer_comment_reaches_the_generator_without_its_programs(
     executor: Executor,
 ) -> None:
     reviewer = Says([f"It adds instead of doubling.\n```python\n{RIGHT}\n```"])
-    done = play(executor, [WRONG, RIGHT], Another(reviewer))
+    done = play(executor, [WRONG, RIGHT], SeparateReviewer(reviewer))
     assert done.messages[2]["content"].endswith(
         f"got 3\nReview: It adds instead of doubling.\n{MEND}"
     )
-    [prompt] = reviewer.heard
+    [prompt] = reviewer.append_context
     assert (
         len(prompt) == 1 and WRONG in prompt[0]["content"] and prompt[0]["content"].endswith(REVIEW)
     )
@@ -105,7 +105,7 @@ def test_a_reviewer_comment_reaches_the_generator_without_its_programs(
 def test_a_self_review_is_part_of_the_conversation(executor: Executor) -> None:
     writer = Says([WRONG, "It adds.", RIGHT])
     conversation = begin(DOUBLE, [{"role": "user", "content": prompt_text(DOUBLE)}])
-    asyncio.run(converse([conversation], writer, executor, Itself(writer), 3))
+    asyncio.run(converse([conversation], writer, executor, SelfReview(writer), 3))
     assert [m["role"] for m in conversation.messages] == [
         "user",
         "assistant",
@@ -138,7 +138,7 @@ def test_conversations_of_a_batch_end_independently(executor: Executor) -> None:
         for name in ("four", "five", "six")
     ]
     writer = Chooses()
-    asyncio.run(converse(batch, writer, executor, Nobody(), 3))
+    asyncio.run(converse(batch, writer, executor, NoReviewer(), 3))
     assert (
         writer.sizes == [3, 2]
         and [len(c.attempts) for c in batch] == [1, 2, 2]
@@ -148,7 +148,7 @@ def test_conversations_of_a_batch_end_independently(executor: Executor) -> None:
 
 def test_a_writer_without_token_budget_ends_the_conversation(executor: Executor) -> None:
     done = play(executor, [WRONG, None])
-    assert (done.ended, len(done.attempts)) == ("no room is left", 1)
+    assert (done.ended, len(done.attempts)) == ("no tokens are left", 1)
 
 
 def test_without_examples_only_syntax_errors_are_reported(executor: Executor) -> None:
@@ -171,11 +171,11 @@ def test_program_output_cannot_imitate_chat_messages(executor: Executor) -> None
 def test_a_sandbox_failure_ends_the_conversation_without_a_report() -> None:
     from sandbox.protocol import Report, TestResult
     from verl_jobs.agents.executor import finding_of
-    from verl_jobs.agents.play import _over
+    from verl_jobs.agents.play import _end_reason
 
     row = TestResult(Verdict.INFRA, "worker died")
     finding = finding_of(DOUBLE, Report("j", Verdict.INFRA, (row, row)))
-    assert _over(finding, left=2) == "the sandbox failed" and not finding.solved
+    assert _end_reason(finding, turns_left=2) == "the sandbox failed" and not finding.solved
 
 
 MARK = st.text(string.ascii_lowercase, min_size=12, max_size=12)
@@ -222,11 +222,13 @@ def test_no_part_of_a_hidden_test_reaches_a_conversation(
     conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
     reviewer = Says(["hm"])
     program = NOSY if style != "stdio" else NOSY + "\nprint(solve(input()))"
-    asyncio.run(converse([conversation], Says([program, program]), executor, Another(reviewer), 2))
+    asyncio.run(
+        converse([conversation], Says([program, program]), executor, SeparateReviewer(reviewer), 2)
+    )
     dump = json.dumps(
         [
             conversation.messages,
-            reviewer.heard,
+            reviewer.append_context,
             [asdict(a) for a in conversation.attempts],
             asdict(conversation.problem),
         ]

@@ -22,9 +22,9 @@ from verl_jobs.curriculum.curriculum import (
     Floats,
     Pool,
     Table,
-    chances,
     competence,
     figures,
+    probabilities,
 )
 from verl_jobs.curriculum.draws import Draw
 
@@ -69,7 +69,7 @@ def test_chances_are_a_probability_distribution(
     weights = np.array(
         data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
     )
-    drawn = chances(plan(schedule), Pool(rates, weights), progress)
+    drawn = probabilities(plan(schedule), Pool(rates, weights), progress)
     assert (drawn >= 0).all() and drawn.sum() == pytest.approx(1)
 
 
@@ -77,13 +77,13 @@ def test_chances_are_a_probability_distribution(
 def test_the_window_draws_problems_nearer_the_target_more_often(
     target: float, width: float, rates: Floats, progress: float
 ) -> None:
-    drawn = chances(plan(target=target, width=width), even(rates), progress)
+    drawn = probabilities(plan(target=target, width=width), even(rates), progress)
     order = np.argsort(abs(rates - target), kind="stable")
     assert (np.diff(drawn[order]) <= 1e-12).all()
 
 
 def test_the_window_is_gaussian_in_its_width() -> None:
-    at, one_off, two_off = chances(
+    at, one_off, two_off = probabilities(
         plan(target=0.5, width=0.2), even(np.array([0.5, 0.7, 0.1])), 0.0
     )
     assert (one_off / at, two_off / at) == (
@@ -95,14 +95,16 @@ def test_the_window_is_gaussian_in_its_width() -> None:
 @given(RATES, PROGRESS)
 def test_mixed_draws_every_problem_at_half_the_uniform_rate(rates: Floats, progress: float) -> None:
     assert (
-        chances(plan("mixed"), even(rates), progress) >= UNIFORM_SHARE / len(rates) - NEARLY_NONE
+        probabilities(plan("mixed"), even(rates), progress)
+        >= UNIFORM_SHARE / len(rates) - NEARLY_NONE
     ).all()
 
 
 @given(RATES, PROGRESS, PROGRESS)
 def test_competence_only_adds_harder_problems(rates: Floats, early: float, late: float) -> None:
     first, then = (
-        chances(plan("competence"), even(rates), at) > NEARLY_NONE for at in sorted((early, late))
+        probabilities(plan("competence"), even(rates), at) > NEARLY_NONE
+        for at in sorted((early, late))
     )
     assert not (first & ~then).any()  # problems stay available
     assert not first.any() or rates[first].min() >= rates[~first].max(
@@ -114,7 +116,7 @@ def test_competence_only_adds_harder_problems(rates: Floats, early: float, late:
 def test_competence_draws_from_all_problems_after_half_the_training(
     rates: Floats, progress: float
 ) -> None:
-    assert chances(plan("competence"), even(rates), progress) == pytest.approx(1 / len(rates))
+    assert probabilities(plan("competence"), even(rates), progress) == pytest.approx(1 / len(rates))
 
 
 def test_competence_follows_the_square_root_of_the_paper() -> None:
@@ -127,8 +129,8 @@ def test_competence_follows_the_square_root_of_the_paper() -> None:
 @given(RATES, PROGRESS)
 def test_reverse_is_competence_in_reverse_order(rates: Floats, progress: float) -> None:
     assert (
-        chances(plan("reverse"), even(rates), progress)
-        == chances(plan("competence"), even(1 - rates), progress)
+        probabilities(plan("reverse"), even(rates), progress)
+        == probabilities(plan("competence"), even(1 - rates), progress)
     ).all()
 
 
@@ -139,7 +141,7 @@ def test_the_weight_decides_between_equally_hard_problems(
     schedule: str, progress: float, weight: float
 ) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
-    drawn = chances(plan(schedule), Pool(rates, weights), progress)
+    drawn = probabilities(plan(schedule), Pool(rates, weights), progress)
     assert drawn[0] == pytest.approx(weight * drawn[1], rel=1e-4) or min(drawn[:2]) < NEARLY_NONE
 
 

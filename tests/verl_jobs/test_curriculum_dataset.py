@@ -121,7 +121,7 @@ def a_step(batches: Iterator[Any]) -> list[str]:
     from verl_jobs.curriculum import curriculum
 
     drawn = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
-    table = curriculum.present()
+    table = curriculum.current_table()
     assert table
     table.observe([(problem_id, passed) for problem_id in drawn for passed in (True, False)])
     return drawn
@@ -172,7 +172,7 @@ def test_the_table_continues_over_epochs(rows: Path) -> None:
         batches = iter(whole)
         for _ in range(24 // BATCH):
             a_step(batches)
-    table = curriculum.present()
+    table = curriculum.current_table()
     assert isinstance(table, curriculum.Table) and (table.step, table.draws) == (12, 12)
 
 
@@ -183,7 +183,7 @@ def test_validation_problems_are_read_once_each(rows: Path) -> None:
     batch = next(iter(loader(rows, "window", files="validation")))
     assert (
         len({about["problem_id"] for about in batch["extra_info"]}) == 4
-        and curriculum.present() is None
+        and curriculum.current_table() is None
     )
 
 

@@ -14,7 +14,7 @@ import os, time
 import ray
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
 from sandbox.backends.ray import Place
-from verl_jobs.trainer.dead_actors import died
+from verl_jobs.trainer.dead_actors import dead_actors
 
 @ray.remote(num_cpus=0)
 class Actor:
@@ -31,15 +31,15 @@ time.sleep(1)
 names = ("killed", "ended by its owner", "let go", "alive")
 actors = {name: Actor.remote() for name in names}
 pids = {name: ray.get(actor.pid.remote()) for name, actor in actors.items()}
-print("SAID", died())
+print("SAID", dead_actors())
 os.kill(pids["killed"], 9)
 ray.kill(actors["ended by its owner"])
 del actors["let go"]
 deadline = time.monotonic() + 30
-while not died() and time.monotonic() < deadline:
+while not dead_actors() and time.monotonic() < deadline:
     time.sleep(0.2)
 time.sleep(1)
-print("SAID", [line.replace(str(pids["killed"]), "KILLED") for line in died()])
+print("SAID", [line.replace(str(pids["killed"]), "KILLED") for line in dead_actors()])
 ray.shutdown()
 """
 

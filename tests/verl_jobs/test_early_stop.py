@@ -11,7 +11,7 @@ from rewards.watch import GAP, OVERFIT
 from verl_jobs.config.algorithms import Name
 from verl_jobs.config.training import Stop, Training
 from verl_jobs.job import VALIDATION
-from verl_jobs.trainer.early_stop import a_token, reason
+from verl_jobs.trainer.early_stop import per_token, stop_reason
 
 
 def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
@@ -36,7 +36,8 @@ def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
 def test_a_stable_training_is_never_stopped() -> None:
     history = run(40)
     assert all(
-        reason(history[:length], Stop(patience=3)) is None for length in range(len(history) + 1)
+        stop_reason(history[:length], Stop(patience=3)) is None
+        for length in range(len(history) + 1)
     )
 
 
@@ -44,30 +45,30 @@ def test_a_stable_training_is_never_stopped() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_nan_or_infinity_stops_the_training(key: str, value: float) -> None:
     assert (
-        reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop())
+        stop_reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop())
         == f"{key} is {value} at step 8"
     )
 
 
 def test_a_large_kl_stops_the_training_but_one_outlier_does_not() -> None:
     assert "KL: actor/kl_loss" in (
-        reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or ""
+        stop_reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or ""
     )
     assert (
-        reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5))
+        stop_reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5))
         is None
     )
 
 
 def test_a_collapsed_entropy_stops_the_training_unless_disabled() -> None:
     history = run(20, **{"actor/entropy": lambda t: 0.5 * 0.7**t})
-    assert "entropy collapsed: 0.2" in (reason(history, Stop()) or "")
-    assert reason(history, Stop(entropy=0.0)) is None
+    assert "entropy collapsed: 0.2" in (stop_reason(history, Stop()) or "")
+    assert stop_reason(history, Stop(entropy=0.0)) is None
 
 
 def test_a_growing_gap_to_hidden_tests_stops_the_training() -> None:
     assert "reward hacking" in (
-        reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or ""
+        stop_reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or ""
     )
 
 
@@ -87,25 +88,28 @@ def test_entropy_and_kl_are_compared_per_token(
         }
         for at, mean in enumerate(lengths, 1)
     ]
-    per_token = a_token(shorter, training)
-    assert ("entropy collapsed" in (reason(shorter, Stop(entropy=0.3)) or "")) and (
-        reason(per_token, Stop(entropy=0.3)) is None
+    rows = per_token(shorter, training)
+    assert ("entropy collapsed" in (stop_reason(shorter, Stop(entropy=0.3)) or "")) and (
+        stop_reason(rows, Stop(entropy=0.3)) is None
     ) == (algorithm == "dr_grpo")
     if algorithm == "dr_grpo":
         assert all(
             row["actor/kl_loss"] == pytest.approx(0.4)
             and row["actor/entropy"] == pytest.approx(0.5)
-            for row in per_token
+            for row in rows
         )
         collapsed = [
             row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]}
             for row in shorter
         ]
-        assert "entropy collapsed" in (reason(a_token(collapsed, training), Stop()) or "")
+        assert "entropy collapsed" in (stop_reason(per_token(collapsed, training), Stop()) or "")
 
 
 def test_patience_counts_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
-    stop_reason = reason(history, Stop(patience=4)) or ""
-    assert all(part in stop_reason for part in ("no progress", "4", "60.0 %", "step 10"))
-    assert reason(history, Stop(patience=5)) is None and reason(history, Stop(patience=0)) is None
+    text = stop_reason(history, Stop(patience=4)) or ""
+    assert all(part in text for part in ("no progress", "4", "60.0 %", "step 10"))
+    assert (
+        stop_reason(history, Stop(patience=5)) is None
+        and stop_reason(history, Stop(patience=0)) is None
+    )

@@ -61,7 +61,7 @@ from verl_jobs.trainer.entry import Reporter
 from verl_jobs.job import TrainingJob
 reporter = Reporter(TrainingJob.read(Path(sys.argv[1])), None, owned=False)
 reporter.asked_at = time.monotonic() - float(sys.argv[2])
-reporter.asked_to_end()
+reporter.on_sigterm()
 print("continues")
 """
 

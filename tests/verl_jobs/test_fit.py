@@ -6,7 +6,7 @@ import pytest
 
 from verl_jobs.config.scale import Megatron, Scale
 from verl_jobs.config.training import Training
-from verl_jobs.planner.fit import check_fit, update_as_told
+from verl_jobs.planner.fit import check_fit, update_of_layout
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GPUS, SHAPES, DoesNotFit
 
@@ -101,14 +101,14 @@ def test_the_fit_check_accepts_layouts_that_the_planner_does_not_try() -> None:
 
 def test_sequence_parallel_ranks_each_have_the_whole_token_budget() -> None:
     one, four = (
-        update_as_told(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))[
+        update_of_layout(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))[
             "activations"
         ]
         for ranks in (1, 4)
     )
     assert one == four
     one, four = (
-        update_as_told(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"]
+        update_of_layout(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"]
         for ranks in (1, 4)
     )
     assert one == 4 * four

@@ -40,11 +40,11 @@ def test_a_recovered_value_raises_no_alarm() -> None:
 
 def test_a_falling_entropy_raises_an_alarm_before_the_early_stop() -> None:
     from verl_jobs.config.training import Stop
-    from verl_jobs.trainer.early_stop import reason
+    from verl_jobs.trainer.early_stop import stop_reason
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)
-    assert "entropy" in alarm and "21%" in alarm and reason(falling, Stop()) is None
+    assert "entropy" in alarm and "21%" in alarm and stop_reason(falling, Stop()) is None
     assert alarms(steps("actor/entropy", [0.5] * 12)) == [] and alarms(falling[:9]) == []
 
 

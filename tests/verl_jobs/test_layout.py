@@ -6,7 +6,7 @@ import pytest
 
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
-from verl_jobs.trainer.layout import fewer, laid
+from verl_jobs.trainer.layout import largest_layout, rank_counts
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,16 @@ from verl_jobs.trainer.layout import fewer, laid
 def test_the_remaining_gpus_hold_as_many_ranks_as_possible(
     gpus: list[int], ranks: int, nodes: int
 ) -> None:
-    layout = laid(Training(ranks=16, problems_per_step=16, scale=Scale(nodes=2)), gpus)
+    layout = largest_layout(Training(ranks=16, problems_per_step=16, scale=Scale(nodes=2)), gpus)
     assert layout and (layout.ranks, layout.scale.nodes) == (ranks, nodes)
 
 
 def test_no_layout_exists_without_gpus() -> None:
-    assert laid(Training(ranks=2, scale=Scale(nodes=2)), [0, 0]) is None
+    assert largest_layout(Training(ranks=2, scale=Scale(nodes=2)), [0, 0]) is None
 
 
 def test_hybrid_shards_keep_their_number_of_ranks() -> None:
-    assert fewer(Training(ranks=4, problems_per_step=8, scale=Scale(shards=2))) == [4]
-    assert laid(Training(ranks=4, problems_per_step=8, scale=Scale(shards=2)), [2]) is None
+    assert rank_counts(Training(ranks=4, problems_per_step=8, scale=Scale(shards=2))) == [4]
+    assert (
+        largest_layout(Training(ranks=4, problems_per_step=8, scale=Scale(shards=2)), [2]) is None
+    )

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from verl_jobs.config.lora import ADAPTER, Lora, apart, merge_folder, merged, wrap
+from verl_jobs.config.lora import (
+    ADAPTER,
+    Lora,
+    add_adapter,
+    merge_adapter,
+    merge_folder,
+    split_adapter,
+)
 from verl_jobs.config.training import Training
-from verl_jobs.frozen import chosen, freeze, lower_half
+from verl_jobs.frozen import freeze, lower_half, matching_names
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 LORA = Lora(rank=4, alpha=12)
@@ -38,7 +45,7 @@ def loaded(folder: Path) -> Any:
 def adapted(base: Path) -> Any:
     """Return a model whose adapter is not zero, while PEFT starts with B = 0."""
     torch.manual_seed(0)
-    model = wrap(loaded(base), LORA).eval()
+    model = add_adapter(loaded(base), LORA).eval()
     for name, parameter in model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(parameter, std=0.1)
@@ -47,8 +54,8 @@ def adapted(base: Path) -> Any:
 
 def test_merged_weights_give_the_logits_of_the_adapted_model(adapted: Any, base: Path) -> None:
     plain = loaded(base)
-    weights, adapter = apart(adapted.state_dict())
-    plain.load_state_dict(merged(weights, adapter, LORA.scale))
+    weights, adapter = split_adapter(adapted.state_dict())
+    plain.load_state_dict(merge_adapter(weights, adapter, LORA.scale))
     with torch.inference_mode():
         assert torch.allclose(plain(IDS).logits, adapted(IDS).logits, atol=1e-5)
         assert not torch.allclose(plain(IDS).logits, loaded(base)(IDS).logits, atol=1e-2)
@@ -80,10 +87,10 @@ def test_a_saved_adapter_is_merged_once_and_loads(adapted: Any, base: Path, tmp_
 
 
 def test_an_adapter_of_another_architecture_is_refused(adapted: Any) -> None:
-    weights, adapter = apart(adapted.state_dict())
+    weights, adapter = split_adapter(adapted.state_dict())
     del weights["model.layers.1.mlp.up_proj.weight"]
     with pytest.raises(KeyError, match=r"up_proj\.weight"):
-        merged(weights, adapter, LORA.scale)
+        merge_adapter(weights, adapter, LORA.scale)
 
 
 def test_frozen_parameters_keep_their_values_through_a_step(base: Path) -> None:
@@ -115,7 +122,7 @@ def test_names_that_freeze_nothing_or_everything_are_refused(
 ) -> None:
     names = [name for name, _ in loaded(base).named_parameters()]
     with pytest.raises(ValueError, match=error):
-        chosen(names, patterns)
+        matching_names(names, patterns)
 
 
 def test_adapters_and_frozen_names_exclude_each_other() -> None:

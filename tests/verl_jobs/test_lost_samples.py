@@ -104,7 +104,7 @@ def test_padding_changes_no_advantage(
 
 
 def test_a_lone_completion_of_a_group_is_left_out() -> None:
-    from verl_jobs.trainer.replay_buffer import too_few
+    from verl_jobs.trainer.replay_buffer import keys_of_small_groups
 
     rewards = {
         key(0, 0): 1.0,
@@ -113,11 +113,15 @@ def test_a_lone_completion_of_a_group_is_left_out() -> None:
     }  # one score in the second group
     assert advantages("grpo", rewards)[key(1, 2)].tolist() == pytest.approx([-0.8] * LENGTH)
     assert (
-        too_few(list(rewards), least=2) == {key(1, 2)} and too_few(list(rewards), least=1) == set()
+        keys_of_small_groups(list(rewards), least=2) == {key(1, 2)}
+        and keys_of_small_groups(list(rewards), least=1) == set()
     )
 
 
 def test_a_group_is_counted_in_completions_and_not_in_turns() -> None:
-    from verl_jobs.trainer.replay_buffer import too_few
+    from verl_jobs.trainer.replay_buffer import keys_of_small_groups
 
-    assert too_few(["000_0_0", "000_0_1", "001_0_0", "001_1_0"], least=2) == {"000_0_0", "000_0_1"}
+    assert keys_of_small_groups(["000_0_0", "000_0_1", "001_0_0", "001_1_0"], least=2) == {
+        "000_0_0",
+        "000_0_1",
+    }

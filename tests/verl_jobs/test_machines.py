@@ -21,7 +21,7 @@ def answers(
     monkeypatch: pytest.MonkeyPatch, places: dict[str, str], readings: dict[str, list[Reading]]
 ) -> None:
     """Replace the nodes with workers and their consecutive readings."""
-    monkeypatch.setattr(machines, "_places", lambda: places)
+    monkeypatch.setattr(machines, "_nodes", lambda: places)
     monkeypatch.setattr(
         Machines,
         "_ask",
@@ -68,7 +68,7 @@ def test_a_ray_failure_loses_figures_and_not_the_step(
     def fails() -> dict[str, str]:
         raise ConnectionError("connection lost")
 
-    monkeypatch.setattr(machines, "_places", fails)
+    monkeypatch.setattr(machines, "_nodes", fails)
     assert Machines().loads() == {} and "connection lost" in capsys.readouterr().out
 
 

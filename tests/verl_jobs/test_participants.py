@@ -23,9 +23,9 @@ from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.agents.conversation import Conversation
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.participants import Cast, asked_of
-from verl_jobs.agents.review import change, reviewed
-from verl_jobs.agents.rollout import Asked, Rollout
+from verl_jobs.agents.participants import Participants, request_of
+from verl_jobs.agents.review import comment_reward, reviewer_rollouts
+from verl_jobs.agents.rollout import Rollout, RolloutRequest
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
 from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config.agents import Agents
@@ -63,12 +63,12 @@ def scorer() -> Iterator[Scorer]:
     scorer.sandbox.close()
 
 
-def row(problem: Problem = DOUBLE) -> Asked:
+def row(problem: Problem = DOUBLE) -> RolloutRequest:
     prompt = {
         "raw_prompt": [{"role": "user", "content": prompt_text(problem)}],
         "reward_model": {"ground_truth": ground_truth(problem)},
     }
-    return asked_of(prompt)
+    return request_of(prompt)
 
 
 def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWriter:
@@ -96,7 +96,7 @@ def play(
     room: int = 300,
 ) -> list[Rollout | None]:
     prompts, writer = [row()] * rows, policy(tokenizer, words, room)
-    return asyncio.run(Cast(agents).play(prompts, writer, Executor(scorer), scorer.score))
+    return asyncio.run(Participants(agents).play(prompts, writer, Executor(scorer), scorer.score))
 
 
 def test_the_reward_scores_the_last_program_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
@@ -154,7 +154,7 @@ def test_a_completion_without_a_verdict_gives_no_rollout(scorer: Scorer, tokeniz
         ]
 
     first, second, third = asyncio.run(
-        Cast(Agents(turns=2)).play(
+        Participants(Agents(turns=2)).play(
             [row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second
         )
     )
@@ -184,7 +184,7 @@ def test_a_broken_sandbox_is_replaced_during_a_conversation(tokenizer: Any, lose
 def test_a_prompt_without_a_program_is_refused_for_conversations() -> None:
     truth = question_truth(Question("q/1", "How many?", "math", ("3",)))
     with pytest.raises(ValueError, match=r"q/1.*agents\.turns to 1"):
-        asked_of({"raw_prompt": [], "reward_model": {"ground_truth": truth}})
+        request_of({"raw_prompt": [], "reward_model": {"ground_truth": truth}})
 
 
 @dataclass
@@ -192,13 +192,13 @@ class Follows:
     """A generator that starts wrong and then follows the comment, or writes `alone` without one."""
 
     alone: str
-    heard: list[str] = field(default_factory=list)
+    append_context: list[str] = field(default_factory=list)
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         return [self._one(conversation.messages) for conversation in conversations]
 
     def _one(self, messages: list[dict[str, str]]) -> str:
-        self.heard.append(last := messages[-1]["content"])
+        self.append_context.append(last := messages[-1]["content"])
         if len(messages) == 1:
             return WRONG
         return (
@@ -219,13 +219,15 @@ def test_a_comment_is_rewarded_by_its_effect_on_the_fix(
     generator = Follows(alone)
     words = ["Double it.", "Square it.", "Hm."]
     played = asyncio.run(
-        reviewed(
+        reviewer_rollouts(
             [row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
         )
     )
     values = [one.reward if one else None for one in played]
     assert [value and value / abs(value) for value in values] == rewards
-    assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for three comments
+    assert (
+        len(generator.append_context) == 1 + 1 + 3
+    )  # one first program and one control for three comments
     assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(
         set(one.stream.mask) == {1} for one in played if one
     )
@@ -261,7 +263,7 @@ def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
     generator = EndpointWriter(cast(Endpoint, Goes(fails, error)), "m", 100, lenient=True)
     words = ["Double it.", "Hm."]
     played = asyncio.run(
-        reviewed(
+        reviewer_rollouts(
             [row()] * 2, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
         )
     )
@@ -272,9 +274,9 @@ def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
 def test_a_comment_without_both_verdicts_has_no_reward() -> None:
     lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
     assert (
-        change(lost, right) is None
-        and change(right, lost) is None
-        and change(Score(-1.0, Verdict.WA), right) == 1.0
+        comment_reward(lost, right) is None
+        and comment_reward(right, lost) is None
+        and comment_reward(Score(-1.0, Verdict.WA), right) == 1.0
     )
 
 
@@ -303,7 +305,7 @@ def test_a_frozen_model_replies_independently_of_its_batch(tmp_path: Path) -> No
         ({"agents": {"reviewer": "self"}}, r"agents\.turns of 2"),
         (
             {"agents": {"turns": 3, "tokens": 150}, "answer_tokens": 100},
-            r"agents\.tokens 150 .* 100 tokens",
+            r"agents\.tokens .* 200 .* 100 tokens.* 150",
         ),
     ],
 )
@@ -362,7 +364,7 @@ def test_the_ground_truth_keeps_hidden_tests_and_omits_solutions() -> None:
 def test_verl_agent_loop_runs_one_conversation_at_a_time(tmp_path: Path) -> None:
     """Engines with their own batching: verl's config, dataset and output with the CPU engine."""
     from verl_jobs.agents.loop import ConversationLoop
-    from verl_jobs.plugins.dry_rollouts import Recorded, _rolled_out
+    from verl_jobs.plugins.dry_rollouts import RecordingClient, _run_loop
     from verl_jobs.plugins.tiny_training import TinyTraining
 
     tiny_training = TinyTraining(
@@ -371,8 +373,8 @@ def test_verl_agent_loop_runs_one_conversation_at_a_time(tmp_path: Path) -> None
     tiny_training.__dict__["problems"] = [
         replace(problem, visible_tests=1) for problem in tiny_training.problems
     ]
-    engine = Recorded(tiny_training)
-    output = asyncio.run(_rolled_out(ConversationLoop, tiny_training, engine))
+    engine = RecordingClient(tiny_training)
+    output = asyncio.run(_run_loop(ConversationLoop, tiny_training, engine))
     own = [
         token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one
     ]

@@ -319,12 +319,12 @@ def test_trainable_parameters_of_adapters_match_peft(
 ) -> None:
     from transformers import AutoModelForCausalLM
 
-    from verl_jobs.config.lora import Lora, wrap
+    from verl_jobs.config.lora import Lora, add_adapter
     from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(TinyModel(), ["sort the list"] * 4, tmp_path)
     lora = Lora(rank=4, modules=modules)
-    model = wrap(AutoModelForCausalLM.from_pretrained(tmp_path), lora)
+    model = add_adapter(AutoModelForCausalLM.from_pretrained(tmp_path), lora)
     assert shape_of(str(tmp_path)).learned(lora) == sum(
         p.numel() for p in model.parameters() if p.requires_grad
     )

@@ -60,7 +60,7 @@ def own(folder: Path, kind: str, text: str) -> Training:
 def test_every_plugin_in_the_documentation_passes_its_dry_step(tmp_path: Path) -> None:
     plugins = shown(tmp_path)
     lines = check_plugins(Training(plugins=plugins), unverified=True)
-    assert [line.split()[0] for line in lines] == list(plugins.named)
+    assert [line.split()[0] for line in lines] == list(plugins.references)
 
 
 @pytest.mark.parametrize("reference", ["loss.py", ":loss", "loss.py:a b"])
@@ -247,8 +247,8 @@ def test_an_error_of_a_plugin_names_the_plugin(tmp_path: Path) -> None:
         training = own(folder, kind, text + "\n")
         with pytest.raises(PluginError, match=why) as caught:
             STEPS[kind](
-                load(training.plugins.named[kind]),
-                training.plugins.named[kind],
+                load(training.plugins.references[kind]),
+                training.plugins.references[kind],
                 shared
                 if kind in ("loss", "advantage", "sampler")
                 else TinyTraining(training, folder),
@@ -300,7 +300,7 @@ def test_a_custom_sampler_and_dataset_resume_from_the_dataloader_state(
     assert all(
         row[-1]["content"].endswith("Write the program alone.") for row in first["raw_prompt"]
     )
-    table = curriculum.present()
+    table = curriculum.current_table()
     assert table
     table.observe([(problem_id, True) for problem_id in ids(first)])
     state = loader.state_dict()  # verl writes this to data.pt

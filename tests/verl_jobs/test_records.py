@@ -13,8 +13,8 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.conversation import MEND, REVIEW
+from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.mending import mends
 from verl_jobs.agents.records import Review, difference, read_reviews, reviews, write_reviews
 
 
@@ -111,7 +111,7 @@ def test_fix_examples_pair_a_report_with_a_correct_program(
     problems: list[Problem], executor: Executor
 ) -> None:
     fallible = [problem for problem in problems if problem.split == "demonstrations"]
-    examples = mends(fallible, executor)
+    examples = corrections(fallible, executor)
     right = {problem.solutions[0] for problem in fallible}
     assert 0 < len(examples) < len(fallible) and {answer for _, answer in examples} <= right
     assert all(

@@ -31,11 +31,11 @@ from verl_jobs.trainer.callback import KEY, fetch
 from verl_jobs.trainer.checkpoints import (
     SEAL,
     STATE,
+    complete_saves,
     damage,
     repair,
-    restored,
+    restore_settings,
     steps_of,
-    whole_saves,
 )
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
@@ -81,7 +81,7 @@ def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, u
     )  # the last two, and the best
     assert (
         metrics(there.path) == metrics(job.path)
-        and restored(there, 20).training.kl_coefficient == 0.07
+        and restore_settings(there, 20).training.kl_coefficient == 0.07
     )
     assert faults.read(there.path) == [] == faults.read(job.path)
 
@@ -92,13 +92,13 @@ def test_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> No
     there = in_bare_folder(job, tmp_path / "there")
     for _ in range(2):  # the newest copy is enough, or the one before it
         fetch(there)
-        assert len(whole_saves(there.path / "saves")) == 1
+        assert len(complete_saves(there.path / "saves")) == 1
         system, base = fsspec.core.url_to_fs(job.mirror)
-        newest = whole_saves(there.path / "saves")[0]
+        newest = complete_saves(there.path / "saves")[0]
         system.rm(f"{base}/saves/global_step_{newest}", recursive=True)
         shutil.rmtree(there.path / "saves")
     fetch(there)
-    assert whole_saves(there.path / "saves") == []  # only 15 and 20 were there
+    assert complete_saves(there.path / "saves") == []  # only 15 and 20 were there
 
 
 def test_a_damaged_copy_is_skipped_and_recorded_in_faults(tmp_path: Path, url: str) -> None:
@@ -132,7 +132,7 @@ def test_a_newer_local_checkpoint_is_not_replaced(tmp_path: Path, url: str) -> N
     save_as_verl(job, [5])
     a_save(job.path, 10)
     fetch(job)
-    assert whole_saves(job.path / "saves") == [5, 10]
+    assert complete_saves(job.path / "saves") == [5, 10]
 
 
 def test_a_damaged_local_checkpoint_is_replaced_by_its_copy(tmp_path: Path, url: str) -> None:

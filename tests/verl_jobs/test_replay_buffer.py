@@ -23,4 +23,4 @@ def test_a_completion_counts_as_truncated_by_its_stop_reason(
 
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
     buffer.longest = 5
-    assert buffer._cut(extra_fields, [0.0] * tokens) is cut
+    assert buffer._is_truncated(extra_fields, [0.0] * tokens) is cut

@@ -102,7 +102,7 @@ def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: 
         ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus"),
         (
             {"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())},
-            "ppo .*Megatron",
+            "ppo .*megatron",
         ),
         (
             {"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")},

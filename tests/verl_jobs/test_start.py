@@ -60,7 +60,7 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "no chat template": (lambda f, _: _without_template(f), "chat_template"),
     "a larger tokenizer than the embedding": (
         lambda f, _: _config(f, vocab_size=270),
-        "embedding 270",
+        "vocab_size 270",
     ),
     "pickled weights": (
         lambda f, _: (f / "model.safetensors").rename(f / "model.bin"),
@@ -74,7 +74,7 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "a config that contradicts itself": (
         lambda f, _: _config(f, num_hidden_layers=6),
-        "config.json contradicts itself",
+        "config.json is inconsistent",
     ),
     "an adapter alone": (
         lambda f, _: (f / "adapter_config.json").write_text("{}"),

@@ -15,7 +15,7 @@ from problems.schema import Problem
 from rewards.score import Score
 from sandbox.protocol import Verdict
 from verl_jobs.agents.conversation import Conversation, Finding, begin
-from verl_jobs.agents.play import Itself, Nobody, Reviews, converse
+from verl_jobs.agents.play import NoReviewer, Reviews, SelfReview, converse
 from verl_jobs.agents.rollout import rollout_of
 from verl_jobs.agents.shaping import improvements
 from verl_jobs.agents.stream import PolicyWriter, Template, Written, stream_of
@@ -68,7 +68,7 @@ class Policy:
     """A policy that writes given tokens and records its prompts and completions."""
 
     def __init__(self, answers: Sequence[list[int]], eos: int) -> None:
-        self.answers, self.eos, self.prompts, self.wrote = (
+        self.answers, self.eos, self.prompts, self.append_reply = (
             list(answers),
             eos,
             list[list[int]](),
@@ -80,7 +80,7 @@ class Policy:
         for ids, limit in zip(prompts, limits, strict=True):
             tokens = self.answers.pop(0)[:limit]
             self.prompts.append(ids)
-            self.wrote.append(tokens)
+            self.append_reply.append(tokens)
             written.append(
                 (tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length")
             )
@@ -98,7 +98,7 @@ def played(
     policy = Policy(answers, tokenizer.eos_token_id)
     writer = PolicyWriter(Template(tokenizer), policy.ask, 40, room)
     conversation = begin(PROBLEM, [{"role": "user", "content": prompt_text(PROBLEM)}])
-    reviews: Reviews = Itself(writer) if itself else Nobody()
+    reviews: Reviews = SelfReview(writer) if itself else NoReviewer()
     asyncio.run(converse([conversation], writer, Fails(shares), reviews, turns))
     return conversation, policy
 
@@ -119,17 +119,19 @@ def test_the_mask_is_one_only_on_tokens_of_the_policy(
     conversation, policy = played(tokenizer, completions, turns, room, itself)
     stream = stream_of(conversation)
     own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]
-    assert own == [token for wrote in policy.wrote for token in wrote]
+    assert own == [token for wrote in policy.append_reply for token in wrote]
     assert set(stream.mask) <= {0, 1} and len(stream.log_probs) == len(stream.tokens) <= room
     assert all(
         p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True)
     )
     assert stream.mask[-1] == 1  # it ends with a token of the policy
     # nothing is tokenized again between sampling and training
-    for prompt, wrote in zip(policy.prompts, policy.wrote, strict=True):
+    for prompt, wrote in zip(policy.prompts, policy.append_reply, strict=True):
         assert stream.all[: len(prompt) + len(wrote)] == prompt + wrote
-    assert [stream.tokens[end - 1] for end in stream.ends] == [wrote[-1] for wrote in policy.wrote]
-    cut = any(wrote[-1] != tokenizer.eos_token_id for wrote in policy.wrote)
+    assert [stream.tokens[end - 1] for end in stream.ends] == [
+        wrote[-1] for wrote in policy.append_reply
+    ]
+    cut = any(wrote[-1] != tokenizer.eos_token_id for wrote in policy.append_reply)
     assert stream.reason == ("length" if cut else "completed")  # also for an earlier program
 
 

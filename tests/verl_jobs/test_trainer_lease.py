@@ -14,14 +14,14 @@ from verl_jobs.trainer.trainer_lease import (
     Lease,
     give_notice,
     notice,
-    owned,
+    renewed_lease,
     withdraw_notice,
 )
 
 OWNER = (
     "import sys, time; from pathlib import Path\n"
-    "from verl_jobs.trainer.trainer_lease import owned\n"
-    "with owned(Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
+    "from verl_jobs.trainer.trainer_lease import renewed_lease\n"
+    "with renewed_lease(Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
 )
 
 
@@ -68,7 +68,7 @@ def test_the_lease_of_a_killed_owner_expires(tmp_path: Path) -> None:
 
 
 def test_a_busy_owner_renews_its_lease(tmp_path: Path) -> None:
-    with owned(tmp_path, every_s=0.01):
+    with renewed_lease(tmp_path, every_s=0.01):
         assert wait_until(
             lambda: (tmp_path / LEASE).exists() and (tmp_path / LEASE).stat().st_size, 60
         )

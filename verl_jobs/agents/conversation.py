@@ -31,12 +31,12 @@ MEND = "Write the whole program again, mended."
 LONGEST_COMMENT, LONGEST_PROGRAM = 400, 8000  # maximum characters that are passed on
 SOLVED, TURNS, ROOM, LOST, SILENT = (
     "all examples pass",
-    "the turns are used up",
-    "no room is left",
+    "no turn is left",
+    "no tokens are left",
     "the sandbox failed",
-    "nothing can be reported",
+    "there is nothing to report",
 )
-UNANSWERED = "an endpoint gave no answer"
+UNANSWERED = "the endpoint did not reply"
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Conversation:
     ended: str = ""
     stream: Stream | None = None  # its tokens, if the trained policy writes it
 
-    def hear(self, text: str) -> None:
+    def add_request(self, text: str) -> None:
         self.messages.append({"role": "user", "content": text})
 
-    def commented(self, comment: str) -> None:
+    def set_comment(self, comment: str) -> None:
         """Record the comment on the last attempt."""
         self.attempts[-1] = replace(self.attempts[-1], comment=comment)
 
@@ -92,20 +92,20 @@ def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
 
     The problem's hidden tests, solutions and extras are left out, except for the list of packages.
     """
-    seen = replace(
+    visible = replace(
         problem,
         tests=problem.tests[: problem.visible_tests],
         solutions=(),
         extra=_packages(problem),
     )
-    return Conversation(seen, [dict(message) for message in messages])
+    return Conversation(visible, [dict(message) for message in messages])
 
 
 def _packages(problem: Problem) -> dict[str, tuple[str, ...]]:
     return {"packages": problem.packages} if problem.packages else {}
 
 
-def mend_request(finding: Finding, comment: str = "") -> str:
+def correction_request(finding: Finding, comment: str = "") -> str:
     return "\n".join([finding.text, *([f"Review: {comment}"] if comment else []), MEND])
 
 
@@ -114,29 +114,31 @@ def review_request(finding: Finding) -> str:
     return f"{finding.text}\n{REVIEW}"
 
 
-def reviewer_question(conversation: Conversation) -> list[Message]:
+def reviewer_prompt(conversation: Conversation) -> list[Message]:
     """Return the prompt of a separate Reviewer.
 
     It has the problem, the last program, and the Executor's finding.
     """
     last = conversation.attempts[-1]
     program = unmarked(extract_code(last.answer))[:LONGEST_PROGRAM].strip("\n")
-    told = f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"
+    request = (
+        f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"
+    )
     return [
         *(
             {"role": m["role"], "content": m["content"]}
             for m in conversation.messages[:-2]
             if m["role"] == "system"
         ),
-        _joined(conversation, told),
+        _with_request(conversation, request),
     ]
 
 
-def _joined(conversation: Conversation, told: str) -> Message:
-    asked = next(
+def _with_request(conversation: Conversation, request: str) -> Message:
+    statement = next(
         message["content"] for message in conversation.messages if message["role"] == "user"
     )
-    return {"role": "user", "content": f"{asked}\n\n{told}"}
+    return {"role": "user", "content": f"{statement}\n\n{request}"}
 
 
 def comment_of(text: str) -> str:

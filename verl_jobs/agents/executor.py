@@ -83,11 +83,11 @@ def finding_of(problem: Problem, report: Report) -> Finding:
         if problem.style == "unittest"
         else shown_test(problem, problem.tests[first])[:LONGEST_TEST]
     )
-    came = f"{WORDS.get(result.verdict, '')}{in_one_line(result.detail, WIDEST)}".strip()
+    outcome = f"{WORDS.get(result.verdict, '')}{in_one_line(result.detail, WIDEST)}".strip()
     lines = [
         f"{passed} of {total} examples pass. This one fails:",
         unmarked(test),
-        *([came] if came else []),
+        *([outcome] if outcome else []),
     ]
     return Finding(report.verdict, passed, total, "\n".join(lines))
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.participants import Cast, asked_of
+from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
 from verl_jobs.config.training import Training
@@ -57,10 +57,10 @@ def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
     `score` also has what the conversation earned in addition, and `trace` lists it as
     `conversation`.
     """
-    score, beside = rollout.score, rollout.reward - (rollout.score.value or 0.0)
-    said = as_verl(score, rollout.text, beside + overlong(training, rollout.last_tokens))
-    return said | {
-        "trace": json.dumps(score.gave | {"conversation": beside}),
+    score, bonus = rollout.score, rollout.reward - (rollout.score.value or 0.0)
+    fields = as_verl(score, rollout.text, bonus + overlong(training, rollout.last_tokens))
+    return fields | {
+        "trace": json.dumps(score.gave | {"conversation": bonus}),
         "messages": float(rollout.messages),
     }
 
@@ -73,49 +73,56 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         # one request id, so that the engine reuses the conversation's cache
-        job, version, name = (
+        job, version, request_id = (
             job_of(self.config),
             [0],
             uuid4().hex,
         )
 
-        async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
+        async def generate(prompts: list[list[int]], limits: list[int]) -> list[Written]:
             [ids], [limit] = prompts, limits
             params = sampling_params | {"max_tokens": limit}
-            said = await self.server_manager.generate(
-                request_id=name, prompt_ids=ids, sampling_params=params
+            output = await self.server_manager.generate(
+                request_id=request_id, prompt_ids=ids, sampling_params=params
             )
-            version[0] = said.extra_fields.get("global_steps") or 0
+            version[0] = output.extra_fields.get("global_steps") or 0
             # verl's servers report "completed" here too
-            reason = BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""
+            reason = BY_LENGTH if len(output.token_ids) >= limit else output.stop_reason or ""
             return [
-                (list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), reason)
+                (
+                    list(output.token_ids),
+                    list(output.log_probs or [0.0] * len(output.token_ids)),
+                    reason,
+                )
             ]
 
-        cast, scorer = await asyncio.to_thread(_opened, job.model_dump_json())
+        participants, scorer = await asyncio.to_thread(_participants, job.model_dump_json())
         policy = PolicyWriter(
-            Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens
+            Template(self.tokenizer),
+            generate,
+            job.training.answer_tokens,
+            job.training.response_tokens,
         )
         scores = partial(scorer.score, step=int(kwargs["global_steps"]))
-        [played] = await cast.play([asked_of(kwargs)], policy, Executor(scorer), scores)
-        if played is None:
+        [rollout] = await participants.play([request_of(kwargs)], policy, Executor(scorer), scores)
+        if rollout is None:
             raise NoScore("no verdict on this conversation: left out of the step")
-        return output_of(played, job.training, version[0])
+        return output_of(rollout, job.training, version[0])
 
 
 _ONE = Lock()
 
 
-def _opened(job: str) -> tuple[Cast, Scorer]:
+def _participants(job: str) -> tuple[Participants, Scorer]:
     """Return the participants and scorer, one of each per process.
 
     Rollouts call this from many threads.
     """
     with _ONE:
-        return _made(job)
+        return _create(job)
 
 
 @cache
-def _made(job: str) -> tuple[Cast, Scorer]:
-    told = TrainingJob.model_validate_json(job)
-    return Cast(told.training.agents), scorer_of(told)
+def _create(job: str) -> tuple[Participants, Scorer]:
+    training_job = TrainingJob.model_validate_json(job)
+    return Participants(training_job.training.agents), scorer_of(training_job)

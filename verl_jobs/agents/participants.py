@@ -13,15 +13,23 @@ from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
 from rewards.question import task_from_ground_truth
 from verl_jobs.agents.conversation import LOST, begin
-from verl_jobs.agents.play import Another, Itself, Nobody, Reports, Reviews, Writer, converse
-from verl_jobs.agents.review import reviewed
-from verl_jobs.agents.rollout import Asked, Rollout, Scores, rollout_of
+from verl_jobs.agents.play import (
+    NoReviewer,
+    Reports,
+    Reviews,
+    SelfReview,
+    SeparateReviewer,
+    Writer,
+    converse,
+)
+from verl_jobs.agents.review import reviewer_rollouts
+from verl_jobs.agents.rollout import Rollout, RolloutRequest, Scores, rollout_of
 from verl_jobs.agents.stream import PolicyWriter
 from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config.agents import Agents
 
 
-class Cast:
+class Participants:
     """The participants; one object per process."""
 
     def __init__(self, agents: Agents) -> None:
@@ -31,64 +39,71 @@ class Cast:
     @cached_property
     def other(self) -> Writer:
         """The model that is not trained, loaded or connected at its first use."""
-        where = self.agents.generator or self.agents.reviewer
-        if where.startswith(("http://", "https://")):
-            address, _, model = where.partition("#")
+        model_or_url = self.agents.generator or self.agents.reviewer
+        if model_or_url.startswith(("http://", "https://")):
+            address, _, model = model_or_url.partition("#")
             return EndpointWriter(
                 self._open.enter_context(Endpoint(address)),
                 model or "champion",
                 self.agents.other_tokens,
                 lenient=True,
             )
-        return FrozenWriter(Path(where), self.agents.other_tokens)
+        return FrozenWriter(Path(model_or_url), self.agents.other_tokens)
 
     async def play(
-        self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores
+        self,
+        requests: Sequence[RolloutRequest],
+        policy: PolicyWriter,
+        executor: Reports,
+        scores: Scores,
     ) -> list[Rollout | None]:
-        """Return the rollouts in the order of `asked`.
+        """Return the rollouts in the order of `requests`.
 
         None if the judge or an endpoint failed, or if no tokens were left for a message.
         """
         if self.agents.trains == "reviewer":
-            return await reviewed(asked, policy, self.other, executor, scores)
-        conversations = [begin(one.problem, one.messages) for one in asked]
+            return await reviewer_rollouts(requests, policy, self.other, executor, scores)
+        conversations = [begin(request.problem, request.messages) for request in requests]
         await converse(conversations, policy, executor, self._reviewer(policy), self.agents.turns)
-        ended = [
+        judged_at = [
             at
             for at, conversation in enumerate(conversations)
             if conversation.attempts and conversation.ended != LOST
         ]
-        found = await asyncio.to_thread(
-            scores, [(asked[at].truth, conversations[at].attempts[-1].answer) for at in ended]
+        scores_found = await asyncio.to_thread(
+            scores,
+            [(requests[at].truth, conversations[at].attempts[-1].answer) for at in judged_at],
         )
         scored = {
-            at: score for at, score in zip(ended, found, strict=True) if score.value is not None
+            at: score
+            for at, score in zip(judged_at, scores_found, strict=True)
+            if score.value is not None
         }
         return [
-            rollout_of(one, scored[at], self.agents.shaping) if at in scored else None
-            for at, one in enumerate(conversations)
+            rollout_of(request, scored[at], self.agents.shaping) if at in scored else None
+            for at, request in enumerate(conversations)
         ]
 
     def _reviewer(self, policy: Writer) -> Reviews:
         match self.agents.reviewer:
             case "none":
-                return Nobody()
+                return NoReviewer()
             case "self":
-                return Itself(policy)
+                return SelfReview(policy)
             case _:
-                return Another(self.other)
+                return SeparateReviewer(self.other)
 
     def close(self) -> None:
         self._open.close()
 
 
-def asked_of(prompt: Mapping[str, Any]) -> Asked:
+def request_of(prompt: Mapping[str, Any]) -> RolloutRequest:
     """Convert a row of verl's batch. Raises ValueError for a question: it has no program to run."""
     truth = prompt["reward_model"]["ground_truth"]
     task = task_from_ground_truth(truth)
     if not isinstance(task, Problem):
         raise ValueError(
-            f"{task.problem_id}: conversations are about programs, this is a question: set "
+            f"{task.problem_id} is a question, and conversations are about programs: set "
             "training.agents.turns to 1"
         )
-    return Asked([dict(message) for message in prompt["raw_prompt"]], truth, task)
+    return RolloutRequest([dict(message) for message in prompt["raw_prompt"]], truth, task)

@@ -21,9 +21,9 @@ from verl_jobs.agents.conversation import (
     Conversation,
     Finding,
     comment_of,
-    mend_request,
+    correction_request,
     review_request,
-    reviewer_question,
+    reviewer_prompt,
 )
 
 
@@ -65,23 +65,25 @@ async def converse(
 
     on_attempt: called after each finding. Raises the writer's exceptions.
     """
-    going = list(conversations)
-    for left in reversed(range(turns)):
-        going = await spoken(going, generator)
-        findings = await asyncio.to_thread(executor.findings, going)
-        for conversation, finding in zip(going, findings, strict=True):
+    active = list(conversations)
+    for turns_left in reversed(range(turns)):
+        active = await write_messages(active, generator)
+        findings = await asyncio.to_thread(executor.findings, active)
+        for conversation, finding in zip(active, findings, strict=True):
             conversation.attempts.append(Attempt(conversation.messages[-1]["content"], finding))
-            conversation.ended = _over(finding, left)
+            conversation.ended = _end_reason(finding, turns_left)
             if on_attempt:
                 on_attempt(conversation)
-        going = [conversation for conversation in going if not conversation.ended]
-        if not going:
+        active = [conversation for conversation in active if not conversation.ended]
+        if not active:
             return
-        await reviewer.review(going)
-        going = [conversation for conversation in going if not conversation.ended]
+        await reviewer.review(active)
+        active = [conversation for conversation in active if not conversation.ended]
 
 
-async def spoken(conversations: Sequence[Conversation], writer: Writer) -> list[Conversation]:
+async def write_messages(
+    conversations: Sequence[Conversation], writer: Writer
+) -> list[Conversation]:
     """Append the writer's next message to each conversation; return those that got one."""
     texts = await writer.write(conversations) if conversations else []
     for conversation, text in zip(conversations, texts, strict=True):
@@ -92,13 +94,13 @@ async def spoken(conversations: Sequence[Conversation], writer: Writer) -> list[
     return [conversation for conversation in conversations if not conversation.ended]
 
 
-def _over(finding: Finding, left: int) -> str:
+def _end_reason(finding: Finding, turns_left: int) -> str:
     if finding.verdict is Verdict.INFRA:
         return LOST
-    return SOLVED if finding.solved else TURNS if not left else ""
+    return SOLVED if finding.solved else TURNS if not turns_left else ""
 
 
-class Nobody:
+class NoReviewer:
     """No Reviewer: only the Executor's finding."""
 
     async def review(self, conversations: Sequence[Conversation]) -> None:
@@ -107,10 +109,10 @@ class Nobody:
             if finding.total == 0 and finding.verdict is not Verdict.CE:
                 conversation.ended = SILENT
             else:
-                conversation.hear(mend_request(finding))
+                conversation.add_request(correction_request(finding))
 
 
-class Itself:
+class SelfReview:
     """The Generator reviews its own program inside the conversation.
 
     Its comment is part of its own messages and is trained as such.
@@ -121,25 +123,27 @@ class Itself:
 
     async def review(self, conversations: Sequence[Conversation]) -> None:
         for conversation in conversations:
-            conversation.hear(review_request(conversation.attempts[-1].finding))
-        for conversation in await spoken(conversations, self.writer):
-            conversation.commented(conversation.messages[-1]["content"])
-            conversation.hear(MEND)
+            conversation.add_request(review_request(conversation.attempts[-1].finding))
+        for conversation in await write_messages(conversations, self.writer):
+            conversation.set_comment(conversation.messages[-1]["content"])
+            conversation.add_request(MEND)
 
 
-class Another:
+class SeparateReviewer:
     """A separate Reviewer, prompted outside the conversation; the Generator gets its comment."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
     async def review(self, conversations: Sequence[Conversation]) -> None:
-        asked = [
-            Conversation(conversation.problem, reviewer_question(conversation))
+        prompts = [
+            Conversation(conversation.problem, reviewer_prompt(conversation))
             for conversation in conversations
         ]
-        for conversation, text in zip(conversations, await self.writer.write(asked), strict=True):
-            conversation.commented(comment_of(text or ""))
-            conversation.hear(
-                mend_request(conversation.attempts[-1].finding, conversation.attempts[-1].comment)
+        for conversation, text in zip(conversations, await self.writer.write(prompts), strict=True):
+            conversation.set_comment(comment_of(text or ""))
+            conversation.add_request(
+                correction_request(
+                    conversation.attempts[-1].finding, conversation.attempts[-1].comment
+                )
             )

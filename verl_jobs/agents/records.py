@@ -22,7 +22,7 @@ from problems.schema import Problem, write_table
 from problems.syntax import parse
 from problems.verification.mutants import mutants
 from sandbox.protocol import Verdict
-from verl_jobs.agents.conversation import Attempt, Conversation, Message, begin, reviewer_question
+from verl_jobs.agents.conversation import Attempt, Conversation, Message, begin, reviewer_prompt
 from verl_jobs.agents.play import Reports
 
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
@@ -57,23 +57,25 @@ def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> 
     pairs = [
         (problem, program)
         for problem in problems
-        if _fit(problem)
+        if _is_usable(problem)
         for program in _programs(problem, broken)
     ]
-    talks = [_talk(problem, program) for problem, program in pairs]
-    findings = executor.findings(talks) if talks else []
-    made = []
-    for (problem, program), talk, finding in zip(pairs, talks, findings, strict=True):
+    conversations = [_conversation(problem, program) for problem, program in pairs]
+    findings = executor.findings(conversations) if conversations else []
+    records = []
+    for (problem, program), conversation, finding in zip(
+        pairs, conversations, findings, strict=True
+    ):
         comment = difference(program, problem.solutions[0])
         if comment is None or finding.verdict in (Verdict.AC, Verdict.INFRA) or not finding.total:
             continue
-        talk.attempts.append(Attempt(program, finding))
-        asked = [*reviewer_question(talk), {"role": "assistant", "content": comment}]
-        made.append(Review(problem.problem_id, program, finding.text, comment, asked))
-    return made
+        conversation.attempts.append(Attempt(program, finding))
+        messages = [*reviewer_prompt(conversation), {"role": "assistant", "content": comment}]
+        records.append(Review(problem.problem_id, program, finding.text, comment, messages))
+    return records
 
 
-def _fit(problem: Problem) -> bool:
+def _is_usable(problem: Problem) -> bool:
     return (
         problem.split in FROM
         and not problem.gated
@@ -83,19 +85,19 @@ def _fit(problem: Problem) -> bool:
 
 
 def _programs(problem: Problem, broken: int) -> list[str]:
-    written = problem.extra.get("demonstration")
-    copies = (
+    demonstration = problem.extra.get("demonstration")
+    mutant_sources = (
         [mutant.source for mutant in mutants(problem.solutions[0], broken, problem.entry_point)]
         if broken
         else []
     )
-    return [*([written] if isinstance(written, str) else []), *copies]
+    return [*([demonstration] if isinstance(demonstration, str) else []), *mutant_sources]
 
 
-def _talk(problem: Problem, program: str) -> Conversation:
-    talk = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
-    talk.messages.append({"role": "assistant", "content": program})
-    return talk
+def _conversation(problem: Problem, program: str) -> Conversation:
+    conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
+    conversation.messages.append({"role": "assistant", "content": program})
+    return conversation
 
 
 def difference(program: str, solution: str) -> str | None:
@@ -121,9 +123,9 @@ def difference(program: str, solution: str) -> str | None:
     return None
 
 
-def write_reviews(found: Sequence[Review], path: Path) -> None:
+def write_reviews(records: Sequence[Review], path: Path) -> None:
     """Write the parquet under a temporary name, then rename it."""
-    write_table(pa.Table.from_pylist([asdict(review) for review in found], schema=SCHEMA), path)
+    write_table(pa.Table.from_pylist([asdict(review) for review in records], schema=SCHEMA), path)
 
 
 def read_reviews(path: Path) -> list[Review]:
@@ -131,7 +133,7 @@ def read_reviews(path: Path) -> list[Review]:
     table = pq.read_table(path, partitioning=None)
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
         raise ValueError(
-            f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet "
-            "reviewer records`"
+            f"{path}: no review records, columns {', '.join(missing)} are missing: create them "
+            "with `ratchet reviewer records`"
         )
     return [Review(**row) for row in table.select(SCHEMA.names).to_pylist()]

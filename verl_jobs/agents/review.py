@@ -20,90 +20,102 @@ from verl_jobs.agents.conversation import (
     Conversation,
     begin,
     comment_of,
-    mend_request,
-    reviewer_question,
+    correction_request,
+    reviewer_prompt,
 )
-from verl_jobs.agents.play import Reports, Writer, spoken
-from verl_jobs.agents.rollout import Asked, Rollout, Scores, transcript
+from verl_jobs.agents.play import Reports, Writer, write_messages
+from verl_jobs.agents.rollout import Rollout, RolloutRequest, Scores, transcript
 from verl_jobs.agents.stream import stream_of
 
 
-async def reviewed(
-    asked: Sequence[Asked], policy: Writer, generator: Writer, executor: Reports, scores: Scores
+async def reviewer_rollouts(
+    requests: Sequence[RolloutRequest],
+    policy: Writer,
+    generator: Writer,
+    executor: Reports,
+    scores: Scores,
 ) -> list[Rollout | None]:
-    """Return the rollouts in the order of `asked`.
+    """Return the rollouts in the order of `requests`.
 
     None if the judge or the Generator's endpoint failed, or if no tokens were left. Rollouts of one
     problem share its first program and its control: if the control gets no reply, all of them are
     None.
     """
-    keys = [one.truth for one in asked]
-    firsts = await _first_programs({one.truth: one for one in asked}, generator, executor)
+    keys = [request.truth for request in requests]
+    firsts = await _first_programs(
+        {request.truth: request for request in requests}, generator, executor
+    )
     controls = {truth: deepcopy(first) for truth, first in firsts.items()}
     for control in controls.values():
-        control.hear(mend_request(control.attempts[-1].finding))
+        control.add_request(correction_request(control.attempts[-1].finding))
     comments = {
-        at: Conversation(firsts[key].problem, reviewer_question(firsts[key]))
+        at: Conversation(firsts[key].problem, reviewer_prompt(firsts[key]))
         for at, key in enumerate(keys)
         if key in firsts
     }
-    await spoken(list(comments.values()), policy)
-    mends = {
-        at: _told(firsts[keys[at]], comment)
+    await write_messages(list(comments.values()), policy)
+    corrections = {
+        at: _with_comment(firsts[keys[at]], comment)
         for at, comment in comments.items()
         if not comment.ended
     }
-    await spoken([*controls.values(), *mends.values()], generator)
+    await write_messages([*controls.values(), *corrections.values()], generator)
     controls = {
         truth: control for truth, control in controls.items() if control.ended != UNANSWERED
     }
-    mends = {
-        at: mend for at, mend in mends.items() if mend.ended != UNANSWERED and keys[at] in controls
+    corrections = {
+        at: correction
+        for at, correction in corrections.items()
+        if correction.ended != UNANSWERED and keys[at] in controls
     }
-    pairs = [(truth, last_of(control)) for truth, control in controls.items()] + [
-        (keys[at], last_of(mend)) for at, mend in mends.items()
+    pairs = [(truth, last_program(control)) for truth, control in controls.items()] + [
+        (keys[at], last_program(correction)) for at, correction in corrections.items()
     ]
-    found = await asyncio.to_thread(scores, pairs)
-    without, with_comment = (
-        dict(zip(controls, found, strict=False)),
-        dict(zip(mends, found[len(controls) :], strict=True)),
+    judged = await asyncio.to_thread(scores, pairs)
+    control_scores, comment_scores = (
+        dict(zip(controls, judged, strict=False)),
+        dict(zip(corrections, judged[len(controls) :], strict=True)),
     )
     return [
-        _rollout(comments[at], mends[at], without[key], with_comment[at])
-        if at in with_comment
+        _rollout(comments[at], corrections[at], control_scores[key], comment_scores[at])
+        if at in comment_scores
         else None
         for at, key in enumerate(keys)
     ]
 
 
 async def _first_programs(
-    asked: dict[str, Asked], generator: Writer, executor: Reports
+    requests: dict[str, RolloutRequest], generator: Writer, executor: Reports
 ) -> dict[str, Conversation]:
     """Return the conversations with a first program, by ground truth.
 
     Leaves out problems whose first program could not be run, or had no tokens left.
     """
-    begun = {truth: begin(one.problem, one.messages) for truth, one in asked.items()}
-    written = await spoken(list(begun.values()), generator)
+    conversations = {
+        truth: begin(request.problem, request.messages) for truth, request in requests.items()
+    }
+    written = await write_messages(list(conversations.values()), generator)
     for conversation, finding in zip(
         written, await asyncio.to_thread(executor.findings, written), strict=True
     ):
         conversation.attempts.append(Attempt(conversation.messages[-1]["content"], finding))
     return {
         truth: conversation
-        for truth, conversation in begun.items()
+        for truth, conversation in conversations.items()
         if conversation.attempts and conversation.attempts[-1].finding.verdict is not Verdict.INFRA
     }
 
 
-def _told(first: Conversation, comment: Conversation) -> Conversation:
-    mend = deepcopy(first)
-    mend.commented(comment_of(comment.messages[-1]["content"]))
-    mend.hear(mend_request(mend.attempts[-1].finding, mend.attempts[-1].comment))
-    return mend
+def _with_comment(first: Conversation, comment: Conversation) -> Conversation:
+    correction = deepcopy(first)
+    correction.set_comment(comment_of(comment.messages[-1]["content"]))
+    correction.add_request(
+        correction_request(correction.attempts[-1].finding, correction.attempts[-1].comment)
+    )
+    return correction
 
 
-def last_of(conversation: Conversation) -> str:
+def last_program(conversation: Conversation) -> str:
     """Return the Generator's last message.
 
     That is its first program if no tokens were left for a correction.
@@ -115,7 +127,7 @@ def last_of(conversation: Conversation) -> str:
     )
 
 
-def change(control: Score, commented: Score) -> float | None:
+def comment_reward(control: Score, commented: Score) -> float | None:
     """Return the reward of a comment, in [-1, 1]; None if either score is missing."""
     return (
         None
@@ -125,18 +137,17 @@ def change(control: Score, commented: Score) -> float | None:
 
 
 def _rollout(
-    comment: Conversation, mend: Conversation, control: Score, commented: Score
+    comment: Conversation, correction: Conversation, control: Score, commented: Score
 ) -> Rollout | None:
-    changed = change(control, commented)
-    if changed is None:
+    reward = comment_reward(control, commented)
+    if reward is None:
         return None
     stream = stream_of(comment)
-    text = (
-        f"{transcript(mend)}\n\n[control]\n{control.verdict}, with the comment {commented.verdict}"
-    )
+    verdicts = f"{control.verdict}, with the comment {commented.verdict}"
+    text = f"{transcript(correction)}\n\n[control]\n{verdicts}"
     return Rollout(
         stream,
-        {len(stream.tokens) - 1: changed},
+        {len(stream.tokens) - 1: reward},
         commented,
         text,
         len(comment.messages),

@@ -16,7 +16,7 @@ Scores = Callable[[Sequence[tuple[str, str]]], list[Score]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class RolloutRequest:
     """One rollout that verl requests: its prompt, the ground truth, and the problem in it."""
 
     messages: Sequence[Message]
@@ -48,7 +48,7 @@ def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Roll
     """
     if score.value is None:
         raise ValueError(
-            f"{conversation.problem.problem_id}: an answer without a verdict is no sample"
+            f"{conversation.problem.problem_id}: a conversation without a score is no sample"
         )
     stream = stream_of(conversation)
     last = len(stream.tokens) - 1
@@ -74,9 +74,9 @@ def _programs(conversation: Conversation) -> list[int]:
 
     All of them, or every other one if the policy reviews itself in between.
     """
-    said = sum(message["role"] == "assistant" for message in conversation.messages)
-    alone = said == len(conversation.attempts)
-    return [at if alone else 2 * at for at in range(len(conversation.attempts))]
+    messages = sum(message["role"] == "assistant" for message in conversation.messages)
+    only_programs = messages == len(conversation.attempts)
+    return [at if only_programs else 2 * at for at in range(len(conversation.attempts))]
 
 
 def _trailing(mask: Sequence[int]) -> int:

@@ -15,8 +15,8 @@ def improvements(shares: Sequence[float]) -> list[float]:
     credit for the first program, the sums would be 0 and 0.5. A decline costs nothing here, because
     the last program's own reward covers it.
     """
-    best, found = 0.0, []
+    best, gains = 0.0, []
     for turn, share in enumerate(shares):
-        found.append(max(0.0, share - best) * FADES**turn)
+        gains.append(max(0.0, share - best) * FADES**turn)
         best = max(best, share)
-    return found
+    return gains

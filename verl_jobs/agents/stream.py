@@ -42,7 +42,7 @@ class Stream:
     def all(self) -> list[int]:
         return self.prompt + self.tokens
 
-    def wrote(self, written: Written) -> None:
+    def append_reply(self, written: Written) -> None:
         tokens, log_probs, reason = written
         self.tokens += tokens
         self.mask += [1] * len(tokens)
@@ -50,7 +50,7 @@ class Stream:
         self.ends.append(len(self.tokens))
         self.reason = self.reason if self.reason == BY_LENGTH else reason
 
-    def heard(self, tokens: Sequence[int]) -> None:
+    def append_context(self, tokens: Sequence[int]) -> None:
         self.tokens += tokens
         self.mask += [0] * len(tokens)
         self.log_probs += [0.0] * len(tokens)
@@ -71,24 +71,24 @@ class Template:
         )
         return list(map(int, ids))
 
-    def between(self, said: str, last: int) -> list[int]:
+    def tokens_between(self, text: str, last: int) -> list[int]:
         """Return the tokens between two messages of the policy.
 
         They are the end of the first message (unless its `last` token is that already), the text
-        `said`, and the head of the next message.
+        `text`, and the head of the next message.
         """
         messages = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": ANSWER},
-            {"role": "user", "content": said},
+            {"role": "user", "content": text},
         ]
-        before, found, after = self.tokenizer.apply_chat_template(
+        before, marker, after = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=True
         ).partition(ANSWER)
-        if not found or not before:
+        if not marker or not before:
             raise ValueError(
-                "the chat template changes or drops earlier answers: a conversation cannot be "
-                "trained on with it"
+                "the chat template changes or drops earlier messages, so conversations cannot be "
+                "trained on: use another template"
             )
         ids: list[int] = self.tokenizer.encode(after, add_special_tokens=False)
         return ids[1:] if ids[:1] == [last] else ids
@@ -108,17 +108,21 @@ class PolicyWriter:
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         """Raises the exceptions of `ask`."""
-        able = [at for at, conversation in enumerate(conversations) if self._listened(conversation)]
-        streams = [stream_of(conversations[at]) for at in able]
+        open_at = [
+            at
+            for at, conversation in enumerate(conversations)
+            if self._append_context(conversation)
+        ]
+        streams = [stream_of(conversations[at]) for at in open_at]
         limits = [min(self.message_tokens, self.tokens - len(stream.tokens)) for stream in streams]
         written = await self.ask([stream.all for stream in streams], limits) if streams else []
         texts: list[str | None] = [None] * len(conversations)
-        for at, stream, answer in zip(able, streams, written, strict=True):
-            stream.wrote(answer)
-            texts[at] = str(self.template.tokenizer.decode(answer[0], skip_special_tokens=True))
+        for at, stream, reply in zip(open_at, streams, written, strict=True):
+            stream.append_reply(reply)
+            texts[at] = str(self.template.tokenizer.decode(reply[0], skip_special_tokens=True))
         return texts
 
-    def _listened(self, conversation: Conversation) -> bool:
+    def _append_context(self, conversation: Conversation) -> bool:
         """Append the messages since the policy's last.
 
         False if that would leave no tokens for a reply.
@@ -127,10 +131,12 @@ class PolicyWriter:
             conversation.stream = Stream(self.template.opening(conversation.messages))
             return True
         stream = conversation.stream
-        heard = self.template.between(conversation.messages[-1]["content"], stream.tokens[-1])
-        if len(stream.tokens) + len(heard) + LEAST > self.tokens:
+        context = self.template.tokens_between(
+            conversation.messages[-1]["content"], stream.tokens[-1]
+        )
+        if len(stream.tokens) + len(context) + LEAST > self.tokens:
             return False
-        stream.heard(heard)
+        stream.append_context(context)
         return True
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, Posit
 FP32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
 
 
-class Lessons(BaseModel):
+class ReviewerTraining(BaseModel):
     """Supervised training of the Reviewer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -34,47 +34,47 @@ class Lessons(BaseModel):
     """Seed of the order of the batches."""
 
 
-class LessonsFailed(RuntimeError):
+class ReviewerTrainingFailed(RuntimeError):
     """verl's trainer ended without a checkpoint.
 
     The message has its last log line and the log's path.
     """
 
 
-def learn(start: Path, records: Path, folder: Path, lessons: Lessons) -> Path:
+def learn(start: Path, records: Path, folder: Path, lessons: ReviewerTraining) -> Path:
     """Train, and return `folder` with the weights and the tokenizer.
 
     Raises LessonsFailed, and FileExistsError if the folder exists.
     """
     if folder.exists():
-        raise FileExistsError(f"{folder} exists: give another folder")
+        raise FileExistsError(f"{folder} already exists: choose another folder")
     scratch = folder.with_name(f".{folder.name}.lessons")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     log = scratch / "log"
-    with log.open("wb") as out:
-        done = subprocess.run(
+    with log.open("wb") as file:
+        process = subprocess.run(
             command(start, records, scratch, lessons),
             env=_environment(),
             cwd=scratch,
-            stdout=out,
-            stderr=out,
+            stdout=file,
+            stderr=file,
             check=False,
         )
     weights = scratch / f"global_step_{lessons.steps}" / "huggingface"
-    if done.returncode or not (weights / "config.json").exists():
+    if process.returncode or not (weights / "config.json").exists():
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or [
             "nothing"
         ]
-        raise LessonsFailed(
-            f"verl's SFT trainer ended with {done.returncode}: {last[0][:300]} (log: {log})"
+        raise ReviewerTrainingFailed(
+            f"verl's SFT trainer exited with {process.returncode}: {last[0][:300]} (log: {log})"
         )
     weights.rename(folder)
     shutil.rmtree(scratch)
     return folder
 
 
-def command(start: Path, records: Path, scratch: Path, lessons: Lessons) -> list[str]:
+def command(start: Path, records: Path, scratch: Path, lessons: ReviewerTraining) -> list[str]:
     """Return the command `torchrun -m verl.trainer.sft_trainer` with every override."""
     return [
         str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=1", "-m",
@@ -108,12 +108,14 @@ def _cuda() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    here = {
+    environment = {
         "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
     }
     if _cuda():
-        return os.environ | here
+        return os.environ | environment
     threads = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
-    return os.environ | here | threads | {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
+    return (
+        os.environ | environment | threads | {"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"}
+    )

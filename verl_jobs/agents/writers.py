@@ -38,7 +38,7 @@ class EndpointWriter:
         lenient: bool = False,
     ) -> None:
         self.endpoint, self.lenient = endpoint, lenient
-        self.told: dict[str, Any] = {
+        self.settings: dict[str, Any] = {
             "model": model,
             "max_tokens": tokens,
             "temperature": temperature,
@@ -54,15 +54,13 @@ class EndpointWriter:
 
     def _ask(self, conversation: Conversation) -> str | None:
         try:
-            return self.endpoint.ask(self.told | {"messages": conversation.messages}).text
+            return self.endpoint.ask(self.settings | {"messages": conversation.messages}).text
         except NoReply as error:
             if not self.lenient:
                 raise
             if not isinstance(error, NoRoom):
                 conversation.ended = UNANSWERED
-            logger.warning(
-                "a question to %s stays without an answer", self.endpoint.url, exc_info=True
-            )
+            logger.warning("no reply from %s", self.endpoint.url, exc_info=True)
             return None
 
 
@@ -94,21 +92,21 @@ class FrozenWriter:
     def _write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         from verl_jobs.decoding import decode_batch
 
-        asked = [
+        prompts = [
             self.tokenizer.apply_chat_template(
                 c.messages, add_generation_prompt=True, return_dict=False
             )
             for c in conversations
         ]
         requests = {
-            at: self._request(ids) for at, ids in enumerate(asked) if len(ids) < self.positions
+            at: self._request(ids) for at, ids in enumerate(prompts) if len(ids) < self.positions
         }
         ends, pad, texts = (
             {int(self.tokenizer.eos_token_id)},
             int(self.tokenizer.pad_token_id or 0),
             dict[int, str](),
         )
-        order = sorted(requests, key=lambda at: len(asked[at]))
+        order = sorted(requests, key=lambda at: len(prompts[at]))
         with self._turn:
             for start in range(0, len(order), BATCH):
                 batch = order[start : start + BATCH]

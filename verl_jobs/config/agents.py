@@ -40,15 +40,15 @@ class Agents(BaseModel):
     """
 
     @model_validator(mode="after")
-    def parts_fit(self) -> Agents:
+    def check_combination(self) -> Agents:
         if (self.trains == "reviewer") != bool(self.generator):
             raise ValueError(
-                "trains: reviewer needs a generator, and only it has one: give agents.generator, "
-                "a folder or an endpoint"
+                "agents.generator is required with trains: reviewer, and only then: set it to a "
+                "folder or an endpoint, or remove it"
             )
         if self.trains == "reviewer" and self.reviewer != "none":
             raise ValueError(
-                "with trains: reviewer the policy is the reviewer: leave agents.reviewer out"
+                "with trains: reviewer the policy is the reviewer: remove agents.reviewer"
             )
         if (
             self.turns == 1
@@ -56,8 +56,7 @@ class Agents(BaseModel):
             and self.trains == "generator"
         ):
             raise ValueError(
-                "with one turn there is nothing to review or to improve: give agents.turns of 2 "
-                "or more"
+                "agents.reviewer and agents.shaping need agents.turns of 2 or more, got 1"
             )
         return self
 

@@ -47,7 +47,7 @@ class Lora(BaseModel):
         return self.alpha / self.rank
 
 
-def wrap(model: Any, lora: Lora) -> Any:
+def add_adapter(model: Any, lora: Lora) -> Any:
     """Return the model with a new adapter, its only trainable part.
 
     Raises ValueError if no layer has one of the configured names.
@@ -67,12 +67,12 @@ def wrap(model: Any, lora: Lora) -> Any:
     )
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a parameter's name without PEFT's additions."""
     return name.removeprefix(WRAPPER).replace(".base_layer.", ".")
 
 
-def apart(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def split_adapter(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Split a state into weights and adapter.
 
     The weights get their plain names; the adapter's matrices get the names that PEFT uses on disk
@@ -84,13 +84,13 @@ def apart(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Ten
         if f".{A}." in name or f".{B}." in name
     }
     return {
-        plain(name): tensor
+        plain_name(name): tensor
         for name, tensor in state.items()
         if name.replace(".default.", ".") not in adapter
     }, adapter
 
 
-def merged(
+def merge_adapter(
     weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor], scale: float
 ) -> dict[str, Tensor]:
     """Return the weights with scale * B A added wherever the adapter has a pair of matrices.
@@ -98,17 +98,17 @@ def merged(
     weights: (out, in) under plain names; adapter: A (rank, in) and B (out, rank). Weights without a
     pair are returned as the same tensors. Raises KeyError if a pair has no matching weight.
     """
-    found = dict(weights)
+    result = dict(weights)
     for name, a in adapter.items():
         if f".{A}." not in name:
             continue
-        target = plain(name.replace(f".{A}.", "."))
-        if target not in found:
+        target = plain_name(name.replace(f".{A}.", "."))
+        if target not in result:
             raise KeyError(
-                f"the adapter has {name}, the model no {target}: they are of two architectures"
+                f"the adapter has {name}, but the model has no {target}: their architectures differ"
             )
-        found[target] = found[target] + scale * (adapter[name.replace(f".{A}.", f".{B}.")] @ a)
-    return found
+        result[target] = result[target] + scale * (adapter[name.replace(f".{A}.", f".{B}.")] @ a)
+    return result
 
 
 def merge_folder(folder: Path, lora: Lora) -> None:
@@ -120,26 +120,26 @@ def merge_folder(folder: Path, lora: Lora) -> None:
 
     files = sorted(folder.glob("*.safetensors"))
     state = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    weights, adapter = apart(state)
+    weights, adapter = split_adapter(state)
     if not adapter:
         return
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("tie_word_embeddings"):
         weights.pop("lm_head.weight", None)  # shares the embedding's weights
     write_adapter(folder / ADAPTER, adapter, lora, base=str(config.get("_name_or_path", "")))
-    beside = folder / ".merged"
+    temporary = folder / ".merged"
     save_file(
         {
             name: tensor.contiguous()
-            for name, tensor in merged(weights, adapter, lora.scale).items()
+            for name, tensor in merge_adapter(weights, adapter, lora.scale).items()
         },
-        beside,
+        temporary,
         metadata={"format": "pt"},
     )
     for file in files:
         file.unlink()
     (folder / "model.safetensors.index.json").unlink(missing_ok=True)
-    beside.replace(folder / "model.safetensors")
+    temporary.replace(folder / "model.safetensors")
 
 
 def write_adapter(folder: Path, adapter: Mapping[str, Tensor], lora: Lora, base: str) -> None:
@@ -158,7 +158,7 @@ def write_adapter(folder: Path, adapter: Mapping[str, Tensor], lora: Lora, base:
     modules = sorted(
         {name.split(f".{A}.")[0].rsplit(".", 1)[1] for name in adapter if f".{A}." in name}
     )
-    told = {
+    adapter_config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "r": lora.rank,
@@ -168,5 +168,5 @@ def write_adapter(folder: Path, adapter: Mapping[str, Tensor], lora: Lora, base:
     }
     write_atomic(
         folder / "adapter_config.json",
-        json.dumps(told | {"base_model_name_or_path": base}, indent=1),
+        json.dumps(adapter_config | {"base_model_name_or_path": base}, indent=1),
     )

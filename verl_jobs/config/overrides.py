@@ -37,7 +37,7 @@ def overrides(
     Where a key occurs twice, the later override wins.
     """
     t = training
-    told = [
+    lines = [
         *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
         *scale_overrides(
             t.scale,
@@ -112,8 +112,8 @@ def overrides(
         *_own(t),
     ]
     if t.plugins.unbatched:
-        told = [override for override in told if override != BATCHED]
-    return list({override.split("=")[0]: override for override in told}.values())
+        lines = [override for override in lines if override != BATCHED]
+    return list({override.split("=")[0]: override for override in lines}.values())
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
@@ -130,37 +130,37 @@ def _own(t: Training) -> list[str]:
 
     They follow the overrides that they replace.
     """
-    plugins, told = t.plugins, []
+    plugins, lines = t.plugins, []
     if plugins.loss or plugins.advantage:
-        told.append(
+        lines.append(
             "actor_rollout_ref.model.external_lib="
             f"verl_jobs.plugins.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
         )
     if plugins.loss:
-        told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
+        lines.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
     if plugins.advantage:
-        told.append(f"algorithm.adv_estimator='{plugins.advantage}'")
+        lines.append(f"algorithm.adv_estimator='{plugins.advantage}'")
     if plugins.dataset:
-        told += [
+        lines += [
             (
                 "data.custom_cls.path="
                 "pkg://verl_jobs."
-                f"{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}"
+                f"{'curriculum.curriculum_dataset' if t.selects_problems else 'config.references'}"
             ),
             f"data.custom_cls.name='{plugins.dataset}'",
         ]
     if plugins.reward_manager:
-        told += [
+        lines += [
             "reward.reward_manager.module.path=pkg://verl_jobs.config.references",
             f"reward.reward_manager.name='{plugins.reward_manager}'",
         ]
     if plugins.agent_loop:
-        told.append(
+        lines.append(
             "actor_rollout_ref.rollout.agent.agent_loop_config_path="
             f"'{PACKAGE / 'plugins' / 'own_agent.yaml'}'"
         )
-        told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
-    return told
+        lines.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
+    return lines
 
 
 def _sampler(t: Training) -> dict[str, object]:
@@ -168,24 +168,24 @@ def _sampler(t: Training) -> dict[str, object]:
 
     verl passes `algorithm.filter_groups` only to its own buffer.
     """
-    told: dict[str, object] = {
+    arguments: dict[str, object] = {
         "answers": t.group_size,
         "least": t.method.least,
         "longest": t.response_tokens,
     }
     if t.reward_normalised or t.reward_clip:
-        told |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
+        arguments |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
     if t.method.greedy:
-        told["greedy"] = True
+        arguments["greedy"] = True
     if t.method.drops_equal_groups:
-        told |= {
+        arguments |= {
             "filter_groups_metric": "acc",
             "train_batch_size": t.problems_per_step,
             "gen_batch_size": 1,
             "max_inflight_gen_batches": 2,
         }
-        told["most_dropped"] = MOST_DROPPED * t.problems_per_step
-    return told
+        arguments["most_dropped"] = MOST_DROPPED * t.problems_per_step
+    return arguments
 
 
 def _trace(t: Training, folder: Path) -> list[str]:
@@ -255,10 +255,10 @@ def _learned_part(t: Training) -> list[str]:
     if t.lora is None:
         return []
     modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
-    told = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
+    lines = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
     # the engine loads its own copy of the frozen weights
-    loaded = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
-    return [*(f"actor_rollout_ref.model.{line}" for line in told), *loaded]
+    engine_lines = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
+    return [*(f"actor_rollout_ref.model.{line}" for line in lines), *engine_lines]
 
 
 def _curriculum(t: Training) -> list[str]:
@@ -266,18 +266,18 @@ def _curriculum(t: Training) -> list[str]:
 
     It runs in the trainer's process, where the replay buffer reports observed pass rates to it.
     """
-    if not t.drawn:
+    if not t.selects_problems:
         return []
-    own = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
-    told = ",".join(
+    plugin = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
+    settings = ",".join(
         f"{key}:{value}"
-        for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | own).items()
+        for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | plugin).items()
     )
     dataset = [
         "data.custom_cls.path=pkg://verl_jobs.curriculum.curriculum_dataset",
         "data.custom_cls.name=CurriculumDataset",
     ]
-    return [*dataset, "data.dataloader_num_workers=0", f"+data.curriculum={{{told}}}"]
+    return [*dataset, "data.dataloader_num_workers=0", f"+data.curriculum={{{settings}}}"]
 
 
 def _critic(t: Training, model: Path) -> list[str]:

@@ -68,7 +68,7 @@ class Plugins(BaseModel):
         return f"{Path(where).expanduser().absolute()}:{name}" if _is_file(where) else reference
 
     @property
-    def named(self) -> dict[str, str]:
+    def references(self) -> dict[str, str]:
         """Return kind -> reference of the plugins that are set."""
         return {kind: reference for kind, reference in self.model_dump().items() if reference}
 
@@ -87,7 +87,7 @@ class Plugins(BaseModel):
         """
         return {
             f"plugins.{kind}": hash_file(source(reference))
-            for kind, reference in self.named.items()
+            for kind, reference in self.references.items()
         }
 
 
@@ -101,8 +101,7 @@ def source(reference: str) -> Path:
     if _is_file(where):
         if not Path(where).is_file():
             raise PluginError(
-                f"{where}: no such file: give the path of a Python file, or a module that can be "
-                "imported"
+                f"{where}: no such file: give the path of a Python file, or an importable module"
             )
         return Path(where)
     try:
@@ -127,8 +126,8 @@ def load(reference: str) -> Any:
     if hasattr(module, name):
         return getattr(module, name)
     defined = [
-        known
-        for known, value in vars(module).items()
+        defined_name
+        for defined_name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__
     ]
     near = difflib.get_close_matches(name, defined, 1)
@@ -156,7 +155,7 @@ def _module(where: str, path: Path) -> ModuleType:
             return importlib.import_module(where)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise PluginError(f"{path}: a plug-in's file ends in .py")
+            raise PluginError(f"{path}: the name of a plug-in's file must end in .py")
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     except PluginError:

@@ -108,24 +108,27 @@ class Scale(BaseModel):
 
         Empty if there are none.
         """
-        found = [
+        names = [
             *(["Megatron"] if self.megatron else []),
             *(["distillation"] if self.distillation else []),
             *([f"placement {self.placement}"] if self.placement != "colocated" else []),
         ]
-        return f"Passed to verl as told and never run by us: {', '.join(found)}." if found else ""
+        return f"Passed to verl, never run in our tests: {', '.join(names)}." if names else ""
 
 
-def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
+def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
     """Return why these settings do not fit together, with the numbers and the fix.
 
     Empty if they fit. problems: problems in a step; group: completions per problem.
     """
     answers = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
-    cut = scale.megatron or Megatron()
+    megatron = scale.megatron or Megatron()
     model_ranks = (
-        cut.tensor_parallel * cut.pipeline_parallel * cut.context_parallel * scale.sequence_parallel
+        megatron.tensor_parallel
+        * megatron.pipeline_parallel
+        * megatron.context_parallel
+        * scale.sequence_parallel
     )
     gpu_only = [
         *(["sequence_parallel"] if scale.sequence_parallel > 1 else []),
@@ -142,33 +145,33 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
         *(["precision"] if scale.precision == "fp32" else []),
     ]
     if engine == "hf" and gpu_only:
-        return f"scale.{gpu_only[0]} is for GPUs: give engine: vllm or sglang, or leave it out"
+        return f"scale.{gpu_only[0]} needs GPUs: set engine to vllm or sglang, or remove it"
     if scale.megatron and fsdp_only:
-        return f"scale.{fsdp_only[0]} is FSDP2's: leave it out, or megatron"
+        return f"scale.{fsdp_only[0]} needs FSDP2: remove it, or scale.megatron"
     if ranks % scale.nodes:
-        return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: give a multiple"
+        return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: use a multiple"
     if answers % ranks:
         return (
-            f"{problems} problems x {group} answers do not divide among {ranks} ranks: give a "
+            f"{problems} problems x {group} completions do not divide among {ranks} ranks: use a "
             "multiple"
         )
     if problems % scale.updates:
-        return f"{problems} problems do not divide into {scale.updates} updates: give a divisor"
+        return f"{problems} problems do not divide into {scale.updates} updates: use a divisor"
     if answers % (parts[0] * parts[1]):
         return (
-            f"{answers} answers do not divide among {ranks} ranks into {parts[1]} forward passes "
-            "each: give divisors"
+            f"{answers} completions do not divide among {ranks} ranks into {parts[1]} forward "
+            "passes each: use divisors"
         )
     if scale.shards and ranks % scale.shards:
-        return f"{ranks} ranks do not divide into groups of {scale.shards} shards: give a divisor"
+        return f"{ranks} ranks do not divide into groups of {scale.shards} shards: use a divisor"
     if ranks % scale.tensor_parallel or ranks % model_ranks:
         return (
             f"{ranks} ranks do not divide into groups of "
-            f"{scale.tensor_parallel if ranks % scale.tensor_parallel else model_ranks}: give a "
+            f"{scale.tensor_parallel if ranks % scale.tensor_parallel else model_ranks}: use a "
             "divisor"
         )
     if (scale.placement == "separate_async") != bool(scale.engine_gpus):
-        return "placement: separate_async and engine_gpus go together: give both or neither"
+        return "placement: separate_async and engine_gpus go together: set both or neither"
     return ""
 
 
@@ -196,12 +199,12 @@ def scale_overrides(
     budget = token_budget(scale, engine, longest)
     learners = [ACTOR, *([CRITIC] if critic else [])]
     share = problems * group // ranks
-    told = [
+    lines = [
         f"trainer.nnodes={scale.nodes}",
         f"trainer.n_gpus_per_node={ranks // scale.nodes}",
         f"{ACTOR}.ppo_mini_batch_size={problems // scale.updates}",
-        *_batches(scale, budget, share),
-        *(_critic_batches(scale, budget, share) if critic else []),
+        *_batch_sizes(scale, budget, share),
+        *(_critic_batch_sizes(scale, budget, share) if critic else []),
         f"actor_rollout_ref.rollout.tensor_model_parallel_size={scale.tensor_parallel}",
         *(
             []
@@ -209,21 +212,21 @@ def scale_overrides(
             else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]
         ),
     ]
-    again = recomputes(scale, engine)
+    recompute = recomputes(scale, engine)
     if scale.megatron:
-        told += _megatron(scale.megatron, scale.offload, again)
+        lines += _megatron(scale.megatron, scale.offload, recompute)
     else:
         models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
-        told += [f"{model}.enable_gradient_checkpointing={again}" for model in models]
-        told += [line for learner in learners for line in _fsdp(scale, cpu, learner)]
+        lines += [f"{model}.enable_gradient_checkpointing={recompute}" for model in models]
+        lines += [line for learner in learners for line in _fsdp(scale, cpu, learner)]
     return [
-        *told,
+        *lines,
         *_placement(scale),
         *(_distillation(scale.distillation) if scale.distillation else []),
     ]
 
 
-def _batches(scale: Scale, budget: int, share: int) -> list[str]:
+def _batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
     """Return the policy's batch sizes.
 
     verl's configuration reuses them for the engine and the reference model. share: completions of a
@@ -231,18 +234,21 @@ def _batches(scale: Scale, budget: int, share: int) -> list[str]:
     """
     if not scale.accumulation:
         return [f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu={budget}"]
-    each = share // scale.updates // scale.accumulation
-    told = [f"{ACTOR}.use_dynamic_bsz=False", f"{ACTOR}.ppo_micro_batch_size_per_gpu={each}"]
+    micro_batch = share // scale.updates // scale.accumulation
+    lines = [
+        f"{ACTOR}.use_dynamic_bsz=False",
+        f"{ACTOR}.ppo_micro_batch_size_per_gpu={micro_batch}",
+    ]
     return [
-        *told,
+        *lines,
         *(
-            f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}"
+            f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={micro_batch}"
             for role in ("rollout", "ref")
         ),
     ]
 
 
-def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
+def _critic_batch_sizes(scale: Scale, budget: int, share: int) -> list[str]:
     """Return the critic's batch sizes.
 
     verl's v1 trainer reads the critic's token budget from the key for inference, even for training
@@ -250,13 +256,13 @@ def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
     """
     if not scale.accumulation:
         return [f"+{CRITIC}.ppo_infer_max_token_len_per_gpu={budget}"]
-    each = share // scale.updates // scale.accumulation
+    micro_batch = share // scale.updates // scale.accumulation
     return [
         # only read by verl's check of the configuration
-        f"{CRITIC}.ppo_micro_batch_size_per_gpu={each}",
+        f"{CRITIC}.ppo_micro_batch_size_per_gpu={micro_batch}",
         f"+{CRITIC}.fsdp.use_dynamic_bsz=False",
-        f"+{CRITIC}.fsdp.micro_batch_size_per_gpu={each}",
-        f"+{CRITIC}.fsdp.infer_micro_batch_size_per_gpu={each}",
+        f"+{CRITIC}.fsdp.micro_batch_size_per_gpu={micro_batch}",
+        f"+{CRITIC}.fsdp.infer_micro_batch_size_per_gpu={micro_batch}",
     ]
 
 
@@ -267,32 +273,39 @@ def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
     the settings.
     """
     section = f"{learner}.{'fsdp_config' if learner == ACTOR else 'fsdp'}"
-    told = [
+    lines = [
         f"{learner}.strategy=fsdp2",
         f"{section}.param_offload={scale.offload == 'idle'}",
         f"{section}.optimizer_offload={scale.offload == 'idle'}",
         f"{section}.offload_policy={scale.offload == 'always'}",
     ]
     low = scale.precision == "bf16" or (scale.precision == "auto" and not cpu)
-    for each in [section, *(["actor_rollout_ref.ref.fsdp_config"] if learner == ACTOR else [])]:
-        told += [
-            f"{each}.fsdp_size={scale.shards or -1}",
-            f"{each}.reshard_after_forward={scale.reshard}",
-            f"{each}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
+    for config_section in [
+        section,
+        *(["actor_rollout_ref.ref.fsdp_config"] if learner == ACTOR else []),
+    ]:
+        lines += [
+            f"{config_section}.fsdp_size={scale.shards or -1}",
+            f"{config_section}.reshard_after_forward={scale.reshard}",
+            f"{config_section}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
             (
-                f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},"
+                f"+{config_section}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},"
                 f"reduce_dtype:fp32,buffer_dtype:fp32}}"
             ),
         ]
-    return told
+    return lines
 
 
-def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
+def _megatron(megatron: Megatron, offload: str, recompute_activations: bool) -> list[str]:
     """Return the Megatron overrides.
 
     again: whether activations are recomputed in the backward pass.
     """
-    recompute = {"granularity": "full", "method": "uniform", "num_layers": 1} if again else {}
+    recompute = (
+        {"granularity": "full", "method": "uniform", "num_layers": 1}
+        if recompute_activations
+        else {}
+    )
     return [
         "model_engine=megatron",
         f"{ACTOR}.strategy=megatron",
@@ -309,29 +322,29 @@ def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
 
 
 def _placement(scale: Scale) -> list[str]:
-    told = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}"]
+    lines = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}"]
     if scale.placement == "separate_async":
-        told += [
+        lines += [
             "actor_rollout_ref.hybrid_engine=False",
             f"trainer.v1.separate_async.parameter_sync_step={scale.updates}",
             "actor_rollout_ref.rollout.nnodes=1",
             f"actor_rollout_ref.rollout.n_gpus_per_node={scale.engine_gpus}",
             "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl",
         ]
-    return told
+    return lines
 
 
-def _distillation(given: Distillation) -> list[str]:
+def _distillation(distillation: Distillation) -> list[str]:
     return [
         "distillation.enabled=True",
         "distillation.nnodes=1",
-        f"distillation.n_gpus_per_node={given.gpus}",
-        f"distillation.teacher_models.teacher_model.model_path='{given.teacher}'",
+        f"distillation.n_gpus_per_node={distillation.gpus}",
+        f"distillation.teacher_models.teacher_model.model_path='{distillation.teacher}'",
         (
             "distillation.teacher_models.teacher_model.inference.tensor_model_parallel_size="
-            f"{given.gpus}"
+            f"{distillation.gpus}"
         ),
-        f"distillation.distillation_loss.loss_mode={given.loss}",
-        f"distillation.distillation_loss.distillation_loss_coef={given.coefficient}",
-        f"distillation.distillation_loss.use_policy_gradient={given.loss == 'k1'}",
+        f"distillation.distillation_loss.loss_mode={distillation.loss}",
+        f"distillation.distillation_loss.distillation_loss_coef={distillation.coefficient}",
+        f"distillation.distillation_loss.use_policy_gradient={distillation.loss == 'k1'}",
     ]

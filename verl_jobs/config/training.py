@@ -19,7 +19,7 @@ from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import ALGORITHMS, Algorithm, Name
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.references import Plugins
-from verl_jobs.config.scale import Engine, Scale, misfit
+from verl_jobs.config.scale import Engine, Scale, layout_error
 
 CLIP = 0.2  # arXiv:1707.06347, and verl's default
 
@@ -185,67 +185,66 @@ class Training(BaseModel):
     """
 
     @model_validator(mode="after")
-    def fits_its_ranks(self) -> Training:
-        if why := misfit(
+    def check_layout(self) -> Training:
+        if error := layout_error(
             self.scale, self.engine, self.ranks, self.problems_per_step, self.group_size
         ):
-            raise ValueError(why)
+            raise ValueError(error)
         if self.scale.megatron and self.method.critic:
             raise ValueError(
-                f"{self.algorithm} trains a critic, which is not passed to Megatron here: take "
-                "FSDP2, or an algorithm without one"
+                f"{self.algorithm} trains a critic, which scale.megatron does not support: remove "
+                "scale.megatron, or choose an algorithm without a critic"
             )
         return self
 
     @model_validator(mode="after")
-    def parts_fit(self) -> Training:
+    def check_combination(self) -> Training:
         if self.kl_target and (self.kl_in != "reward" or not self.kl_coefficient):
             raise ValueError(
-                "kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to "
-                "begin with"
+                "kl_target needs kl_in: reward and a kl_coefficient above 0: set both, or remove "
+                "kl_target"
             )
         if self.lora and self.frozen:
-            raise ValueError("lora leaves every other weight as it is: give lora or frozen")
+            raise ValueError("lora already freezes all other weights: set lora or frozen, not both")
         if self.warm_up_steps >= self.steps:
             raise ValueError(
-                f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the "
-                "whole learning rate"
+                f"warm_up_steps must be less than steps ({self.steps}), got {self.warm_up_steps}"
             )
         return self
 
     @model_validator(mode="after")
-    def clip_is_one(self) -> Training:
+    def check_clip(self) -> Training:
         if self.clip != CLIP and self.method.clips:
             raise ValueError(
-                f"{self.algorithm} clips by a rule of its own: leave out clip, or take an "
-                "algorithm such as grpo"
+                f"{self.algorithm} has its own clipping rule: remove clip, or choose an algorithm "
+                "such as grpo"
             )
         return self
 
     @model_validator(mode="after")
-    def estimator_is_one(self) -> Training:
+    def check_estimator(self) -> Training:
         if self.plugins.advantage and (self.method.critic or self.method.greedy):
             raise ValueError(
-                f"plugins.advantage takes the place of {self.algorithm}'s estimator, for which it "
-                "alone draws more: take algorithm: grpo"
+                f"plugins.advantage cannot replace the estimator of {self.algorithm}, which needs "
+                "a critic or greedy completions: set algorithm: grpo"
             )
         return self
 
     @model_validator(mode="after")
-    def sampler_is_one(self) -> Training:
+    def check_sampler(self) -> Training:
         if self.plugins.sampler and self.curriculum.schedule != "uniform":
             raise ValueError(
-                "plugins.sampler draws instead of curriculum.schedule "
-                f"{self.curriculum.schedule}: give one of them"
+                f"plugins.sampler and curriculum.schedule {self.curriculum.schedule} both select "
+                "problems: set only one"
             )
         return self
 
     @model_validator(mode="after")
-    def saves_at_the_end(self) -> Training:
+    def check_save_every(self) -> Training:
         if self.steps % self.save_every:
             raise ValueError(
-                f"steps {self.steps} is no multiple of save_every {self.save_every}: the last "
-                "steps would be saved by no checkpoint"
+                f"steps must be a multiple of save_every ({self.save_every}), got {self.steps}: "
+                "the last steps would not be saved"
             )
         return self
 
@@ -257,16 +256,16 @@ class Training(BaseModel):
         return self.temperature + share * (self.final_temperature - self.temperature)
 
     @model_validator(mode="after")
-    def conversations_fit(self) -> Training:
+    def check_conversations(self) -> Training:
         if self.agents.on and self.plugins.unbatched:
             raise ValueError(
-                "conversations have a loop and a reward of their own: leave out agents, or "
-                "plugins.agent_loop and plugins.reward_manager"
+                "conversations cannot use plugins.agent_loop or plugins.reward_manager: remove "
+                "them, or agents"
             )
         if self.agents.turns > 1 and self.agents.tokens < 2 * self.answer_tokens:
             raise ValueError(
-                f"agents.tokens {self.agents.tokens} leaves no room for a second program of "
-                f"{self.answer_tokens} tokens"
+                f"agents.tokens must be at least {2 * self.answer_tokens} (two programs of "
+                f"{self.answer_tokens} tokens), got {self.agents.tokens}"
             )
         return self
 
@@ -276,7 +275,7 @@ class Training(BaseModel):
         return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens
 
     @property
-    def drawn(self) -> bool:
+    def selects_problems(self) -> bool:
         """Whether a curriculum or a plugin selects each step's problems.
 
         Otherwise verl shuffles them.

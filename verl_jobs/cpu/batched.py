@@ -61,20 +61,20 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             await tq.async_kv_batch_put(
                 keys=uids, partition_id=partition, tags=[{"status": "running"}] * len(uids)
             )
-            failed = await self._answer(prompts, validate, partition)
+            failed = await self._generate_batch(prompts, validate, partition)
         except (
             Exception
         ) as error:  # verl waits for a status of every prompt; without it a step never ends
             logger.exception("a batch of %d prompts failed", len(prompts))
             faults.record(
                 self.job.path,
-                f"none of {len(prompts)} prompts was answered: {type(error).__name__}: {error}",
+                f"no completion for {len(prompts)} prompts: {type(error).__name__}: {error}",
             )
             failed = set(uids)
         tags = [{"status": "failure" if uid in failed else "finished"} for uid in uids]
         await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=tags)
 
-    async def _answer(
+    async def _generate_batch(
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
     ) -> set[str]:
         """Decode, judge and store; return the prompts with a completion that has no score."""
@@ -191,12 +191,12 @@ def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]
 
 
 def tag_of(field: dict[str, Any], step: int, version: int) -> dict[str, Any]:
-    asked, answered = field["prompts"].size(0), field["responses"].size(0)
+    prompt_tokens, response_tokens = field["prompts"].size(0), field["responses"].size(0)
     return {
         "status": "success",
-        "prompt_len": asked,
-        "response_len": answered,
-        "seq_len": asked + answered,
+        "prompt_len": prompt_tokens,
+        "response_len": response_tokens,
+        "seq_len": prompt_tokens + response_tokens,
         "global_steps": step,
         "min_global_steps": version,
         "max_global_steps": version,

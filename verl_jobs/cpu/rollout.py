@@ -19,7 +19,7 @@ import torch
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from verl_jobs.config.lora import merged, plain
+from verl_jobs.config.lora import merge_adapter, plain_name
 from verl_jobs.decoding import Answer, decode_batch
 
 QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
@@ -59,10 +59,10 @@ class HFServer:
     async def load_adapter(
         self, adapter: dict[str, torch.Tensor], scale: float, global_steps: int | None
     ) -> None:
-        await self.load_weights(merged(self.base, adapter, scale), global_steps)
+        await self.load_weights(merge_adapter(self.base, adapter, scale), global_steps)
 
     async def load_base(self, weights: dict[str, torch.Tensor]) -> None:
-        self.base = {plain(name): tensor for name, tensor in weights.items()}
+        self.base = {plain_name(name): tensor for name, tensor in weights.items()}
 
     async def load_weights(
         self, weights: dict[str, torch.Tensor], global_steps: int | None
@@ -91,20 +91,22 @@ class HFServer:
         Prompt i gets `counts[i]` completions, each (token ids, log-probabilities, reason). limits:
         maximum tokens of a completion of prompt i; None: the configuration's.
         """
-        most: list[dict[str, int]] = (
+        limit_params: list[dict[str, int]] = (
             [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
         )
-        asked = zip(prompts, counts, most, strict=True)
+        prompt_rows = zip(prompts, counts, limit_params, strict=True)
         requests = [
-            self._request(ids, params | limit) for ids, count, limit in asked for _ in range(count)
+            self._request(ids, params | limit)
+            for ids, count, limit in prompt_rows
+            for _ in range(count)
         ]
-        done: list[Answer] = []
+        decoded: list[Answer] = []
         size = self.config["max_num_seqs"]
         for i in range(0, len(requests), size):
-            done += await asyncio.to_thread(
+            decoded += await asyncio.to_thread(
                 decode_batch, self.model, requests[i : i + size], self.eos, self.pad
             )
-        answers = iter(done)
+        answers = iter(decoded)
         return [[next(answers) for _ in range(count)] for count in counts], self.version
 
     def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Pool:
     weights: Floats
 
 
-def chances(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Floats:
+def probabilities(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Floats:
     """Return each problem's probability to be selected first, (N); sums to 1.
 
     At least `count` problems have a substantial probability. progress: share of the training that
@@ -72,30 +72,30 @@ def chances(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Fl
     allowed = max(count, int(np.ceil(competence(progress) * len(pool.rates))))
     match plan.schedule:
         case "window":
-            found = _window(plan, pool)
+            values = _window(plan, pool)
         case "mixed":
-            found = UNIFORM_SHARE * _shared(pool.weights) + (1 - UNIFORM_SHARE) * _shared(
+            values = UNIFORM_SHARE * _normalized(pool.weights) + (1 - UNIFORM_SHARE) * _normalized(
                 _window(plan, pool)
             )
         case "competence":
-            found = np.where(_place(-pool.rates) < allowed, pool.weights, 0.0)
+            values = np.where(_ranks(-pool.rates) < allowed, pool.weights, 0.0)
         case "reverse":
-            found = np.where(_place(pool.rates) < allowed, pool.weights, 0.0)
+            values = np.where(_ranks(pool.rates) < allowed, pool.weights, 0.0)
         case _:
-            found = pool.weights
-    return (1 - FLOOR) * _shared(found) + FLOOR / len(found)
+            values = pool.weights
+    return (1 - FLOOR) * _normalized(values) + FLOOR / len(values)
 
 
 def _window(plan: Curriculum, pool: Pool) -> Floats:
     return pool.weights * np.exp(-0.5 * ((pool.rates - plan.target) / plan.width) ** 2)
 
 
-def _shared(values: Floats) -> Floats:
+def _normalized(values: Floats) -> Floats:
     total = values.sum()
     return values / total if total > 0 else np.full(len(values), 1 / len(values))
 
 
-def _place(values: Floats) -> NDArray[np.int64]:
+def _ranks(values: Floats) -> NDArray[np.int64]:
     """Return the rank of each value, the earlier of equal values first."""
     place = np.empty(len(values), np.int64)
     place[np.argsort(values, kind="stable")] = np.arange(len(values))
@@ -120,9 +120,9 @@ class Table:
         self.ids = [row.problem_id for row in expected]
         self.at = {problem_id: place for place, problem_id in enumerate(self.ids)}
         if len(self.at) < len(self.ids):
-            [(twice, _)] = Counter(self.ids).most_common(1)
+            [(duplicate, _)] = Counter(self.ids).most_common(1)
             raise ValueError(
-                f"{twice} is in the training rows twice: a curriculum needs one row a problem"
+                f"{duplicate} has more than one training row: a curriculum needs one row a problem"
             )
         self.prior, self.weights = (
             np.array([row.rate for row in expected]),
@@ -136,10 +136,10 @@ class Table:
 
     def posterior(self) -> tuple[Floats, Floats]:
         """Return the two parameters of each problem's Beta distribution, (N) each."""
-        kept = 0.5 ** ((self.step - self.shown_at) / self.plan.half_life)
-        return PRIOR * self.prior + kept * self.passed, PRIOR * (
+        decay = 0.5 ** ((self.step - self.shown_at) / self.plan.half_life)
+        return PRIOR * self.prior + decay * self.passed, PRIOR * (
             1 - self.prior
-        ) + kept * self.failed
+        ) + decay * self.failed
 
     def rates(self) -> Floats:
         """Return the expected pass rates of the current policy, (N)."""
@@ -157,7 +157,7 @@ class Table:
         if len(free) < count:
             free = np.arange(len(self.ids))
         rates = rng.beta(*self.posterior()) if self.plan.schedule in SAMPLED else self.rates()
-        chance = chances(
+        chance = probabilities(
             self.plan, Pool(rates[free], self.weights[free]), self.step / self.steps, count
         )
         rows = free[np.argsort(rng.standard_exponential(len(free)) / chance, kind="stable")[:count]]
@@ -172,43 +172,43 @@ class Table:
         with the previously expected pass rate, sorted by id. Raises ValueError for a problem
         without a row.
         """
-        rates, passed, answered = self.rates(), Counter[str](), Counter[str]()
+        rates, passed, counts = self.rates(), Counter[str](), Counter[str]()
         for problem_id, solved in outcomes:
             passed[problem_id] += solved
-            answered[problem_id] += 1
-        if strange := next(
-            (problem_id for problem_id in answered if problem_id not in self.at), None
+            counts[problem_id] += 1
+        if unknown := next(
+            (problem_id for problem_id in counts if problem_id not in self.at), None
         ):
             raise ValueError(
-                f"{strange} is in no training row: a dataset class of one's own keeps "
-                "extra_info.problem_id as it is"
+                f"{unknown} has no training row: your dataset class must not change "
+                "extra_info.problem_id"
             )
         draws = []
-        for problem_id in sorted(answered):
-            row, right, n = self.at[problem_id], passed[problem_id], answered[problem_id]
-            kept = 0.5 ** ((self.step - self.shown_at[row]) / self.plan.half_life)
+        for problem_id in sorted(counts):
+            row, passes, n = self.at[problem_id], passed[problem_id], counts[problem_id]
+            decay = 0.5 ** ((self.step - self.shown_at[row]) / self.plan.half_life)
             self.passed[row], self.failed[row] = (
-                kept * self.passed[row] + right,
-                kept * self.failed[row] + n - right,
+                decay * self.passed[row] + passes,
+                decay * self.failed[row] + n - passes,
             )
             self.shown_at[row] = self.step
-            draws.append(Draw(problem_id, right, n, float(rates[row])))
+            draws.append(Draw(problem_id, passes, n, float(rates[row])))
         self.step += 1
         return draws
 
     def state_dict(self) -> dict[str, Any]:
-        kept = {
+        arrays = {
             name: getattr(self, name).copy()
             for name in ("passed", "failed", "shown_at", "drawn_at")
         }
-        return {"ids": list(self.ids), "step": self.step, "draws": self.draws} | kept
+        return {"ids": list(self.ids), "step": self.step, "draws": self.draws} | arrays
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError if the state belongs to other problems."""
         if state["ids"] != self.ids:
             raise ValueError(
-                f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these "
-                f"{len(self.ids)}: start a new run"
+                f"the checkpoint's curriculum has {len(state['ids'])} problems that differ from "
+                f"these {len(self.ids)}: start a new run"
             )
         self.step, self.draws = state["step"], state["draws"]
         for name in ("passed", "failed", "shown_at", "drawn_at"):
@@ -226,26 +226,26 @@ def figures(draws: Sequence[Draw], table: Table | OwnTable) -> dict[str, float]:
         return {}
     # a user's sampler has no expectation
     expected = [(draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None]
-    found = {
+    values = {
         "pass_rate": np.mean([draw.pass_rate for draw in draws]),
         "informative": np.mean([0 < draw.passed < draw.n for draw in draws]),
         "drawn_so_far": np.mean(table.drawn_at >= 0),
     }
     if expected:
-        found["expected_pass_rate"] = np.mean([rate for rate, _ in expected])
-        found["error"] = np.mean([abs(rate - seen) for rate, seen in expected])
-    return {f"curriculum/{name}": float(value) for name, value in found.items()}
+        values["expected_pass_rate"] = np.mean([rate for rate, _ in expected])
+        values["error"] = np.mean([abs(rate - observed) for rate, observed in expected])
+    return {f"curriculum/{name}": float(value) for name, value in values.items()}
 
 
 _present: Table | OwnTable | None = None
 
 
-def use(table: Table | OwnTable) -> None:
+def set_table(table: Table | OwnTable) -> None:
     """Set the table of this process."""
     global _present
     _present = table
 
 
-def present() -> Table | OwnTable | None:
+def current_table() -> Table | OwnTable | None:
     """Return the table of this process; None if problems are selected uniformly."""
     return _present

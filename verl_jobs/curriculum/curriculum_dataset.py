@@ -23,7 +23,7 @@ from verl_jobs.curriculum.curriculum import Table
 from verl_jobs.curriculum.own_sampler import OwnTable
 
 
-class Drawn:
+class CurriculumMixin:
     """Mix-in for a dataset class of verl's kind.
 
     Selects rows of the training files only; validation is unchanged.
@@ -36,30 +36,33 @@ class Drawn:
         super().__init__(  # type: ignore[call-arg]
             data_files=data_files, tokenizer=tokenizer, config=config, **options
         )
-        if config.get("curriculum") and _listed(data_files) == _listed(config.train_files):
+        if config.get("curriculum") and _as_list(data_files) == _as_list(config.train_files):
             self.table = self._make(config)
-            curriculum.use(self.table)
+            curriculum.set_table(self.table)
 
     def _make(self, config: Any) -> Table | OwnTable:
-        told = dict(config.curriculum)
-        steps, own = told.pop("steps"), told.pop("sampler", "")
-        files = [Path(file).with_name(FILE) for file in _listed(config.train_files)]
-        known = {
+        settings = dict(config.curriculum)
+        steps, sampler = settings.pop("steps"), settings.pop("sampler", "")
+        files = [Path(file).with_name(FILE) for file in _as_list(config.train_files)]
+        expected_by_id = {
             row.problem_id: row for file in dict.fromkeys(files) for row in read_expected(file)
         }
         # without problems that are too long
         ids = [
-            str(about["problem_id"])
-            for about in self.dataframe["extra_info"]  # type: ignore[attr-defined]
+            str(extra_info["problem_id"])
+            for extra_info in self.dataframe["extra_info"]  # type: ignore[attr-defined]
         ]
-        if missing := next((problem_id for problem_id in ids if problem_id not in known), None):
+        if missing := next(
+            (problem_id for problem_id in ids if problem_id not in expected_by_id), None
+        ):
             raise ValueError(
-                f"{files[0]} does not know {missing}, which is in the training rows: make both anew"
+                f"{files[0]} has no row for {missing}, which is in the training rows: write both "
+                "files again"
             )
-        expected, seed = [known[problem_id] for problem_id in ids], int(config.seed or 0)
-        if own:
-            return OwnTable(own, expected, steps=steps, seed=seed)
-        return Table(Curriculum.model_validate(told), expected, steps=steps, seed=seed)
+        expected, seed = [expected_by_id[problem_id] for problem_id in ids], int(config.seed or 0)
+        if sampler:
+            return OwnTable(sampler, expected, steps=steps, seed=seed)
+        return Table(Curriculum.model_validate(settings), expected, steps=steps, seed=seed)
 
     def __getitems__(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         rows = self.table.draw(len(positions)) if self.table else positions
@@ -73,7 +76,7 @@ class Drawn:
             self.table.load_state_dict(state)
 
 
-class CurriculumDataset(Drawn, RLHFDataset):
+class CurriculumDataset(CurriculumMixin, RLHFDataset):
     """verl's own dataset with selected rows."""
 
 
@@ -84,9 +87,13 @@ def __getattr__(name: str) -> Any:
     """
     if not is_reference(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    own = load(name)
-    return own if issubclass(own, Drawn) else type(f"Drawn{own.__name__}", (Drawn, own), {})
+    dataset_class = load(name)
+    return (
+        dataset_class
+        if issubclass(dataset_class, CurriculumMixin)
+        else type(f"Drawn{dataset_class.__name__}", (CurriculumMixin, dataset_class), {})
+    )
 
 
-def _listed(files: Any) -> list[str]:
+def _as_list(files: Any) -> list[str]:
     return [files] if isinstance(files, str) else [str(file) for file in files]

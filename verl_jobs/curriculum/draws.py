@@ -49,13 +49,12 @@ def read(folder: Path, step: int) -> list[Draw]:
     if path.exists():
         return [Draw(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     passed: Counter[str] = Counter()
-    answered: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for sample in samples.read(folder, step):
         passed[sample.problem_id] += sample.verdict == "AC"
-        answered[sample.problem_id] += 1
+        counts[sample.problem_id] += 1
     return [
-        Draw(problem_id, passed[problem_id], answered[problem_id])
-        for problem_id in sorted(answered)
+        Draw(problem_id, passed[problem_id], counts[problem_id]) for problem_id in sorted(counts)
     ]
 
 

@@ -52,24 +52,22 @@ class OwnTable:
         rows = [int(row) for row in self.sampler.draw(count)]
         if len(rows) != count or not all(0 <= row < len(self.ids) for row in rows):
             raise PluginError(
-                f"{self.reference}: draw({count}) gave {rows[:8]}: give {count} rows, each from 0 "
-                f"to {len(self.ids) - 1}"
+                f"{self.reference}: draw({count}) returned {rows[:8]}: return {count} rows, each "
+                f"from 0 to {len(self.ids) - 1}"
             )
         self.drawn_at[rows] = self.step
         return rows
 
     def observe(self, outcomes: Iterable[tuple[str, bool]]) -> list[Draw]:
         """Pass a step's verdicts to the sampler; return the results per problem."""
-        told = list(outcomes)
-        self.sampler.observe(told)
+        results = list(outcomes)
+        self.sampler.observe(results)
         self.step += 1
-        answered, passed = (
-            Counter(problem_id for problem_id, _ in told),
-            Counter(problem_id for problem_id, solved in told if solved),
+        counts, passed = (
+            Counter(problem_id for problem_id, _ in results),
+            Counter(problem_id for problem_id, solved in results if solved),
         )
-        return [
-            Draw(problem_id, passed[problem_id], n) for problem_id, n in sorted(answered.items())
-        ]
+        return [Draw(problem_id, passed[problem_id], n) for problem_id, n in sorted(counts.items())]
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -83,7 +81,7 @@ class OwnTable:
         """Raises ValueError if the state belongs to other problems."""
         if state["ids"] != self.ids:
             raise ValueError(
-                f"the checkpoint's sampler is of {len(state['ids'])} other problems than these "
+                f"the checkpoint's sampler has {len(state['ids'])} problems that differ from these "
                 f"{len(self.ids)}: start a new run"
             )
         self.step, self.drawn_at = state["step"], state["drawn_at"].copy()

@@ -34,8 +34,8 @@ def last_figures(history: History) -> dict[str, float]:
     steps = [row for row in history if row["step"] > 0]
     if not steps:
         return {}
-    found = {name: _value(steps[-1], keys) for name, keys in KEYS.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: _value(steps[-1], keys) for name, keys in KEYS.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def series(history: History, name: str) -> list[tuple[int, float]]:
@@ -60,9 +60,11 @@ def seconds_left(history: History, steps: int) -> float | None:
 
     None before the first.
     """
-    took = series(history, "seconds_a_step")
+    durations = series(history, "seconds_a_step")
     return (
-        fmean(value for _, value in took[-RECENT:]) * max(0, steps - took[-1][0]) if took else None
+        fmean(value for _, value in durations[-RECENT:]) * max(0, steps - durations[-1][0])
+        if durations
+        else None
     )
 
 

@@ -22,29 +22,27 @@ class Bound:
     key: str
     most: float
     words: str  # with {} for the value
-    mend: str
+    fix: str
 
 
 BOUNDS = (
-    Bound(
-        CUT, 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"
-    ),
+    Bound(CUT, 0.1, "{:.0%} of the completions were truncated", "raise training.answer_tokens"),
     Bound(
         "training/rollout_probs_diff_mean",
         0.01,
-        "engine and trainer differ by {:.3f} in a token's probability",
+        "engine and trainer differ by {:.3f} in the probability of a token",
         "set training.importance_cap: 2",
     ),
     Bound(
         watch.LOST,
         0.0,
-        "{:.1f} answers a step had no verdict",
-        "see the trainer's log: the sandbox failed, and they were left out",
+        "{:.1f} completions a step had no verdict and were left out",
+        "see the trainer's log for the sandbox's failure",
     ),
     Bound(
         "response/aborted_ratio",
         0.0,
-        "{:.0%} of the answers were given up by the engine",
+        "the engine aborted {:.0%} of the completions",
         "see the engine's log",
     ),
 )
@@ -62,24 +60,24 @@ def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
 
     Values that were not measured give no alarm.
     """
-    found = []
+    messages = []
     for bound in BOUNDS:
-        told = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
-        if told and fmean(told) > bound.most:
-            found.append(f"{bound.words.format(fmean(told))}: {bound.mend}")
-    return found + _entropy([float(row[ENTROPY]) for row in history if ENTROPY in row])
+        values = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
+        if values and fmean(values) > bound.most:
+            messages.append(f"{bound.words.format(fmean(values))}: {bound.fix}")
+    return messages + _entropy([float(row[ENTROPY]) for row in history if ENTROPY in row])
 
 
-def _entropy(told: Sequence[float]) -> list[str]:
+def _entropy(values: Sequence[float]) -> list[str]:
     """Return an early alarm of low entropy: equal completions have no differences in reward."""
-    if len(told) < 2 * LAST:
+    if len(values) < 2 * LAST:
         return []
-    first, last = fmean(told[:LAST]), fmean(told[-LAST:])
+    first, last = fmean(values[:LAST]), fmean(values[-LAST:])
     if last >= FALLEN * first:
         return []
     return [
         (
             f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower "
-            "training.learning_rate, or give a kl_coefficient"
+            "training.learning_rate, or set training.kl_coefficient"
         )
     ]

@@ -35,9 +35,9 @@ def reading() -> Reading:
     """
     memory, times = psutil.virtual_memory(), psutil.cpu_times()
     passed = sum(times) - times.guest - times.guest_nice  # which are included in user and nice
-    now = {"memory_gib": (memory.total - memory.available) / 2**30}
-    now |= gpus(asked.stdout) if (asked := _smi()) and asked.returncode == 0 else {}
-    return Reading(passed - times.idle - times.iowait, passed, now)
+    values = {"memory_gib": (memory.total - memory.available) / 2**30}
+    values |= gpus(process.stdout) if (process := _smi()) and process.returncode == 0 else {}
+    return Reading(passed - times.idle - times.iowait, passed, values)
 
 
 def load(before: Reading | None, after: Reading) -> dict[str, float]:
@@ -59,22 +59,22 @@ def measured(message: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def gpus(told: str) -> dict[str, float]:
+def gpus(output: str) -> dict[str, float]:
     """Parse the output of `nvidia-smi`, one line per GPU: percent, MiB.
 
     A GPU that does not report is left out.
     """
-    rows = [line.split(",") for line in told.splitlines() if line.strip()]
-    known = [
+    rows = [line.split(",") for line in output.splitlines() if line.strip()]
+    readings = [
         (float(load), float(memory))
         for load, memory in rows
         if load.strip().isdigit() and memory.strip().isdigit()
     ]
-    if not known:
+    if not readings:
         return {}
     return {
-        "gpu_percent": sum(load for load, _ in known) / len(known),
-        "gpu_memory_gib": sum(memory for _, memory in known) / 1024,
+        "gpu_percent": sum(load for load, _ in readings) / len(readings),
+        "gpu_memory_gib": sum(memory for _, memory in readings) / 1024,
     }
 
 

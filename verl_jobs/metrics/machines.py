@@ -27,18 +27,18 @@ class Machines:
         """
         try:
             # at the end of the run the workers are gone
-            places = self.places = _places() or self.places
-            found = self._ask([node for node in places if node != self.own]) | (
+            places = self.places = _nodes() or self.places
+            readings = self._ask([node for node in places if node != self.own]) | (
                 {self.own: reading()} if self.own in places else {}
             )
         except Exception as error:  # Ray is shutting down or does not respond
             print(
-                f"how busy the machines are is not known: {type(error).__name__}: {error}",
+                f"the load of the machines is unknown: {type(error).__name__}: {error}",
                 flush=True,
             )
             return {}
-        loads = {node: load(self.before.get(node), after) for node, after in found.items()}
-        self.before |= found
+        loads = {node: load(self.before.get(node), after) for node, after in readings.items()}
+        self.before |= readings
         names = {
             node: f"{OF}{address}" if len(places) > 1 else "" for node, address in places.items()
         }
@@ -52,7 +52,7 @@ class Machines:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        def asked(node: str) -> Any:
+        def start_reading(node: str) -> Any:
             return (
                 ray.remote(reading)
                 .options(
@@ -63,24 +63,24 @@ class Machines:
                 .remote()
             )
 
-        running = {asked(node): node for node in nodes}
-        answered, late = (
+        running = {start_reading(node): node for node in nodes}
+        finished, late = (
             ray.wait(list(running), num_returns=len(running), timeout=ANSWER_S)
             if running
             else ([], [])
         )
-        for each in late:
-            ray.cancel(each, force=True)
-        found = {}
-        for each in answered:
+        for task in late:
+            ray.cancel(task, force=True)
+        readings = {}
+        for task in finished:
             try:
-                found[running[each]] = ray.get(each)
+                readings[running[task]] = ray.get(task)
             except ray.exceptions.RayError as error:  # the node disappeared meanwhile
-                print(f"a machine did not say how busy it is: {type(error).__name__}", flush=True)
-        return found
+                print(f"no load from one machine: {type(error).__name__}", flush=True)
+        return readings
 
 
-def _places() -> dict[str, str]:
+def _nodes() -> dict[str, str]:
     """Return the nodes that have actors of this Ray job, with their addresses."""
     import ray
 

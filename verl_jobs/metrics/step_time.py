@@ -22,7 +22,7 @@ OCCASIONAL = ("testing", "save_checkpoint")  # not in every step
 
 
 @dataclass(frozen=True)
-class Spent:
+class Duration:
     """Time of a phase, operation or task.
 
     seconds: of one step for a phase, of everything traced for the others; times: number of steps,
@@ -34,7 +34,7 @@ class Spent:
     times: int
 
 
-def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
+def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Duration], float]:
     """Return the median of each phase over the steps that have it, and the median step.
 
     The longest phase comes first, time without a timer last. The first step is left out if there
@@ -54,8 +54,8 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
     values = {
         name: [float(row[TIMER + name]) for row in steps if TIMER + name in row] for name in names
     }
-    found = sorted(
-        (Spent(name, median(each), len(each)) for name, each in values.items()),
+    durations = sorted(
+        (Duration(name, median(each), len(each)) for name, each in values.items()),
         key=lambda spent: -spent.seconds,
     )
     whole = median(float(row[WHOLE]) for row in steps)
@@ -63,10 +63,10 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
         float(row[WHOLE]) - sum(float(row.get(TIMER + name, 0.0)) for name in names - {"testing"})
         for row in steps
     )
-    return [*found, Spent("(no timer)", max(0.0, rest), len(steps))], whole
+    return [*durations, Duration("(no timer)", max(0.0, rest), len(steps))], whole
 
 
-def operations(folder: Path) -> list[Spent]:
+def operations(folder: Path) -> list[Duration]:
     """Return the self time of torch's operations over all traces of the job, longest first.
 
     Self time excludes nested operations.
@@ -84,12 +84,12 @@ def operations(folder: Path) -> list[Spent]:
             seconds[name] += own / 1e6
             calls[name] += 1
     return sorted(
-        (Spent(name, spent, calls[name]) for name, spent in seconds.items()),
+        (Duration(name, spent, calls[name]) for name, spent in seconds.items()),
         key=lambda each: -each.seconds,
     )
 
 
-def tasks(folder: Path) -> list[Spent]:
+def tasks(folder: Path) -> list[Duration]:
     """Return the time of Ray's tasks and actor methods over the whole run, longest first.
 
     Waiting inside a task counts as its time.
@@ -103,7 +103,7 @@ def tasks(folder: Path) -> list[Spent]:
             seconds[name] += event["dur"] / 1e6
             calls[name] += 1
     return sorted(
-        (Spent(name, spent, calls[name]) for name, spent in seconds.items()),
+        (Duration(name, spent, calls[name]) for name, spent in seconds.items()),
         key=lambda each: -each.seconds,
     )
 

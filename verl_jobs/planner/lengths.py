@@ -58,10 +58,10 @@ def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
 
     A truncated completion counts with its truncated length.
     """
-    written = [
+    completions = [
         sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)
     ]
-    return of_answers("answers of the run", tokenizer, written) if written else None
+    return of_answers("answers of the run", tokenizer, completions) if completions else None
 
 
 def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[int, int]:

@@ -87,7 +87,7 @@ def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True)
     }
 
 
-def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
+def generation_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
     For `rows` completions at once (verl_jobs/decoding.py). The larger of two peaks: every row's
@@ -114,27 +114,33 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
     Checked in tests/verl_jobs/test_ranks.py.
     """
     t, longest = training, training.prompt_tokens + training.response_tokens
-    mine = t.problems_per_step * t.group_size // t.ranks
+    rank_completions = t.problems_per_step * t.group_size // t.ranks
     budget = t.scale.micro_batch_tokens or CPU_TOKENS
     if t.scale.accumulation:
-        budget = mine // t.scale.updates // t.scale.accumulation * longest
-    tokens, learned = min(budget, mine * longest), min(budget, mine // t.scale.updates * longest)
+        budget = rank_completions // t.scale.updates // t.scale.accumulation * longest
+    tokens, learned = (
+        min(budget, rank_completions * longest),
+        min(budget, rank_completions // t.scale.updates * longest),
+    )
     checkpointing = bool(t.scale.activation_checkpointing)
     resident = update_bytes(shape, 0, t.ranks, mixed=False, lora=t.lora)
-    kept = {name: resident[name] for name in ("weights", "optimizer")}
+    resident_parts = {name: resident[name] for name in ("weights", "optimizer")}
     phases = {
-        "writes": kept
-        | writing_bytes(shape, min(mine, CPU_ROWS), t.prompt_tokens, t.response_tokens),
-        "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
+        "writes": resident_parts
+        | generation_bytes(
+            shape, min(rank_completions, CPU_ROWS), t.prompt_tokens, t.response_tokens
+        ),
+        "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False)
+        | resident_parts,
         "update": update_bytes(
             shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora
         ),
     }
-    beside = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(
+    other_models = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(
         shape, t
     )
     for phase in phases.values():
-        phase |= {"reference, critic": beside // t.ranks} if beside else {}
+        phase |= {"reference, critic": other_models // t.ranks} if other_models else {}
     return {
         name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()
     }
@@ -148,6 +154,6 @@ def critic_bytes(shape: Shape, training: Training) -> int:
     return 12 * shape.parameters if training.method.critic else 0
 
 
-def kept_of(update: Mapping[str, int]) -> int:
+def resident_bytes(update: Mapping[str, int]) -> int:
     """Return the part of the update's memory that stays allocated between updates."""
     return sum(update.get(name, 0) for name in (*STATE, CRITIC))

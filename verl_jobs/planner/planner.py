@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from verl_jobs.config.scale import Scale, misfit
+from verl_jobs.config.scale import Scale, layout_error
 from verl_jobs.config.training import Training
-from verl_jobs.planner.memory import CRITIC, critic_bytes, kept_of, update_bytes
+from verl_jobs.planner.memory import CRITIC, critic_bytes, resident_bytes, update_bytes
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
 
 MFU = 0.35  # share of the peak, training with FSDP; verl publishes 0.31 to 0.40
@@ -59,72 +59,78 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     Raises DoesNotFit with the numbers.
     """
     # the plan's values
-    asked = training.scale.model_copy(
+    scale_of_plan = training.scale.model_copy(
         update={"tensor_parallel": 1, "shards": 0, "accumulation": 0, "sequence_parallel": 1}
     )
-    if why := misfit(asked, "vllm", gpus, training.problems_per_step, training.group_size):
-        raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
+    if error := layout_error(
+        scale_of_plan, "vllm", gpus, training.problems_per_step, training.group_size
+    ):
+        raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {error}")
     longest = training.prompt_tokens + training.response_tokens
     room, scale = gpu.memory - RESERVE, training.scale
     if int(scale.engine_memory * gpu.memory) > room:
         raise DoesNotFit(
-            f"training.scale.engine_memory {scale.engine_memory} leaves no {RESERVE / GIB:.0f} "
-            f"GiB of a {gpu.name} free: lower it"
+            f"training.scale.engine_memory {scale.engine_memory} leaves less than "
+            f"{RESERVE / GIB:.0f} GiB of a {gpu.name} free: lower it"
         )
     mixed, checkpointing = scale.precision != "fp32", scale.activation_checkpointing is not False
 
     def needs(tokens: int, offload: bool) -> dict[str, int]:
-        beside = 0 if offload else critic_bytes(shape, training) // gpus
+        critic = 0 if offload else critic_bytes(shape, training) // gpus
         update = update_bytes(
             shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora
         )
-        return update | ({CRITIC: beside} if beside else {})
+        return update | ({CRITIC: critic} if critic else {})
 
     for offload in (False, True):
-        kept = kept_of(needs(0, offload)) if not offload else 0  # memory in use next to the engine
+        resident = (
+            resident_bytes(needs(0, offload)) if not offload else 0
+        )  # memory in use next to the engine
         parallel = next(
             (
                 size
                 for size in (1, 2, 4, 8)
-                if holds(shape, gpu, gpus // scale.nodes, size, kept, scale.engine_memory)
+                if engine_fits(shape, gpu, gpus // scale.nodes, size, resident, scale.engine_memory)
             ),
             0,
         )
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
             update = needs(tokens, offload)
             if parallel and sum(update.values()) <= room:
-                return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
+                return _build_plan(shape, gpu, gpus, training, tokens, parallel, offload, update)
     least = needs(max(longest, MICRO_BATCHES[-1]), True)
-    told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
+    parts = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
     raise DoesNotFit(
         f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, "
-        f"{RESERVE / GIB:.0f} of them kept free): an update of "
+        f"{RESERVE / GIB:.0f} of them reserved): an update of "
         f"one sequence of {longest} tokens takes {sum(least.values()) / GIB:.1f} GiB a GPU "
-        f"({told}), the engine "
+        f"({parts}), the engine "
         f"{2 * shape.parameters / GIB:.1f} GiB of weights within {scale.engine_memory:.0%} of its "
         "GPUs (training.scale.engine_memory): "
-        "take more GPUs, or shorter sequences"
+        "use more GPUs, or shorter sequences"
     )
 
 
-def holds(shape: Shape, gpu: Gpu, together: int, parallel: int, kept: int, share: float) -> bool:
+def engine_fits(
+    shape: Shape, gpu: Gpu, machine_gpus: int, parallel: int, resident: int, share: float
+) -> bool:
     """Whether an engine over `parallel` of the `together` GPUs of one machine fits.
 
     Its weights, and a KV cache of at least the same size, must fit into its `share` of each GPU, in
-    addition to `kept` bytes and the reserve.
+    addition to `resident` bytes and the reserve.
     """
-    fair, engine = (
-        together % parallel == 0 and shape.kv_heads % parallel == 0,
+    divisible, engine = (
+        machine_gpus % parallel == 0 and shape.kv_heads % parallel == 0,
         int(share * gpu.memory),
     )
     return (
-        fair
+        divisible
         and 2 * (2 * shape.parameters // parallel) <= engine
-        and engine + kept + RESERVE <= gpu.memory
+        and engine + resident + RESERVE <= gpu.memory
     )
 
 
-def _made(
+def _build_plan(
     shape: Shape,
     gpu: Gpu,
     gpus: int,
@@ -149,17 +155,17 @@ def _made(
             f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: "
             f"shorten training.{key}"
         )
-    kept = 0 if offload else kept_of(update)
-    rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
+    resident = 0 if offload else resident_bytes(update)
+    rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, resident": resident}
     rounds = ceil(answers / concurrent)
     at_once = ceil(answers / rounds / engines)
     # bytes per decoding step and GPU
-    read = (
+    bytes_read = (
         weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel
     )
     seconds = {
-        "rollout": rounds * t.response_tokens * read / (gpu.bandwidth * BANDWIDTH)
-    } | _learning(shape, t, tokens, gpus * gpu.flops * MFU)
+        "rollout": rounds * t.response_tokens * bytes_read / (gpu.bandwidth * BANDWIDTH)
+    } | _training_seconds(shape, t, tokens, gpus * gpu.flops * MFU)
     usual = {
         name: Scale.model_fields[name].default
         for name in ("shards", "accumulation", "sequence_parallel")
@@ -185,7 +191,7 @@ def _made(
     )
 
 
-def _learning(shape: Shape, t: Training, tokens: int, compute: float) -> dict[str, float]:
+def _training_seconds(shape: Shape, t: Training, tokens: int, compute: float) -> dict[str, float]:
     """Return the seconds of the compute-bound parts at `compute` FLOP/s.
 
     A forward pass takes 2 FLOP per parameter and token, a backward pass 4, and 2 more if

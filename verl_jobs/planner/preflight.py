@@ -32,9 +32,9 @@ def check(job: TrainingJob) -> None:
     check_rows(Path(job.validation))
     if rows < job.training.problems_per_step:
         raise CannotTrain(
-            f"{job.train} holds {rows} problems and a step takes "
-            f"{job.training.problems_per_step}: verl would find no batch in it. "
-            "Add problems, or lower training.problems_per_step"
+            f"{job.train} holds {rows} problems, fewer than the "
+            f"{job.training.problems_per_step} of a step: "
+            "add problems, or lower training.problems_per_step"
         )
     start = Path(job.start)
     if start.is_dir():  # otherwise a hub id, which the engine downloads
@@ -50,13 +50,13 @@ def check_settings(training: Training) -> None:
     """
     if beyond := [step for step in training.trace if step > training.steps]:
         raise CannotTrain(
-            f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing "
-            "would be traced there"
+            f"training.trace: step {beyond[0]} is after the last step, {training.steps}: choose "
+            "earlier steps"
         )
     if training.method.blocked:
         raise CannotTrain(
-            f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown "
-            "(--show), not run: take another"
+            f"training.algorithm {training.algorithm} cannot be run: {training.method.blocked}: "
+            "choose another (--show prints it)"
         )
 
 
@@ -73,7 +73,7 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
         table = pq.read_table(path)
     except (OSError, ValueError) as error:
         raise CannotTrain(
-            f"{path} is no parquet that can be read: {' '.join(str(error).split())[:200]}"
+            f"{path} is not a readable Parquet file: {' '.join(str(error).split())[:200]}"
         ) from error
     missing = [
         name for name in ("data_source", "prompt", "reward_model") if name not in table.column_names
@@ -87,26 +87,25 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
         truth = (cell or {}).get("ground_truth")
         if not truth:
             raise CannotTrain(
-                f"{path}, row {number}: reward_model has no ground_truth, so no answer can be "
-                "judged: give it, or leave the row out"
+                f"{path}, row {number}: reward_model has no ground_truth: add it, or remove the row"
             )
         try:
             task = task_from_ground_truth(truth)
         except ValueError as error:
             raise CannotTrain(
-                f"{path}, row {number}: ground_truth is none that a reward understands: {error}"
+                f"{path}, row {number}: ground_truth is not readable by a reward: {error}"
             ) from error
         if isinstance(task, Problem) and (task.gated or gated_as(task)):
-            named = gated_as(task) or task.problem_id
+            gated_name = gated_as(task) or task.problem_id
             raise CannotTrain(
-                f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation "
-                "only, leave it out of training"
+                f"{path}, row {number}: {task.problem_id} is gated ({gated_name}), for evaluation "
+                "only: remove the row"
             )
         if isinstance(task, Problem) and task.style == "unittest" and not shared:
             raise CannotTrain(
-                f"{path}, row {number}: {task.problem_id} has unittests, which are judged with "
-                "trust `shared`, and reward.shared is off: no answer "
-                "to it would be paid. Set reward.shared: true, or leave the row out"
+                f"{path}, row {number}: {task.problem_id} has unittests, whose verdicts have "
+                "trust `shared`, and reward.shared is off: no completion "
+                "would earn a reward. Set reward.shared: true, or remove the row"
             )
     return int(table.num_rows)
 
@@ -123,28 +122,29 @@ def check_disk(folder: Path, training: Training, parameters: int) -> None:
     save holds weights, two moments and an export in fp32, and the same of a critic without the
     export; each candidate is an export. One additional save is being written.
     """
-    t, made = training, training.steps // training.save_every
+    t, saves_in_total = training, training.steps // training.save_every
     saves = min(
-        made, t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1
+        saves_in_total,
+        t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1,
     )
     needed = parameters * saves * (16 + 12 * t.method.critic + 4)
-    there = folder
-    while not there.exists():
-        there = there.parent
-    free = shutil.disk_usage(there).free + _bytes(folder)
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free + _bytes(folder)
     if free < needed:
         raise CannotTrain(
-            f"{there} has {free / GIB:.1f} GiB of disk left, and {saves} saves and candidates of "
-            f"{parameters:,} parameters take {needed / GIB:.1f}: "
+            f"{existing} has {free / GIB:.1f} GiB of free disk, and {saves} saves and candidates "
+            f"of {parameters:,} parameters need {needed / GIB:.1f}: "
             "free some, or keep fewer (training.keep)"
         )
 
 
 def _bytes(folder: Path) -> int:
     """Return the size of all files below; a file that is removed meanwhile counts 0."""
-    found = 0
+    total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                found += Path(parent, name).lstat().st_size
-    return found
+                total += Path(parent, name).lstat().st_size
+    return total

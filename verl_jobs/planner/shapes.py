@@ -142,31 +142,33 @@ def shape_of(model: str) -> Shape:
     path = Path(model) / "config.json"
     if not model:
         raise DoesNotFit(
-            "this profile makes a model of its own: give --model, a hub id or a folder"
+            "this profile creates its own model: name another with --model, a hub id or a folder"
         )
     if not path.is_file():
         raise DoesNotFit(
-            f"no shape is known of {model!r}: give a folder with its config.json, or one of "
+            f"unknown model {model!r}: name a folder with its config.json, or one of "
             f"{', '.join(SHAPES)}"
         )
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DoesNotFit(f"{path} cannot be read ({error}): fetch the model again") from error
-    kind = about.get("model_type") if isinstance(about, dict) else None
+        raise DoesNotFit(f"cannot read {path} ({error}): download the model again") from error
+    kind = config.get("model_type") if isinstance(config, dict) else None
     if kind not in KINDS:
         raise DoesNotFit(
-            f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, "
+            f"{path}: model_type is {kind!r}; the planner supports dense decoders: "
             f"{', '.join(KINDS)}"
         )
-    told = {key: about.get(key) for key in SIZES} | {"head_dim": about.get("head_dim") or 0}
-    wrong = [key for key, value in told.items() if type(value) is not int or value < (key in SIZES)]
+    values = {key: config.get(key) for key in SIZES} | {"head_dim": config.get("head_dim") or 0}
+    wrong = [
+        key for key, value in values.items() if type(value) is not int or value < (key in SIZES)
+    ]
     if wrong:
         raise DoesNotFit(
-            f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number "
+            f"{path}: {', '.join(f'{key} is {values[key]!r}' for key in wrong)}: a whole number "
             "above 0 is needed"
         )
-    hidden, layers, heads, kv_heads, wide, vocabulary = (told[key] for key in SIZES)
+    hidden, layers, heads, kv_heads, wide, vocabulary = (values[key] for key in SIZES)
     return Shape(
         model,
         hidden,
@@ -175,6 +177,6 @@ def shape_of(model: str) -> Shape:
         kv_heads,
         wide,
         vocabulary,
-        bool(about.get("tie_word_embeddings", False)),
-        told["head_dim"],
+        bool(config.get("tie_word_embeddings", False)),
+        values["head_dim"],
     )

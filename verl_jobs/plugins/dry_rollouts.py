@@ -17,9 +17,9 @@ from verl_jobs.plugins.dry_run import (
     _array,
     _is_number,
     _kind,
-    asked,
-    is_subclass,
-    takes,
+    check_signature,
+    check_subclass,
+    run_user_code,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
 
@@ -39,39 +39,39 @@ def reward_manager(cls: Any, reference: str, tiny_training: TinyTraining) -> str
     """
     from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-    is_subclass(cls, reference, RewardManagerBase)
-    takes(cls, reference, MANAGER)
-    found = asked(reference, lambda: asyncio.run(_paid(tiny_training)))
-    for said in found:
+    check_subclass(cls, reference, RewardManagerBase)
+    check_signature(cls, reference, MANAGER)
+    results = run_user_code(reference, lambda: asyncio.run(_scores(tiny_training)))
+    for result in results:
         if not (
-            isinstance(said, Mapping)
-            and _is_number(said.get("reward_score"))
-            and isinstance(said.get("reward_extra_info"), Mapping)
+            isinstance(result, Mapping)
+            and _is_number(result.get("reward_score"))
+            and isinstance(result.get("reward_extra_info"), Mapping)
         ):
             raise PluginError(
-                f'{reference}: gave {said!r}: return {{"reward_score": number, '
+                f'{reference}: returned {result!r}: return {{"reward_score": number, '
                 f'"reward_extra_info": {{"acc": 0 or 1, ...}}}}'
             )
-        if "acc" not in said["reward_extra_info"]:
+        if "acc" not in result["reward_extra_info"]:
             raise PluginError(
-                f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: '
-                "checkpoints are chosen by it"
+                f'{reference}: reward_extra_info has no "acc": set it to 1.0 for a solved problem, '
+                "else 0.0; checkpoints are selected by it"
             )
-    if len({tuple(sorted(said["reward_extra_info"])) for said in found}) > 1:
+    if len({tuple(sorted(result["reward_extra_info"])) for result in results}) > 1:
         raise PluginError(
-            f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the "
-            "same"
+            f"{reference}: reward_extra_info has different keys for different completions: use the "
+            "same keys"
         )
-    right, wrong, empty = (float(said["reward_score"]) for said in found)
+    right, wrong, empty = (float(result["reward_score"]) for result in results)
     if right <= max(wrong, empty):
         raise PluginError(
-            f"{reference}: pays {right:g} for a right answer, {wrong:g} for a wrong one, "
-            f"{empty:g} for none: the right one must get most"
+            f"{reference}: rewards a correct completion with {right:g}, a wrong one with "
+            f"{wrong:g}, an empty one with {empty:g}: the correct one must get the most"
         )
-    return f"pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none"
+    return f"rewards: correct completion {right:g}, wrong {wrong:g}, empty {empty:g}"
 
 
-async def _paid(tiny_training: TinyTraining) -> list[Any]:
+async def _scores(tiny_training: TinyTraining) -> list[Any]:
     from verl.trainer.ppo.reward import load_reward_manager
 
     manager = load_reward_manager(
@@ -111,8 +111,8 @@ def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
         "attention_mask": torch.ones_like(ids),
     }
     tensors["position_ids"] = torch.arange(ids.shape[1]).unsqueeze(0)
-    told = {key: value for key, value in row.items() if key != "dummy_tensor"}
-    told |= {
+    fields = {key: value for key, value in row.items() if key != "dummy_tensor"}
+    fields |= {
         "uid": "trial",
         "global_steps": 1,
         "__num_turns__": 2,
@@ -122,7 +122,7 @@ def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
     }
     return DataProto(
         batch=TensorDict(tensors, batch_size=1),
-        non_tensor_batch={key: _array(value) for key, value in told.items()},
+        non_tensor_batch={key: _array(value) for key, value in fields.items()},
     )
 
 
@@ -130,15 +130,16 @@ def agent_loop(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     """Run one rollout with an untrained model, decoded in this process by the CPU engine."""
     from verl.experimental.agent_loop import AgentLoopBase
 
-    is_subclass(cls, reference, AgentLoopBase)
-    engine = Recorded(tiny_training)
-    said = asked(reference, lambda: asyncio.run(_rolled_out(cls, tiny_training, engine)))
-    for output in said if isinstance(said, list) else [said]:
+    check_subclass(cls, reference, AgentLoopBase)
+    engine = RecordingClient(tiny_training)
+    outputs = run_user_code(reference, lambda: asyncio.run(_run_loop(cls, tiny_training, engine)))
+    for output in outputs if isinstance(outputs, list) else [outputs]:
         _check_output(output, reference, tiny_training, engine)
-    return f"wrote {len(engine.written)} tokens in {engine.calls} turn{'s' * (engine.calls != 1)}"
+    turns = f"{engine.calls} turn{'s' * (engine.calls != 1)}"
+    return f"generated {len(engine.written)} tokens in {turns}"
 
 
-class Recorded:
+class RecordingClient:
     """verl's engine client, served by our engine in this process.
 
     Records the tokens that the policy generated.
@@ -164,7 +165,7 @@ class Recorded:
         return output
 
 
-async def _rolled_out(cls: Any, tiny_training: TinyTraining, engine: Recorded) -> Any:
+async def _run_loop(cls: Any, tiny_training: TinyTraining, engine: RecordingClient) -> Any:
     from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
     from verl.utils.dataset.rl_dataset import get_dataset_class
 
@@ -191,14 +192,14 @@ async def _rolled_out(cls: Any, tiny_training: TinyTraining, engine: Recorded) -
 
 
 def _check_output(
-    output: Any, reference: str, tiny_training: TinyTraining, engine: Recorded
+    output: Any, reference: str, tiny_training: TinyTraining, engine: RecordingClient
 ) -> None:
     from verl.experimental.agent_loop import AgentLoopOutput
 
     if not isinstance(output, AgentLoopOutput):
         raise PluginError(
-            f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list "
-            "of them"
+            f"{reference}: run() returned {_kind(output)}: return verl's AgentLoopOutput, or a "
+            "list of them"
         )
     tokens, mask, limit = (
         output.response_ids,
@@ -207,28 +208,27 @@ def _check_output(
     )
     if len(tokens) != len(mask) or not 0 < len(tokens) <= limit:
         raise PluginError(
-            f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as "
-            f"many, 1 to rollout.response_length ({limit})"
+            f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: return "
+            f"equal numbers, from 1 to rollout.response_length ({limit})"
         )
     if len(output.prompt_ids) > tiny_training.training.prompt_tokens:
         raise PluginError(
-            f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is "
-            f"{tiny_training.training.prompt_tokens}"
+            f"{reference}: {len(output.prompt_ids)} prompt_ids, more than rollout.prompt_length "
+            f"({tiny_training.training.prompt_tokens}): shorten the prompt"
         )
-    own = [token for token, inside in zip(tokens, mask, strict=True) if inside]
+    own_tokens = [token for token, inside in zip(tokens, mask, strict=True) if inside]
     written = iter(engine.written)
-    if not own or not all(token in written for token in own):
+    if not own_tokens or not all(token in written for token in own_tokens):
         raise PluginError(
-            f"{reference}: response_mask is 1 on tokens that the model did not write, or nowhere: "
-            "1 for its own tokens, 0 for all others"
+            f"{reference}: response_mask must be 1 on the tokens that the model generated, and 0 "
+            "on all others"
         )
     if output.response_logprobs is None or len(output.response_logprobs) != len(tokens):
         raise PluginError(
-            f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens "
-            "that are not the model's"
+            f"{reference}: response_logprobs needs one value for each of response_ids, 0.0 for "
+            "tokens that the model did not generate"
         )
     if output.reward_score is not None:
         raise PluginError(
-            f"{reference}: sets reward_score: leave it out, so that the reward decides, which the "
-            "exploit battery has tried"
+            f"{reference}: sets reward_score, which would bypass the verified reward: remove it"
         )

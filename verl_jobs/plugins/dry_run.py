@@ -18,18 +18,18 @@ from verl_jobs.config.references import (
 LENGTHS = [5, 3, 1, 4]
 
 
-def takes(part: Callable[..., Any], reference: str, names: Sequence[str]) -> None:
+def check_signature(part: Callable[..., Any], reference: str, names: Sequence[str]) -> None:
     """Raise PluginError unless `part` accepts arguments of these names."""
     try:
         inspect.signature(part).bind(**dict.fromkeys(names))
     except TypeError as error:
         raise PluginError(
-            f"{reference}: {error}; verl calls it with {', '.join(names)} by name: take these, "
-            "and **_ for what you do not read"
+            f"{reference}: {error}; verl passes {', '.join(names)} by name: accept these, and **_ "
+            "for those that you do not use"
         ) from error
 
 
-def asked(reference: str, step: Callable[[], Any]) -> Any:
+def run_user_code(reference: str, step: Callable[[], Any]) -> Any:
     """Return the result of user code.
 
     Raises PluginError, with the line in the user's file, for any exception.
@@ -39,26 +39,26 @@ def asked(reference: str, step: Callable[[], Any]) -> Any:
     except PluginError:
         raise
     except Exception as error:
-        own = [
+        own_lines = [
             frame.lineno
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename == str(source(reference))
         ]
-        where, cause = f" at line {own[-1]}" if own else "", error.__cause__ or error
+        location, cause = f" at line {own_lines[-1]}" if own_lines else "", error.__cause__ or error
         raise PluginError(
-            f"{reference}: its dry step raised{where} {type(cause).__name__}: {cause}"
+            f"{reference}: the dry run failed{location}: {type(cause).__name__}: {cause}"
         ) from error
 
 
-def is_subclass(part: Any, reference: str, base: type) -> None:
+def check_subclass(part: Any, reference: str, base: type) -> None:
     if not (inspect.isclass(part) and issubclass(part, base)):
         raise PluginError(
             f"{reference}: write a class that inherits from {base.__module__}.{base.__qualname__}"
         )
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
         raise PluginError(
-            f"{reference}: write its method {', '.join(missing)}, which {base.__qualname__} "
-            "leaves to you"
+            f"{reference}: implement {', '.join(missing)}, which {base.__qualname__} leaves "
+            "abstract"
         )
 
 

@@ -30,9 +30,9 @@ from verl_jobs.plugins.dry_run import (
     _is_number,
     _kind,
     _mask,
-    asked,
-    is_subclass,
-    takes,
+    check_signature,
+    check_subclass,
+    run_user_code,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
 
@@ -58,7 +58,7 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
     """
     from verl.utils.config import omega_conf_to_dataclass
 
-    takes(function, reference, LOSS)
+    check_signature(function, reference, LOSS)
     mask = _mask(LENGTHS)
     config = omega_conf_to_dataclass(tiny_training.config.actor_rollout_ref.actor)
     config.global_batch_info.update(
@@ -67,11 +67,11 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
         global_batch_size=len(LENGTHS),
         loss_scale_factor=config.loss_scale_factor,
     )
-    draw = torch.Generator().manual_seed(1)
-    old = -torch.rand(mask.shape, generator=draw)
-    new = (old + 0.1 * torch.randn(mask.shape, generator=draw)).requires_grad_()
+    generator = torch.Generator().manual_seed(1)
+    old = -torch.rand(mask.shape, generator=generator)
+    new = (old + 0.1 * torch.randn(mask.shape, generator=generator)).requires_grad_()
     signs = torch.tensor([1.0, -1.0, 0.5, -0.5]).unsqueeze(1).expand(mask.shape)
-    given = {
+    arguments = {
         "old_log_prob": old,
         "log_prob": new,
         "advantages": signs,
@@ -79,25 +79,28 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
         "config": config,
         "rollout_is_weights": None,
     }
-    said = asked(reference, lambda: function(loss_agg_mode=config.loss_agg_mode, **given))
+    result = run_user_code(
+        reference, lambda: function(loss_agg_mode=config.loss_agg_mode, **arguments)
+    )
     if not (
-        isinstance(said, tuple)
-        and len(said) == 2
-        and isinstance(said[0], torch.Tensor)
-        and isinstance(said[1], Mapping)
+        isinstance(result, tuple)
+        and len(result) == 2
+        and isinstance(result[0], torch.Tensor)
+        and isinstance(result[1], Mapping)
     ):
         raise PluginError(
-            f"{reference}: gave {_kind(said)}: return (loss, metrics), a tensor and a dict"
+            f"{reference}: returned {_kind(result)}: return (loss, metrics), a tensor and a dict"
         )
-    value, metrics = said
+    value, metrics = result
     if value.numel() != 1 or not torch.isfinite(value).all():
         raise PluginError(
-            f"{reference}: its loss is {value.detach().tolist()}: give one finite number, e.g. by "
-            "verl's agg_loss(losses, response_mask, ...)"
+            f"{reference}: its loss is {value.detach().tolist()}: return one finite number, e.g. "
+            "with verl's agg_loss(losses, response_mask, ...)"
         )
-    if unequal := [key for key, figure in metrics.items() if not _is_number(figure)]:
+    if not_numbers := [key for key, figure in metrics.items() if not _is_number(figure)]:
         raise PluginError(
-            f"{reference}: its metric {unequal[0]!r} is {metrics[unequal[0]]!r}: give numbers"
+            f"{reference}: its metric {not_numbers[0]!r} is {metrics[not_numbers[0]]!r}: return a "
+            "number"
         )
     if not value.requires_grad:
         raise PluginError(
@@ -114,10 +117,8 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
             "agg_loss(losses, response_mask, ...)"
         )
     if not gradient[mask].any():
-        raise PluginError(
-            f"{reference}: its gradient is 0 for every token: nothing would be learned"
-        )
-    return f"loss {value.item():.4f} on {len(LENGTHS)} answers, its gradient within the mask"
+        raise PluginError(f"{reference}: its gradient is 0 for every token")
+    return f"loss {value.item():.4f} on {len(LENGTHS)} completions, its gradient within the mask"
 
 
 def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str:
@@ -127,41 +128,39 @@ def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str
     """
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
-    takes(function, reference, ADVANTAGE)
+    check_signature(function, reference, ADVANTAGE)
     lengths, rewards = [3, 2, 1, 2, 3, 0], [1.0, 0.0, 0.5, -1.0, 1.0, 0.0]
     mask = _mask(lengths).float()
-    paid = torch.zeros_like(mask)
+    token_rewards = torch.zeros_like(mask)
     for row, (length, reward) in enumerate(zip(lengths, rewards, strict=True)):
-        paid[row, max(0, length - 1)] = reward
-    data = DataProto.from_single_dict({"response_mask": mask, "token_level_rewards": paid})
+        token_rewards[row, max(0, length - 1)] = reward
+    data = DataProto.from_single_dict({"response_mask": mask, "token_level_rewards": token_rewards})
     data.non_tensor_batch["uid"] = np.array(["a", "a", "a", "b", "b", "padding"], dtype=object)
     algorithm = tiny_training.config.algorithm
-    done = asked(
+    result = run_user_code(
         reference,
         lambda: compute_advantage(
             data, reference, gamma=algorithm.gamma, lam=algorithm.lam, config=algorithm
         ),
     )
     for name in ("advantages", "returns"):
-        values = done.batch[name]
+        values = result.batch[name]
         if not isinstance(values, torch.Tensor) or values.shape != mask.shape:
             raise PluginError(
-                f"{reference}: its {name} are {_kind(values)}, token_level_rewards "
-                f"{tuple(mask.shape)}: give the same shape"
+                f"{reference}: its {name} are {_kind(values)}: return the shape of "
+                f"token_level_rewards, {tuple(mask.shape)}"
             )
         if not torch.isfinite(values).all():
             raise PluginError(
-                f"{reference}: its {name} are not finite; a row may have an empty mask, for verl "
-                "pads batches with such: divide with care"
+                f"{reference}: its {name} are not finite: handle rows with an empty mask, which "
+                "verl adds as padding"
             )
-    found = done.batch["advantages"] * mask
-    if not found.any():
-        raise PluginError(
-            f"{reference}: its advantages are all 0 where rewards differ: nothing would be learned"
-        )
+    advantages = result.batch["advantages"] * mask
+    if not advantages.any():
+        raise PluginError(f"{reference}: its advantages are all 0 although rewards differ")
     return (
-        f"advantages from {found.min().item():.3f} to {found.max().item():.3f} on 5 answers and a "
-        "row of padding"
+        f"advantages from {advantages.min().item():.3f} to {advantages.max().item():.3f} on 5 "
+        "completions and a row of padding"
     )
 
 
@@ -170,21 +169,21 @@ def dataset(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
     from torch.utils.data import Dataset
     from verl.utils.dataset.rl_dataset import collate_fn
 
-    is_subclass(cls, reference, Dataset)
-    takes(cls, reference, DATASET)
-    rows = asked(reference, lambda: tiny_training.dataset)
-    if not (size := asked(reference, lambda: len(rows))):
+    check_subclass(cls, reference, Dataset)
+    check_signature(cls, reference, DATASET)
+    rows = run_user_code(reference, lambda: tiny_training.dataset)
+    if not (size := run_user_code(reference, lambda: len(rows))):
         raise PluginError(
-            f"{reference}: is empty for a file of {len(tiny_training.problems)} problems"
+            f"{reference}: has no rows for a file of {len(tiny_training.problems)} problems"
         )
-    items = [asked(reference, partial(rows.__getitem__, at)) for at in (0, size - 1)]
+    items = [run_user_code(reference, partial(rows.__getitem__, at)) for at in (0, size - 1)]
     for item in items:
         if missing := [key for key in ROW if key not in item]:
             raise PluginError(
-                f"{reference}: a row has no {', '.join(missing)}: begin with what "
-                "RLHFDataset.__getitem__ gives"
+                f"{reference}: a row has no {', '.join(missing)}: extend the row of "
+                "RLHFDataset.__getitem__"
             )
-        asked(
+        run_user_code(
             reference,
             partial(
                 tiny_training.tokenizer.apply_chat_template,
@@ -192,8 +191,10 @@ def dataset(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
                 add_generation_prompt=True,
             ),
         )
-        asked(reference, partial(task_from_ground_truth, item["reward_model"]["ground_truth"]))
-    asked(reference, lambda: collate_fn(items))
+        run_user_code(
+            reference, partial(task_from_ground_truth, item["reward_model"]["ground_truth"])
+        )
+    run_user_code(reference, lambda: collate_fn(items))
     return (
         f"{size} rows of a file of {len(tiny_training.problems)}, e.g. "
         f"{str(items[0]['raw_prompt'][-1]['content'])[:60]!r}"
@@ -205,34 +206,35 @@ def sampler(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
 
     A sampler resumed after the first must draw the same rows.
     """
-    takes(cls, reference, SAMPLER)
+    check_signature(cls, reference, SAMPLER)
     if missing := [
         name
         for name in ("draw", "observe", "state_dict", "load_state_dict")
         if not callable(getattr(cls, name, None))
     ]:
         raise PluginError(
-            f"{reference}: write its method {', '.join(missing)} "
-            "(verl_jobs/curriculum/own_sampler.py says what each is asked)"
+            f"{reference}: implement {', '.join(missing)} "
+            "(described in verl_jobs/curriculum/own_sampler.py)"
         )
     expected = [
         Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
         for problem in tiny_training.problems
     ]
     make = partial(OwnTable, reference, expected, steps=3, seed=1)
-    first, resumed = asked(reference, make), asked(reference, make)
-    asked(reference, partial(_draw, first))
-    state = asked(reference, lambda: pickle.loads(pickle.dumps(first.state_dict())))
-    asked(reference, partial(resumed.load_state_dict, state))
-    drawn, again = (
-        [asked(reference, partial(_draw, table)) for _ in range(2)] for table in (first, resumed)
+    first, resumed = run_user_code(reference, make), run_user_code(reference, make)
+    run_user_code(reference, partial(_draw, first))
+    state = run_user_code(reference, lambda: pickle.loads(pickle.dumps(first.state_dict())))
+    run_user_code(reference, partial(resumed.load_state_dict, state))
+    rows, resumed_rows = (
+        [run_user_code(reference, partial(_draw, table)) for _ in range(2)]
+        for table in (first, resumed)
     )
-    if drawn != again:
+    if rows != resumed_rows:
         raise PluginError(
-            f"{reference}: drew {again} after load_state_dict, and {drawn} where it went on: keep "
-            "in state_dict all that draw() reads"
+            f"{reference}: drew {resumed_rows} after load_state_dict, {rows} without a resume: "
+            "state_dict must hold everything that draw() reads"
         )
-    return f"drew rows {drawn} of {len(expected)}, and the same after it was resumed"
+    return f"drew rows {rows} of {len(expected)}, and the same ones after a resume"
 
 
 def _draw(table: OwnTable) -> list[int]:

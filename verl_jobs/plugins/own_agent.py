@@ -14,9 +14,9 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.reward_manager import job_path
 
 
-def make(**given: Any) -> Any:
+def make(**arguments: Any) -> Any:
     """Return the loop, built with verl's usual arguments of an agent loop; called by hydra."""
-    return _loop(job_path(given["trainer_config"].config))(**given)
+    return _loop(job_path(arguments["trainer_config"].config))(**arguments)
 
 
 @cache

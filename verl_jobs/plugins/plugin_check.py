@@ -20,7 +20,7 @@ from verl_jobs.plugins.dry_steps import STEPS
 from verl_jobs.plugins.tiny_training import TinyTraining
 
 
-def try_all(training: Training) -> list[str]:
+def check_all(training: Training) -> list[str]:
     """Return one line per plugin with the result of its step.
 
     Raises PluginError for the first failure.
@@ -29,13 +29,13 @@ def try_all(training: Training) -> list[str]:
         tiny_training = TinyTraining(training, Path(folder))
         return [
             f"{kind} {reference}: {STEPS[kind](load(reference), reference, tiny_training)}"
-            for kind, reference in training.plugins.named.items()
+            for kind, reference in training.plugins.references.items()
         ]
 
 
 def main() -> None:
     try:
-        lines = try_all(Training.model_validate_json(sys.stdin.read()))
+        lines = check_all(Training.model_validate_json(sys.stdin.read()))
     except PluginError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

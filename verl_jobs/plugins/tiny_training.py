@@ -1,4 +1,4 @@
-"""The tiny training that user plugins are tried on: problems, rows, a model, verl's config."""
+"""The tiny training of dry runs of user plugins: problems, rows, a model, verl's config."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TinyTraining:
     def __init__(self, training: Training, folder: Path) -> None:
         # samplers and curricula need pass rates, which do not exist yet
         plugins = training.plugins.model_copy(update={"sampler": ""})
-        ours = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
-        self.training, self.folder = training.model_copy(update=ours), folder
+        changes = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
+        self.training, self.folder = training.model_copy(update=changes), folder
 
     @cached_property
     def problems(self) -> list[Problem]:
@@ -47,8 +47,8 @@ class TinyTraining:
         texts = [
             text for problem in self.problems for text in (prompt_text(problem), *problem.solutions)
         ]
-        room = self.training.prompt_tokens + self.training.answer_tokens
-        make(TinyModel(hidden=32, layers=1, positions=room), texts, self.folder / "model")
+        positions = self.training.prompt_tokens + self.training.answer_tokens
+        make(TinyModel(hidden=32, layers=1, positions=positions), texts, self.folder / "model")
         return self.folder / "model"
 
     @cached_property
@@ -68,14 +68,14 @@ class TinyTraining:
             "validation": self.rows,
             "folder": self.folder,
         }
-        told = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
+        lines = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
         TrainingJob(
             folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows),
             validation=str(self.rows), inputs={}, training=self.training, reward=RewardConfig(),
             reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
         ).write()  # fmt: skip
         with initialize_config_module(config_module="verl.trainer.config", version_base=None):
-            return compose("ppo_trainer", overrides=told)
+            return compose("ppo_trainer", overrides=lines)
 
     @cached_property
     def dataset(self) -> Any:

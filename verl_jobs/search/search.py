@@ -22,24 +22,24 @@ def trial_job(base: TrainingJob, point: Mapping[str, Any]) -> TrainingJob:
 
     `point` has keys as in a profile, e.g. training.scale.updates.
     """
-    told = base.training.model_dump()
+    settings = base.training.model_dump()
     for key, value in point.items():
         *sections, last = key.split(".")[1:]
-        place = told
+        section_settings = settings
         for section in sections:
-            place = place[section]
-        place[last] = value
-    job = base.model_copy(update={"training": Training.model_validate(told)})
+            section_settings = section_settings[section]
+        section_settings[last] = value
+    job = base.model_copy(update={"training": Training.model_validate(settings)})
     return job.model_copy(update={"folder": str(Path(base.folder).parent / job.key[:12])})
 
 
-def mark(study: Path, job: TrainingJob) -> Path:
+def stop_marker(study: Path, job: TrainingJob) -> Path:
     """Return the path of the marker with the step at which a bad trial was stopped."""
     return study / f"worse-{job.key[:12]}.json"
 
 
-def worse_at(study: Path, job: TrainingJob) -> int | None:
-    path = mark(study, job)
+def stopped_at(study: Path, job: TrainingJob) -> int | None:
+    path = stop_marker(study, job)
     return int(json.loads(path.read_text(encoding="utf-8"))["step"]) if path.exists() else None
 
 
@@ -48,7 +48,7 @@ def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
 
     Leaves out the start policy's, and those after the step at which the trial was stopped.
     """
-    last = worse_at(study, job)
+    last = stopped_at(study, job)
     return [
         (step, score)
         for step, score in job.validations().items()
@@ -56,7 +56,7 @@ def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
     ]
 
 
-def last_words(job: TrainingJob) -> str:
+def last_log_line(job: TrainingJob) -> str:
     """Return the last line of the training process's log: why it ended."""
     log = job.path / "trial.log"
     lines = (
@@ -69,5 +69,5 @@ def last_words(job: TrainingJob) -> str:
         else []
     )
     return (
-        lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a word: see {log}"
+        lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a message: {log}"
     )

@@ -22,7 +22,14 @@ from ray import tune
 from artifacts.store import write_atomic
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob
-from verl_jobs.search.search import BASE, COMMAND, last_words, mark, trial_job, validations
+from verl_jobs.search.search import (
+    BASE,
+    COMMAND,
+    last_log_line,
+    stop_marker,
+    trial_job,
+    validations,
+)
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
 POLL_S = 0.5
@@ -45,7 +52,7 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         self.study = Path(config["study"])
         point = {key: value for key, value in config.items() if key != "study"}
         self.job = trial_job(TrainingJob.read(self.study / BASE), point)
-        self.told, self.process = 0, None
+        self.returned, self.process = 0, None
         if not self._ended():
             self.process = self._start()
 
@@ -53,21 +60,24 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         """Wait for the next validation and return it. Raises TrialFailed."""
         while True:
             running, ended = self.process is not None and self.process.poll() is None, self._ended()
-            found = validations(self.study, self.job)
-            if self.told < len(found) and (
-                found[self.told][0] < self.job.training.steps or ended or not running
+            scores = validations(self.study, self.job)
+            if self.returned < len(scores) and (
+                scores[self.returned][0] < self.job.training.steps or ended or not running
             ):
-                self.told += 1
-                return self._result(found, ended)
-            if ended and found:
-                return self._result(found, ended)
+                self.returned += 1
+                return self._result(scores, ended)
+            if ended and scores:
+                return self._result(scores, ended)
             if not running:
-                raise TrialFailed(last_words(self.job))
+                raise TrialFailed(last_log_line(self.job))
             time.sleep(POLL_S)
 
-    def _result(self, found: list[tuple[int, float]], ended: bool) -> dict[str, Any]:
-        step, best = found[self.told - 1][0], max(share for _, share in found[: self.told])
-        return {"step": step, "validation": best, "done": ended and self.told == len(found)}
+    def _result(self, scores: list[tuple[int, float]], ended: bool) -> dict[str, Any]:
+        step, best = (
+            scores[self.returned - 1][0],
+            max(share for _, share in scores[: self.returned]),
+        )
+        return {"step": step, "validation": best, "done": ended and self.returned == len(scores)}
 
     def save_checkpoint(self, checkpoint_dir: str) -> dict[str, Any]:
         return {}  # the training saves its own state
@@ -102,21 +112,21 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
             faults.record(
                 self.job.path,
                 (
-                    f"what lies in {self.job.mirror} could not be removed: "
+                    f"the copies in {self.job.mirror} could not be removed: "
                     f"{type(error).__name__}: {error}"
                 ),
             )
 
     def _ended(self) -> bool:
-        return self.job.done is not None or mark(self.study, self.job).exists()
+        return self.job.done is not None or stop_marker(self.study, self.job).exists()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        asked = self.job.path / "asked.json"
+        job_file = self.job.path / "asked.json"
         self.job.path.mkdir(parents=True, exist_ok=True)
-        write_atomic(asked, self.job.model_dump_json(indent=1))
+        write_atomic(job_file, self.job.model_dump_json(indent=1))
         command = [
             *json.loads((self.study / COMMAND).read_text(encoding="utf-8")),
-            str(asked),
+            str(job_file),
             str(os.getpid()),
         ]
         environment = {

@@ -76,7 +76,7 @@ def learn(
 
     Write the checkpoint to `folder`; return the losses.
     """
-    told = WarmUp(
+    settings = WarmUp(
         seed=seed,
         steps=len(chats),
         batch=min(len(chats), config.batch),
@@ -86,7 +86,7 @@ def learn(
         frozen=frozen_of(start, config) if way == "frozen" else (),
         threads=config.threads,
     )
-    return warm_up(start, chats, told, folder)
+    return warm_up(start, chats, settings, folder)
 
 
 def frozen_of(start: Path, config: Adaptation) -> tuple[str, ...]:

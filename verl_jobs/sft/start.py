@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_jobs.config.lora import Lora
-from verl_jobs.frozen import chosen
+from verl_jobs.frozen import matching_names
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
 
@@ -35,8 +35,8 @@ def check_start(
 
     if (folder / "adapter_config.json").exists():
         raise UnfitStart(
-            f"{folder} is an adapter without its base: start from the folder above it, or merge "
-            "it first (PEFT: merge_and_unload)"
+            f"{folder} is an adapter without its base model: start from its parent folder, or "
+            "merge it first (PEFT: merge_and_unload)"
         )
     if not (folder / "config.json").is_file():
         raise UnfitStart(
@@ -47,27 +47,27 @@ def check_start(
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except StrictDataclassError as error:
         raise UnfitStart(
-            f"{folder}/config.json contradicts itself: {' '.join(str(error).split())[:200]}"
+            f"{folder}/config.json is inconsistent: {' '.join(str(error).split())[:200]}"
         ) from None
     except (OSError, ValueError, KeyError) as error:
         raise UnfitStart(
-            f"{folder}/config.json: transformers knows no such architecture: {_line(error)}"
+            f"{folder}/config.json: architecture unknown to transformers: {_line(error)}"
         ) from None
-    named = list(getattr(config, "architectures", None) or [])
+    architectures = list(getattr(config, "architectures", None) or [])
     if type(config) not in AutoModelForCausalLM._model_mapping or not any(
-        "CausalLM" in name or "LMHead" in name for name in named
+        "CausalLM" in name or "LMHead" in name for name in architectures
     ):
-        said = f"{named[0] if named else 'none'} (model_type {config.model_type})"
+        value = f"{architectures[0] if architectures else 'none'} (model_type {config.model_type})"
         raise UnfitStart(
-            f"{folder}/config.json: key architectures is {said}: training needs a model that "
-            "writes text, a ...ForCausalLM"
+            f"{folder}/config.json: key architectures is {value}: training needs a language "
+            "model, ...ForCausalLM"
         )
     _check_tokenizer(folder, config)
     positions = getattr(config, "max_position_embeddings", None)
     if positions and tokens > positions:
         raise UnfitStart(
-            f"{folder}/config.json: max_position_embeddings is {positions}, prompt and answer "
-            f"take {tokens}: lower training.prompt_tokens"
+            f"{folder}/config.json: max_position_embeddings is {positions}, but prompt and "
+            f"completion take {tokens}: lower training.prompt_tokens"
         )
     _check_weights(folder, config, frozen, lora)
 
@@ -79,8 +79,8 @@ def _check_tokenizer(folder: Path, config: Any) -> None:
         (folder / name).exists() for name in TOKENIZERS
     ):  # transformers would create an empty one
         raise UnfitStart(
-            f"{folder}: no tokenizer ({', '.join(TOKENIZERS)}): save the model's own beside the "
-            "weights with save_pretrained"
+            f"{folder}: no tokenizer ({', '.join(TOKENIZERS)}): save the model's own there with "
+            "save_pretrained"
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -88,18 +88,17 @@ def _check_tokenizer(folder: Path, config: Any) -> None:
         )
     except (OSError, ValueError, KeyError) as error:
         raise UnfitStart(
-            f"{folder}: no tokenizer that loads ({_line(error)}): save the model's own beside the "
-            "weights"
+            f"{folder}: its tokenizer does not load ({_line(error)}): save the model's own there"
         ) from None
     if not getattr(tokenizer, "chat_template", None):
         raise UnfitStart(
-            f"{folder}: its tokenizer has no chat_template: put that of the instruct model of "
-            "this family into tokenizer_config.json"
+            f"{folder}: its tokenizer has no chat_template: copy that of the family's instruct "
+            "model into tokenizer_config.json"
         )
     if len(tokenizer) > config.vocab_size:
         raise UnfitStart(
-            f"{folder}: its tokenizer has {len(tokenizer)} tokens, the model's embedding "
-            f"{config.vocab_size} (config.json, vocab_size): "
+            f"{folder}: its tokenizer has {len(tokenizer)} tokens, more than vocab_size "
+            f"{config.vocab_size} in config.json: "
             "it belongs to another model"
         )
 
@@ -111,8 +110,8 @@ def _check_weights(folder: Path, config: Any, frozen: Sequence[str], lora: Lora 
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     shapes = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
-    there = _shapes(folder, model.base_model_prefix)
-    if not there:
+    stored = _shapes(folder, model.base_model_prefix)
+    if not stored:
         raise UnfitStart(
             f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled "
             "weights are never loaded)"
@@ -120,21 +119,21 @@ def _check_weights(folder: Path, config: Any, frozen: Sequence[str], lora: Lora 
     missing = [
         name
         for name in shapes
-        if name not in there and not (name == "lm_head.weight" and config.tie_word_embeddings)
+        if name not in stored and not (name == "lm_head.weight" and config.tie_word_embeddings)
     ]
     # transformers fuses experts while loading, so their names differ
-    converted = any(".experts." in name for name in there)
+    converted = any(".experts." in name for name in stored)
     if missing and (not converted or len(missing) > len(shapes) / 2):
         raise UnfitStart(
-            f"{folder}: its weights are not those of its config.json ({config.architectures[0]}): "
+            f"{folder}: its weights do not match its config.json ({config.architectures[0]}): "
             f"they lack {missing[0]}"
         )
-    wrong = [name for name, shape in shapes.items() if name in there and there[name] != shape]
+    wrong = [name for name, shape in shapes.items() if name in stored and stored[name] != shape]
     if wrong:
         first = wrong[0]
         raise UnfitStart(
-            f"{folder}: {first} has the shape {there[first]}, its config.json asks for "
-            f"{shapes[first]}: they are of two models"
+            f"{folder}: {first} has the shape {stored[first]}, but its config.json requires "
+            f"{shapes[first]}: they belong to two models"
         )
     check_names(str(folder), shapes, frozen, lora)
 
@@ -148,7 +147,7 @@ def check_names(
     """
     try:
         if frozen:
-            chosen(shapes, frozen)
+            matching_names(shapes, frozen)
     except ValueError as error:
         raise UnfitStart(f"{model}: {error}") from None
     if lora and lora.modules:
@@ -165,8 +164,8 @@ def _shapes(folder: Path, prefix: str) -> dict[str, list[int]]:
 
     Files of a bare decoder lack that prefix.
     """
-    found = stored_shapes(folder)
-    return {f"{prefix}.{name}": shape for name, shape in found.items()} | found
+    stored = stored_shapes(folder)
+    return {f"{prefix}.{name}": shape for name, shape in stored.items()} | stored
 
 
 def stored_shapes(folder: Path) -> dict[str, list[int]]:
@@ -174,19 +173,19 @@ def stored_shapes(folder: Path) -> dict[str, list[int]]:
 
     Raises UnfitStart for an invalid file.
     """
-    found: dict[str, list[int]] = {}
+    shapes: dict[str, list[int]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:
             try:
                 header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
             except (ValueError, MemoryError, OverflowError):
                 raise UnfitStart(
-                    f"{path}: no safetensors file, or a torn one: fetch it again"
+                    f"{path} is not a safetensors file, or is truncated: download it again"
                 ) from None
-        found |= {
-            name: list(about["shape"]) for name, about in header.items() if name != "__metadata__"
+        shapes |= {
+            name: list(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__"
         }
-    return found
+    return shapes
 
 
 def _line(error: Exception) -> str:

@@ -105,7 +105,7 @@ def shapes(config: TinyModel) -> dict[str, list[int]]:
 def _decoder(config: TinyModel, vocabulary: int, **tokens: int) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM, Qwen2Config
 
-    asked = Qwen2Config(
+    model_config = Qwen2Config(
         vocab_size=vocabulary,
         hidden_size=config.hidden,
         intermediate_size=config.hidden * 3,
@@ -117,4 +117,4 @@ def _decoder(config: TinyModel, vocabulary: int, **tokens: int) -> PreTrainedMod
         bos_token_id=None,
         **tokens,
     )
-    return AutoModelForCausalLM.from_config(asked)
+    return AutoModelForCausalLM.from_config(model_config)

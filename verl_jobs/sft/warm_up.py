@@ -23,12 +23,19 @@ from pydantic import (
     model_validator,
 )
 
-from verl_jobs.config.lora import ADAPTER, Lora, apart, merged, wrap, write_adapter
+from verl_jobs.config.lora import (
+    ADAPTER,
+    Lora,
+    add_adapter,
+    merge_adapter,
+    split_adapter,
+    write_adapter,
+)
 from verl_jobs.frozen import freeze
 
 SAVE_EVERY_S = 20.0  # interval of saved states, the most work that a kill costs
 
-Question = str | list[dict[str, str]]
+Prompt = str | list[dict[str, str]]
 
 
 class WarmUp(BaseModel):
@@ -60,15 +67,15 @@ class WarmUp(BaseModel):
     """
 
     @model_validator(mode="after")
-    def parts_fit(self) -> WarmUp:
+    def check_combination(self) -> WarmUp:
         if self.lora and self.frozen:
-            raise ValueError("lora leaves every other weight as it is: give lora or frozen")
+            raise ValueError("lora already freezes all other weights: set lora or frozen, not both")
         return self
 
 
 def warm_up(
     start: Path,
-    chats: Sequence[tuple[Question, str]],
+    chats: Sequence[tuple[Prompt, str]],
     config: WarmUp,
     folder: Path,
     on_step: Callable[[int, float], None] | None = None,
@@ -94,19 +101,19 @@ def warm_up(
         .to(device)
         .train()
     )
-    rows = [_encode(tokenizer, question, answer) for question, answer in chats]
+    rows = [_encode(tokenizer, prompt, demonstration) for prompt, demonstration in chats]
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
     schedule = _schedule(optimizer, config)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    picks = _batches(
+    batches = _batches(
         [len(ids) for ids, _ in rows], config, torch.Generator().manual_seed(config.seed)
     )
     losses = _load(state, model, optimizer, schedule) if state and state.exists() else []
     saved_at = time.monotonic()
-    for step, picked in enumerate(picks[len(losses) :], len(losses) + 1):
-        batch = _collate([rows[i] for i in picked], pad)
+    for step, indices in enumerate(batches[len(losses) :], len(losses) + 1):
+        batch = _collate([rows[i] for i in indices], pad)
         loss = model(**{name: tensor.to(device) for name, tensor in batch.items()}).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -131,7 +138,7 @@ def warm_up(
 
 def _learner(model: Any, config: WarmUp) -> Any:
     if config.lora:
-        return wrap(model, config.lora)
+        return add_adapter(model, config.lora)
     if config.frozen:
         freeze(model, config.frozen)
     return model
@@ -157,9 +164,9 @@ def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path
     if not config.lora:
         model.save_pretrained(folder)
         return
-    weights, adapter = apart(model.state_dict())
+    weights, adapter = split_adapter(model.state_dict())
     bare = model.unload()
-    bare.load_state_dict(merged(weights, adapter, config.lora.scale))
+    bare.load_state_dict(merge_adapter(weights, adapter, config.lora.scale))
     bare.save_pretrained(folder)
     write_adapter(
         folder / ADAPTER,
@@ -181,7 +188,7 @@ def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[fl
         for name, parameter in model.named_parameters()
         if parameter.requires_grad
     }
-    told = {
+    state = {
         "learned": learned,
         "optimizer": optimizer.state_dict(),
         "schedule": schedule.state_dict(),
@@ -189,32 +196,35 @@ def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[fl
         "rng": torch.get_rng_state(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".new")
-    torch.save(told | {"losses": losses, "rng": torch.get_rng_state()}, beside)
-    beside.replace(path)
+    temporary = path.with_suffix(".new")
+    torch.save(state | {"losses": losses, "rng": torch.get_rng_state()}, temporary)
+    temporary.replace(path)
 
 
 def _load(path: Path, model: Any, optimizer: Any, schedule: Any) -> list[float]:
     import torch
 
-    told = torch.load(path, map_location="cpu", weights_only=True)
-    model.load_state_dict(told["learned"], strict=False)
-    optimizer.load_state_dict(told["optimizer"])
-    schedule.load_state_dict(told["schedule"])
-    torch.set_rng_state(told["rng"])
-    losses: list[float] = told["losses"]
+    state = torch.load(path, map_location="cpu", weights_only=True)
+    model.load_state_dict(state["learned"], strict=False)
+    optimizer.load_state_dict(state["optimizer"])
+    schedule.load_state_dict(state["schedule"])
+    torch.set_rng_state(state["rng"])
+    losses: list[float] = state["losses"]
     return losses
 
 
-def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int], list[int]]:
+def _encode(tokenizer: Any, prompt: Prompt, demonstration: str) -> tuple[list[int], list[int]]:
     """Return token ids and labels.
 
     Labels are -100 on the prompt, so that only the demonstration is trained.
     """
-    messages = [{"role": "user", "content": question}] if isinstance(question, str) else question
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    asked, answered = tokenizer.encode(head), tokenizer.encode(answer + tokenizer.eos_token)
-    return asked + answered, [-100] * len(asked) + answered
+    prompt_ids, completion_ids = (
+        tokenizer.encode(head),
+        tokenizer.encode(demonstration + tokenizer.eos_token),
+    )
+    return prompt_ids + completion_ids, [-100] * len(prompt_ids) + completion_ids
 
 
 def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[int]]:
@@ -224,19 +234,19 @@ def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[in
     """
     import torch
 
-    made: list[list[int]] = []
+    batches: list[list[int]] = []
     size = min(config.batch, len(lengths))  # with fewer rows than a batch, all rows form one batch
     if not size:
         raise ValueError(
-            "there is not one demonstration to warm up on: add problems of the split "
-            "demonstrations, or raise family.demonstrations"
+            "the warm-up has no demonstrations: add problems of the split demonstrations, or "
+            "raise family.demonstrations"
         )
-    while len(made) < config.steps:
+    while len(batches) < config.steps:
         jitter = torch.rand(len(lengths), generator=generator) * 12
         order = sorted(range(len(lengths)), key=lambda i: lengths[i] + float(jitter[i]))
         epoch = [order[i : i + size] for i in range(0, len(order) - size + 1, size)]
-        made += [epoch[i] for i in torch.randperm(len(epoch), generator=generator).tolist()]
-    return made[: config.steps]
+        batches += [epoch[i] for i in torch.randperm(len(epoch), generator=generator).tolist()]
+    return batches[: config.steps]
 
 
 def _collate(rows: list[tuple[list[int], list[int]]], pad: int) -> dict[str, Any]:

@@ -49,35 +49,35 @@ def fetch(job: TrainingJob) -> None:
     if (
         key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")
     ) != job.key:  # older mirrors have no key
-        told = (
-            f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's "
+        error = (
+            f"{job.mirror} holds the saves of another training (its key is {key[:20]}, this one's "
             f"{job.key[:20]})"
         )
-        raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
-    here, broken = 0, dict[int, str]()
-    for step in reversed(saving.whole_saves(saves)):
-        if not (why := saving.damage(saves / f"global_step_{step}")):
-            here = step
+        raise ForeignMirror(f"{error}: move them, or use another prefix in storage.root")
+    local_step, broken = 0, dict[int, str]()
+    for step in reversed(saving.complete_saves(saves)):
+        if not (fault := saving.damage(saves / f"global_step_{step}")):
+            local_step = step
             break
-        broken[step] = why
+        broken[step] = fault
     for step in reversed(saving.steps_of(mirror.sealed("saves", saving.SEAL))):
         save = saves / f"global_step_{step}"
-        if step <= here:
+        if step <= local_step:
             break
         mirror.pull(f"saves/{save.name}", save)
-        if not (why := saving.damage(save)):
+        if not (fault := saving.damage(save)):
             if step in broken:
                 faults.record(
                     job.path,
                     (
                         f"the save of step {step} is damaged: {broken[step]}; its copy in "
-                        f"{job.mirror} is taken"
+                        f"{job.mirror} replaces it"
                     ),
                 )
             break
         faults.record(
             job.path,
-            f"the copy of step {step} in {job.mirror} is damaged: {why}; the one before is taken",
+            f"the copy of step {step} in {job.mirror} is damaged: {fault}; trying the one before",
         )
         shutil.rmtree(save)
     for name in mirror.sealed("candidates", NAME):
@@ -89,7 +89,7 @@ def fetch(job: TrainingJob) -> None:
             ).content_hash != hash_folder(candidate):
                 faults.record(
                     job.path,
-                    f"the copy of candidate {name} in {job.mirror} is damaged; it is left there",
+                    f"the copy of candidate {name} in {job.mirror} is damaged and was not used",
                 )
                 shutil.rmtree(candidate)
     mirror.pull_files("metrics-*.jsonl", job.path)
@@ -125,7 +125,7 @@ class AfterSave:
         self.mirror = Mirror(self.job.mirror) if self.job.mirror else None
         self.uploads = ThreadPoolExecutor(1, "mirror")
         self.upload: Future[None] | None = None
-        threading.Thread(target=self._listen, daemon=True, name="notice").start()
+        threading.Thread(target=self._save_after_notice, daemon=True, name="notice").start()
 
     def on_save(
         self,
@@ -146,12 +146,12 @@ class AfterSave:
         saving.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
-        asked = owner.notice(self.job.path)
-        if asked or global_step >= self.job.training.steps:
+        notice = owner.notice(self.job.path)
+        if notice or global_step >= self.job.training.steps:
             self.await_upload()
         # All is saved. Skip the validation, because the next attempt starts with it;
         # verl_jobs/trainer/replay_buffer.py ends this attempt before its next step.
-        if asked:
+        if notice:
             self.config.trainer.test_freq = -1
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
@@ -186,12 +186,12 @@ class AfterSave:
                 self.job.path,
                 (
                     f"a save or its metrics did not reach {self.job.mirror}: "
-                    f"{type(error).__name__}: {error}; it is whole here"
+                    f"{type(error).__name__}: {error}; the local save is complete"
                 ),
             )
         self.upload = None
 
-    def _listen(self) -> None:
+    def _save_after_notice(self) -> None:
         """On a notice, make verl save after the current step.
 
         verl reads `save_freq` at the end of each step.

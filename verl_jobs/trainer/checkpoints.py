@@ -30,15 +30,15 @@ STATE = "state.json"
 TRACKER = "latest_checkpointed_iteration.txt"
 
 
-def whole_saves(saves: Path) -> list[int]:
+def complete_saves(saves: Path) -> list[int]:
     """Return the steps of all complete saves, ascending."""
     return steps_of(path.parent.name for path in saves.glob(f"global_step_*/{SEAL}"))
 
 
 def steps_of(names: Iterable[str]) -> list[int]:
     """Return the steps of folders with verl's names, ascending."""
-    found = (re.fullmatch(r"global_step_(\d+)", name) for name in names)
-    return sorted(int(match.group(1)) for match in found if match)
+    matches = (re.fullmatch(r"global_step_(\d+)", name) for name in names)
+    return sorted(int(match.group(1)) for match in matches if match)
 
 
 def seal(save: Path) -> None:
@@ -60,15 +60,15 @@ def damage(save: Path) -> str:
     try:
         files: dict[str, str] = json.loads((save / SEAL).read_text(encoding="utf-8"))
     except ValueError:
-        return f"its seal {SEAL} cannot be read"
-    for name, wanted in files.items():
+        return f"cannot read its seal {SEAL}"
+    for name, expected in files.items():
         path = save / name
         if not path.exists():
             return f"{name} is missing"
-        if (found := hash_file(path)) != wanted:
+        if (actual := hash_file(path)) != expected:
             return (
-                f"{name} has {path.stat().st_size} bytes that hash to {found[:12]}, not to "
-                f"{wanted[:12]}"
+                f"{name} has {path.stat().st_size} bytes with the hash {actual[:12]}, expected "
+                f"{expected[:12]}"
             )
     return ""
 
@@ -84,7 +84,7 @@ def repair(folder: Path) -> int | None:
     for path in saves.glob("global_step_*"):
         if not (path / SEAL).exists():
             shutil.rmtree(path)
-    good = _newest_good(folder)
+    good = _newest_intact(folder)
     for step, candidate in candidates(folder).items():
         if step > (good or 0):
             _remove(candidate, NAME)
@@ -95,24 +95,24 @@ def repair(folder: Path) -> int | None:
     return good
 
 
-def _newest_good(folder: Path) -> int | None:
+def _newest_intact(folder: Path) -> int | None:
     """Return the step of the newest intact save; record and remove damaged newer ones."""
-    for step in reversed(whole_saves(folder / "saves")):
+    for step in reversed(complete_saves(folder / "saves")):
         save = folder / "saves" / f"global_step_{step}"
-        if not (why := damage(save)):
+        if not (fault := damage(save)):
             return step
         faults.record(
             folder,
             (
-                f"the save of step {step} is damaged: {why}; it is removed, and the training goes "
-                "on from what was saved before it"
+                f"the save of step {step} is damaged: {fault}; it was removed, and the training "
+                "resumes from the save before it"
             ),
         )
         _remove(save, SEAL)
     return None
 
 
-def restored(job: TrainingJob, step: int | None) -> TrainingJob:
+def restore_settings(job: TrainingJob, step: int | None) -> TrainingJob:
     """Return the job with the settings saved at this step.
 
     verl does not store the adaptive KL coefficient in its checkpoints.
@@ -124,19 +124,19 @@ def restored(job: TrainingJob, step: int | None) -> TrainingJob:
     return job.model_copy(update={"training": job.training.model_copy(update=state)})
 
 
-def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[int]:
+def steps_to_keep(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[int]:
     """Return the steps to keep: the last, the best on validation, and every so many steps.
 
     Only scored steps count for the best; of equal scores the earlier step wins.
     """
-    there = sorted(steps)
+    sorted_steps = sorted(steps)
     best = sorted(
-        (step for step in there if step in scores), key=lambda step: (-scores[step], step)
+        (step for step in sorted_steps if step in scores), key=lambda step: (-scores[step], step)
     )[: keep.best]
     return {
-        *there[-keep.last :],
+        *sorted_steps[-keep.last :],
         *best,
-        *(step for step in there if keep.every and step % keep.every == 0),
+        *(step for step in sorted_steps if keep.every and step % keep.every == 0),
     }
 
 
@@ -163,36 +163,36 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     target = job.path / "candidates" / f"step-{step:06d}"
     if (target / NAME).exists():
         return target
-    beside = target.with_name(f".{target.name}")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(weights, beside)
+    temporary = target.with_name(f".{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.copytree(weights, temporary)
     manifest = Manifest(
         kind="checkpoints",
         name=f"{job.chain}-step-{step}",
         key=f"{job.key}-{step}",
-        content_hash=hash_folder(beside),
+        content_hash=hash_folder(temporary),
         inputs=job.inputs | {"reward": job.reward_hash},
         config=job.training.model_dump(mode="json"),
         seed=job.seed,
         facts={"step": step, "battery": job.battery},
         isolation=job.isolation,
     ).stamped()
-    write_atomic(beside / NAME, manifest.model_dump_json(indent=1))
-    sync(beside)
+    write_atomic(temporary / NAME, manifest.model_dump_json(indent=1))
+    sync(temporary)
     # An old candidate without a manifest: its removal was interrupted, and the training resumed
     # from an earlier step.
     shutil.rmtree(target, ignore_errors=True)
-    beside.replace(target)
+    temporary.replace(target)
     return target
 
 
 def prune(job: TrainingJob) -> None:
     """Remove saves and candidates that the job's retention policy does not keep."""
     saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
-    whole, published = whole_saves(saves), candidates(job.path)
-    for step in set(whole) - kept(whole, scores, keep):
+    whole, published = complete_saves(saves), candidates(job.path)
+    for step in set(whole) - steps_to_keep(whole, scores, keep):
         _remove(saves / f"global_step_{step}", SEAL)
-    for step in set(published) - kept(published, scores, keep):
+    for step in set(published) - steps_to_keep(published, scores, keep):
         _remove(published[step], NAME)
 
 
@@ -203,27 +203,29 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
     too. Those of later steps do not: they belong to a lost attempt. A restore downloads all
     candidates, so a candidate that is not in the job's folder is removed.
     """
-    whole, published = whole_saves(job.path / "saves"), candidates(job.path)
-    there = steps_of(mirror.sealed("saves", SEAL))
-    stay = kept(
-        {*whole, *(step for step in there if step <= max(whole))},
+    whole, published = complete_saves(job.path / "saves"), candidates(job.path)
+    mirrored = steps_of(mirror.sealed("saves", SEAL))
+    keep = steps_to_keep(
+        {*whole, *(step for step in mirrored if step <= max(whole))},
         job.validations(),
         job.training.keep,
     )
-    for step in set(there) - stay:
+    for step in set(mirrored) - keep:
         mirror.drop(f"saves/global_step_{step}", SEAL)
     for name in mirror.sealed("candidates", NAME):
         if int(name.removeprefix("step-")) not in published:
             mirror.drop(f"candidates/{name}", NAME)
 
 
-def end_if_asked(folder: Path, done: int) -> None:
+def end_after_notice(folder: Path, done: int) -> None:
     """Raise owner.Ended after a notice if the state after step `done` is saved or is the start.
 
     done: the last completed step.
     """
-    if (why := owner.notice(folder)) and done == max(whole_saves(folder / "saves"), default=0):
-        raise owner.Ended(why)
+    if (reason := owner.notice(folder)) and done == max(
+        complete_saves(folder / "saves"), default=0
+    ):
+        raise owner.TrainingEnded(reason)
 
 
 def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
@@ -234,8 +236,8 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
     scored = {step: path for step, path in candidates(folder).items() if step in scores}
     if not scored:
         raise LookupError(
-            f"{folder}: no candidate has a validation score: the run saved nothing; its log is "
-            "beside it"
+            f"{folder}: no candidate has a validation score, because the run saved nothing: see "
+            "the log there"
         )
     step = max(scored, key=lambda step: (scores[step], -step))
     return step, scored[step]

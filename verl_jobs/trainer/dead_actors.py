@@ -12,9 +12,9 @@ from sandbox.backends.ray import Place
 
 # Ray's head detects a lost node after five missed checks, three seconds apart, and a process on a
 # live node immediately
-KNOWN_S = 30.0
+DETECTION_S = 30.0
 # other values: RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
-UNASKED = (
+UNEXPECTED = (
     "WORKER_DIED",
     "NODE_DIED",
 )
@@ -22,7 +22,7 @@ UNASKED = (
 REPLACED = (Place.__name__,)
 
 
-def died() -> list[str]:
+def dead_actors() -> list[str]:
     """Return the class and process of this Ray job's actors that died unexpectedly.
 
     Actors that were ended on purpose, or that are replaced by their owner, are left out.
@@ -36,15 +36,15 @@ def died() -> list[str]:
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     dead = state.actor_table(None, job_id=job, actor_state_name="DEAD").values()
-    missed = [
+    unexpected = [
         actor
         for actor in dead
-        if actor["ActorClassName"] not in REPLACED and _reason(actor["DeathCause"]) in UNASKED
+        if actor["ActorClassName"] not in REPLACED and _reason(actor["DeathCause"]) in UNEXPECTED
     ]
-    return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in missed]
+    return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in unexpected]
 
 
-def died_with(within_s: float = KNOWN_S) -> list[str]:
+def wait_for_dead_actors(within_s: float = DETECTION_S) -> list[str]:
     """Return `died()`, waiting up to `within_s` for Ray to notice a death.
 
     For use after an error: a rank that loses its peer on another node fails before Ray knows of the
@@ -54,9 +54,9 @@ def died_with(within_s: float = KNOWN_S) -> list[str]:
 
     within_s = within_s if len(ray.nodes()) > 1 else 0.0
     deadline = time.monotonic() + within_s
-    while not (gone := died()) and time.monotonic() < deadline:
+    while not (dead := dead_actors()) and time.monotonic() < deadline:
         time.sleep(0.5)
-    return gone
+    return dead
 
 
 def _reason(cause: Any) -> str:

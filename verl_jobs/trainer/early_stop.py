@@ -29,15 +29,15 @@ class EarlyStop(Exception):
     """The training stops early; the message is the reason."""
 
 
-def reason(history: History, stop: Stop) -> str | None:
+def stop_reason(history: History, stop: Stop) -> str | None:
     """Return why to stop now, or None.
 
     history: in order of steps; step 0 is the validation before training.
     """
     steps = [row for row in history if row["step"] > 0]
-    for rule in (_not_finite, _far, _collapsed, _gap, _no_progress):
-        if steps and (found := rule(history if rule is _no_progress else steps, stop)):
-            return found
+    for rule in (_not_finite, _kl_too_high, _collapsed, _gap, _no_progress):
+        if steps and (text := rule(history if rule is _no_progress else steps, stop)):
+            return text
     return None
 
 
@@ -47,19 +47,19 @@ def _not_finite(steps: History, _: Stop) -> str | None:
     return f"{broken[0]} is {last[broken[0]]} at step {last['step']}" if broken else None
 
 
-def _far(steps: History, stop: Stop) -> str | None:
+def _kl_too_high(steps: History, stop: Stop) -> str | None:
     for key in (*FROM_START, OF_UPDATE):
-        told = [abs(float(row[key])) for row in steps[-SMOOTH:] if key in row]
-        if len(told) == SMOOTH and fmean(told) > stop.kl:
-            return f"KL: {key} is {fmean(told):.3g} over {SMOOTH} steps, above {stop.kl:g}"
+        values = [abs(float(row[key])) for row in steps[-SMOOTH:] if key in row]
+        if len(values) == SMOOTH and fmean(values) > stop.kl:
+            return f"KL: {key} is {fmean(values):.3g} over {SMOOTH} steps, above {stop.kl:g}"
     return None
 
 
 def _collapsed(steps: History, stop: Stop) -> str | None:
-    told = [float(row[ENTROPY]) for row in steps if ENTROPY in row]
-    if len(told) < 2 * SMOOTH:
+    values = [float(row[ENTROPY]) for row in steps if ENTROPY in row]
+    if len(values) < 2 * SMOOTH:
         return None
-    first, last = fmean(told[:SMOOTH]), fmean(told[-SMOOTH:])
+    first, last = fmean(values[:SMOOTH]), fmean(values[-SMOOTH:])
     return (
         f"entropy collapsed: {first:.3g} in the first {SMOOTH} steps, {last:.3g} in the last"
         if last < stop.entropy * first
@@ -68,8 +68,8 @@ def _collapsed(steps: History, stop: Stop) -> str | None:
 
 
 def _gap(steps: History, _: Stop) -> str | None:
-    found = watch.growth(steps)
-    return f"reward hacking: {found.reason}" if found.growing else None
+    growth = watch.growth(steps)
+    return f"reward hacking: {growth.reason}" if growth.growing else None
 
 
 def _no_progress(history: History, stop: Stop) -> str | None:
@@ -99,16 +99,16 @@ def check(folder: Path) -> None:
         else {key: value for key, value in row.items() if key != VALIDATION}
         for row in history
     ]
-    if found := reason(a_token(history, job.training), job.training.stop):
+    if text := stop_reason(per_token(history, job.training), job.training.stop):
         if not candidates(folder):
-            raise RuntimeError(f"training goes wrong before its first checkpoint: {found}")
+            raise RuntimeError(f"the training failed before its first checkpoint: {text}")
         write_atomic(
-            folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": found})
+            folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": text})
         )
-        raise EarlyStop(found)
+        raise EarlyStop(text)
 
 
-def a_token(history: History, training: Training) -> History:
+def per_token(history: History, training: Training) -> History:
     """Return the history with KL and entropy per token.
 
     Where verl sums the loss over a completion's tokens and divides by the maximum length, it does

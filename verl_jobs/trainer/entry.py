@@ -27,9 +27,9 @@ from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.callback import ForeignMirror, fetch
-from verl_jobs.trainer.checkpoints import repair, restored
-from verl_jobs.trainer.dead_actors import died, died_with
-from verl_jobs.trainer.layout import settled
+from verl_jobs.trainer.checkpoints import repair, restore_settings
+from verl_jobs.trainer.dead_actors import dead_actors, wait_for_dead_actors
+from verl_jobs.trainer.layout import fit_to_cluster
 from verl_jobs.trainer.resharding import reshard
 
 REPORT_EVERY_S = 1.0
@@ -66,16 +66,16 @@ def main(path: Path, owned: bool = False) -> None:
     (a run by hand, a KubeRay job).
     """
     job = TrainingJob.read(path)
-    with owner.alone(job.path) as alone:
-        if not alone:
-            sys.exit(f"another process trains in {job.path}: this one ends")
+    with owner.training_lock(job.path) as locked:
+        if not locked:
+            sys.exit(f"another process already trains in {job.path}")
         if job.done is None:
             owner.withdraw_notice(job.path)
             # written by a killed attempt; this attempt checks for itself
             (job.path / "stopped.json").unlink(missing_ok=True)
             if holders := os.environ.get(owner.HOLDERS):
                 # keeps the private Ray alive while an orphaned training saves
-                owner.hold(Path(holders))
+                owner.register_holder(Path(holders))
             with pipes(job.path) as session:
                 _train(job, session, owned)
             done = {
@@ -119,16 +119,16 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         ray.init(log_to_driver=True)
     from verl.trainer import main_ppo
 
-    training = restored(job, resumed).training
+    training = restore_settings(job, resumed).training
     if resumed or next_attempt(job.path) > 1:
-        training = settled(training, job.path)
+        training = fit_to_cluster(training, job.path)
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
-        print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
+        print(f"converted the save of step {resumed} to {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
     reporter = Reporter(job, session, owned)
     # replaces Ray's handler, set by init, which would lose everything since the last save
-    signal.signal(signal.SIGTERM, lambda *_: reporter.asked_to_end())
-    told = overrides(
+    signal.signal(signal.SIGTERM, lambda *_: reporter.on_sigterm())
+    lines = overrides(
         training,
         seed=job.seed,
         model=Path(job.start),
@@ -140,7 +140,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     )
     if job.training.trace:
         (job.path / TRACES).mkdir(exist_ok=True)
-    sys.argv = ["main_ppo", *told, f"hydra.run.dir='{job.path / 'hydra'}'"]
+    sys.argv = ["main_ppo", *lines, f"hydra.run.dir='{job.path / 'hydra'}'"]
     reporter.start()
     try:
         main_ppo.main()
@@ -152,15 +152,17 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
         if training.scale.nodes > 1:
             # the next attempt must not be placed on a node that Ray still believes alive
-            died_with()
+            wait_for_dead_actors()
         sys.exit(DIED)
     except ray.exceptions.RayTaskError as error:
-        if isinstance(error, owner.Ended):
+        if isinstance(error, owner.TrainingEnded):
             print(f"saved and ended: {owner.notice(job.path)}", flush=True)
             sys.exit(DIED)
         if not job.stopped:
-            if gone := died_with():  # verl's exception is only a consequence of the death
-                print(f"a process of the run died: {', '.join(gone)}", flush=True)
+            if (
+                dead := wait_for_dead_actors()
+            ):  # verl's exception is only a consequence of the death
+                print(f"a process of the run died: {', '.join(dead)}", flush=True)
                 sys.exit(DIED)
             raise
         print(f"stopped early: {job.stopped}", flush=True)
@@ -180,7 +182,7 @@ class Reporter(threading.Thread):
         super().__init__(daemon=True)
         self.job, self.session = job, session
         self.seen: dict[int, dict[str, float]] = {}
-        self.told: dict[int, dict[str, float]] = {}
+        self.reported: dict[int, dict[str, float]] = {}
         self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
         self.looked_at = self.moved_at = time.monotonic()
         self.missed_at = 0.0  # when a death was first seen
@@ -188,35 +190,37 @@ class Reporter(threading.Thread):
         self.machines = Machines()  # CPU load is measured from here on
 
     def run(self) -> None:
-        met: dict[str, str] = {}
+        last_errors: dict[str, str] = {}
         while not self.ended.wait(REPORT_EVERY_S):
-            for look in (self._look_at_its_owner, self._look_for_deaths, self.report):
+            for check in (self._check_lease, self._check_actors, self.report):
                 try:
-                    look()
+                    check()
                 except Exception as error:
                     # e.g. a full disk or an unresponsive Ray: the next check may succeed, and
                     # nothing else checks
-                    if met.get(look.__name__) != (said := f"{type(error).__name__}: {error}"):
-                        met[look.__name__] = said
+                    if last_errors.get(check.__name__) != (
+                        error_text := f"{type(error).__name__}: {error}"
+                    ):
+                        last_errors[check.__name__] = error_text
                         print(
                             (
-                                f"{look.__name__.strip('_')} failed, and is tried again in "
-                                f"{REPORT_EVERY_S:.0f} s: {said}"
+                                f"{check.__name__.strip('_')} failed, retry in "
+                                f"{REPORT_EVERY_S:.0f} s: {error_text}"
                             ),
                             flush=True,
                         )
 
-    def _look_at_its_owner(self) -> None:
+    def _check_lease(self) -> None:
         if self.lease and self.lease.expired():
             owner.give_notice(
-                self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s"
+                self.job.path, f"its lease was not renewed for {self.lease.term_s:.0f} s"
             )
         if owner.notice(self.job.path):
             self.asked_at = self.asked_at or time.monotonic()
             if time.monotonic() - self.asked_at > HANGS_S:
                 os._exit(DIED)  # ends its child processes too
 
-    def asked_to_end(self) -> None:
+    def on_sigterm(self) -> None:
         """Handle SIGTERM: give notice, or exit if an earlier notice left enough time to save.
 
         Ray sends SIGTERM last, when it stops the job.
@@ -225,15 +229,15 @@ class Reporter(threading.Thread):
             os._exit(DIED)
         owner.give_notice(self.job.path, "SIGTERM")
 
-    def _look_for_deaths(self) -> None:
+    def _check_actors(self) -> None:
         now = time.monotonic()
         if now - self.looked_at < DEATHS_EVERY_S:
             return
-        self.looked_at, gone = now, died()
-        self.missed_at = (self.missed_at or now) if gone else 0.0
-        if gone and now - max(self.missed_at, self.moved_at) > QUIET_S:
+        self.looked_at, dead = now, dead_actors()
+        self.missed_at = (self.missed_at or now) if dead else 0.0
+        if dead and now - max(self.missed_at, self.moved_at) > QUIET_S:
             print(
-                f"a process of the run died, and verl waits for it: {', '.join(gone)}", flush=True
+                f"a process of the run died, and verl waits for it: {', '.join(dead)}", flush=True
             )
             os._exit(DIED)
 
@@ -244,23 +248,23 @@ class Reporter(threading.Thread):
 
     def report(self) -> None:
         history = metrics(self.job.path)
-        found = {
+        figures = {
             record["step"]: {
                 name: float(record[key]) for name, key in REPORTED.items() if key in record
             }
             for record in history
         }
-        if found != self.seen:
-            self.seen, self.moved_at = found, time.monotonic()
-        for step, said in found.items():
-            if self.told.get(step) != said:
+        if figures != self.seen:
+            self.seen, self.moved_at = figures, time.monotonic()
+        for step, values in figures.items():
+            if self.reported.get(step) != values:
                 if self.session:
                     # the load during earlier steps, reported by another attempt, is unknown
-                    busy = self.machines.loads() if step == max(found) else {}
+                    loads = self.machines.loads() if step == max(figures) else {}
                     self.session.report_custom_message(
-                        {"step": step, "time": time.time(), **said, **busy}
+                        {"step": step, "time": time.time(), **values, **loads}
                     )
-                self.told[step] = said
+                self.reported[step] = values
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verl_jobs import faults
-from verl_jobs.config.scale import misfit
+from verl_jobs.config.scale import layout_error
 from verl_jobs.config.training import Training
 
 PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one never gets more nodes
@@ -25,42 +25,42 @@ class NoRoom(RuntimeError):
     """The live nodes cannot hold this training in any layout. The message has the numbers."""
 
 
-def settled(training: Training, folder: Path) -> Training:
+def fit_to_cluster(training: Training, folder: Path) -> Training:
     """Return a resumed training fitted to the live nodes; record a change in its folder.
 
     Raises NoRoom if no layout fits.
     """
-    if _awaited(training, float(os.environ.get(PATIENCE, "0"))):
+    if _wait_for_nodes(training, float(os.environ.get(PATIENCE, "0"))):
         return training
     gpus = live_gpus()
-    if (found := laid(training, gpus)) is None:
+    if (fitted := largest_layout(training, gpus)) is None:
         raise NoRoom(
-            f"{told(training)} wanted, and the Ray's live nodes hold {gpus} GPUs: start more of "
-            "them"
+            f"the training needs {describe(training)}, and Ray's live nodes hold {gpus} GPUs: "
+            "start more nodes"
         )
     faults.record(
         folder,
         (
-            f"{told(training)} have no place any more, the Ray's live nodes hold {gpus} GPUs: it "
-            f"goes on with {told(found)}"
+            f"{describe(training)} no longer fit, Ray's live nodes hold {gpus} GPUs: the training "
+            f"continues on {describe(fitted)}"
         ),
     )
-    return found
+    return fitted
 
 
-def laid(training: Training, gpus: Sequence[int]) -> Training | None:
+def largest_layout(training: Training, gpus: Sequence[int]) -> Training | None:
     """Return the training with as many ranks as fit, on as many nodes as possible.
 
     Neither exceeds the configured number. Returns None if nothing fits. gpus: GPUs of each node.
     """
-    for ranks in fewer(training):
+    for ranks in rank_counts(training):
         for nodes in range(min(training.scale.nodes, ranks), 0, -1):
-            if fits(ranks, nodes, gpus) and (found := over(training, ranks, nodes)):
-                return found
+            if fits(ranks, nodes, gpus) and (fitted := with_layout(training, ranks, nodes)):
+                return fitted
     return None
 
 
-def fewer(training: Training) -> list[int]:
+def rank_counts(training: Training) -> list[int]:
     """Return the rank counts that can load its saves, in descending order.
 
     Conversion of saves: verl_jobs/trainer/resharding.py.
@@ -73,10 +73,10 @@ def fewer(training: Training) -> list[int]:
     )
 
 
-def over(training: Training, ranks: int, nodes: int) -> Training | None:
+def with_layout(training: Training, ranks: int, nodes: int) -> Training | None:
     """Return the same training on other ranks and nodes; None if its batch is not divisible."""
     scale = training.scale.model_copy(update={"nodes": nodes})
-    if misfit(scale, training.engine, ranks, training.problems_per_step, training.group_size):
+    if layout_error(scale, training.engine, ranks, training.problems_per_step, training.group_size):
         return None
     return training.model_copy(update={"ranks": ranks, "scale": scale})
 
@@ -96,14 +96,14 @@ def live_gpus() -> list[int]:
     return [int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
-def told(training: Training) -> str:
+def describe(training: Training) -> str:
     return (
         f"{training.ranks} rank{'s' * (training.ranks > 1)} on {training.scale.nodes} "
         f"node{'s' * (training.scale.nodes > 1)}"
     )
 
 
-def _awaited(training: Training, patience_s: float) -> bool:
+def _wait_for_nodes(training: Training, patience_s: float) -> bool:
     """Wait up to `patience_s` for the configured nodes; return whether they are there.
 
     Requests placement groups for them, so that an autoscaler sees the demand.
@@ -113,10 +113,10 @@ def _awaited(training: Training, patience_s: float) -> bool:
         return fits(training.ranks, nodes, live_gpus())
     from ray.util.placement_group import placement_group, remove_placement_group
 
-    asked = [placement_group([{"GPU": 1}] * each, strategy="STRICT_PACK") for _ in range(nodes)]
+    groups = [placement_group([{"GPU": 1}] * each, strategy="STRICT_PACK") for _ in range(nodes)]
     deadline = time.monotonic() + patience_s
-    while not (there := fits(training.ranks, nodes, live_gpus())) and time.monotonic() < deadline:
+    while not (ready := fits(training.ranks, nodes, live_gpus())) and time.monotonic() < deadline:
         time.sleep(POLL_S)
-    for group in asked:
+    for group in groups:
         remove_placement_group(group)
-    return there
+    return ready

@@ -15,7 +15,7 @@ import ray
 from transfer_queue import interface
 
 
-def own(namespace: str) -> str:
+def job_namespace(namespace: str) -> str:
     """Return the namespace of the current Ray job.
 
     Evaluated at each use: a worker may have been started before it had a job.
@@ -33,7 +33,7 @@ class _Ray:
         return getattr(ray, name)
 
     def get_actor(self, name: str, namespace: str) -> Any:
-        return ray.get_actor(name, namespace=own(namespace))
+        return ray.get_actor(name, namespace=job_namespace(namespace))
 
 
 class _Controller:
@@ -42,8 +42,8 @@ class _Controller:
     def __init__(self, controller: Any) -> None:
         self.controller = controller
 
-    def options(self, *, namespace: str, **told: Any) -> Any:
-        return self.controller.options(namespace=own(namespace), **told)
+    def options(self, *, namespace: str, **options: Any) -> Any:
+        return self.controller.options(namespace=job_namespace(namespace), **options)
 
 
 interface.ray = _Ray()

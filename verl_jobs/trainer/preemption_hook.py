@@ -27,28 +27,28 @@ POLL_S = 0.5
 
 
 def main(home: Path, stays_s: float = STAYS_S) -> None:
-    found = trainings(home)
-    for folder in sorted(set(found.values())):
-        owner.give_notice(folder, f"the machine of {socket.gethostname()} is taken back")
+    processes = training_processes(home)
+    for folder in sorted(set(processes.values())):
+        owner.give_notice(folder, f"the machine of {socket.gethostname()} is being preempted")
     deadline = time.monotonic() + stays_s
-    while any(_lives(process) for process in found) and time.monotonic() < deadline:
+    while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(POLL_S)
 
 
-def trainings(home: Path) -> dict[psutil.Process, Path]:
+def training_processes(home: Path) -> dict[psutil.Process, Path]:
     """Return the processes of this pod that belong to a training under `home`, with its folder."""
-    found = {}
+    processes = {}
     for process in psutil.process_iter():
         try:
-            told = process.environ().get(TRAINING, "")
+            folder = process.environ().get(TRAINING, "")
         except psutil.Error:  # ended meanwhile, or another user's
             continue
-        if told and Path(told).is_relative_to(home) and Path(told).is_dir():
-            found[process] = Path(told)
-    return found
+        if folder and Path(folder).is_relative_to(home) and Path(folder).is_dir():
+            processes[process] = Path(folder)
+    return processes
 
 
-def _lives(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

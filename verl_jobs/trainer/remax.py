@@ -20,7 +20,7 @@ GREEDY = 0  # session id
 _baselines: dict[str, float] = {}
 
 
-def remember(rewards: Mapping[str, float]) -> None:
+def store_baselines(rewards: Mapping[str, float]) -> None:
     """Store the greedy completions' rewards of the coming step, by prompt.
 
     Forget the previous step's.
@@ -44,11 +44,11 @@ def greedy_baseline(
     A row with an empty mask is padding and needs none.
     """
     padding = response_mask.sum(dim=-1) == 0
-    found = [
+    values = [
         0.0 if padded else _baselines[prompt]
         for prompt, padded in zip(index, padding.tolist(), strict=True)
     ]
     baselines = torch.tensor(
-        found, dtype=token_level_rewards.dtype, device=token_level_rewards.device
+        values, dtype=token_level_rewards.dtype, device=token_level_rewards.device
     )
     return compute_remax_outcome_advantage(token_level_rewards, baselines, response_mask, config)

@@ -53,32 +53,32 @@ class Mirror:
     def sealed(self, parent: str, seal: str) -> list[str]:
         """Return the names below `parent` that have their seal, sorted."""
         self.system.invalidate_cache()
-        found = self.system.glob(f"{self.base}/{parent}/*/{seal}")
-        return sorted(PurePosixPath(str(path)).parent.name for path in found)
+        paths = self.system.glob(f"{self.base}/{parent}/*/{seal}")
+        return sorted(PurePosixPath(str(path)).parent.name for path in paths)
 
     def pull(self, name: str, target: Path) -> None:
         """Download under a temporary name, then rename into place; discard an interrupted download.
 
         Raises FileNotFoundError, OSError.
         """
-        beside = target.with_name(f".{target.name}")
-        shutil.rmtree(beside, ignore_errors=True)
+        temporary = target.with_name(f".{target.name}")
+        shutil.rmtree(temporary, ignore_errors=True)
         top = f"{self.base}/{name}"
         for remote in self.system.find(top):
-            local = beside / str(remote).removeprefix(top).lstrip("/")
+            local = temporary / str(remote).removeprefix(top).lstrip("/")
             local.parent.mkdir(parents=True, exist_ok=True)
             self.system.get_file(remote, str(local))
         shutil.rmtree(target, ignore_errors=True)
-        beside.replace(target)
+        temporary.replace(target)
 
     def pull_files(self, pattern: str, folder: Path) -> None:
         """Download files directly below the URL that the folder does not have yet."""
         for remote in self.system.glob(f"{self.base}/{pattern}"):
             local = folder / PurePosixPath(str(remote)).name
             if not local.exists():
-                beside = local.with_name(f".{local.name}")
-                self.system.get_file(remote, str(beside))
-                beside.replace(local)
+                temporary = local.with_name(f".{local.name}")
+                self.system.get_file(remote, str(temporary))
+                temporary.replace(local)
 
     def clear(self) -> None:
         """Delete everything but the metrics of a finished training.

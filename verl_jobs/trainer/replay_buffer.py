@@ -76,9 +76,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         """
         if self.dropped >= self.most_dropped:
             return set(), Counter()
-        found, counts = super()._dapo_filtered_keys(partition_id)
-        self.dropped += len(found)
-        return found, counts
+        keys, counts = super()._dapo_filtered_keys(partition_id)
+        self.dropped += len(keys)
+        return keys, counts
 
     def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
         """Keep the outcomes of dropped groups for the curriculum.
@@ -86,12 +86,14 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         That a problem is always or never solved informs it most.
         """
         keys = [key for key in self.partitions[partition_id] if key.split("_")[0] in uids]
-        if keys and partition_id != "val" and curriculum.present():
+        if keys and partition_id != "val" and curriculum.current_table():
             fields = tq.kv_batch_get(
                 keys=keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info"]
             )
-            seen = [_plain(field).get("reward_extra_info", {}) for field in fields["extra_fields"]]
-            self.cleared += map(_outcome, fields["extra_info"], seen)
+            reward_infos = [
+                _unwrap(field).get("reward_extra_info", {}) for field in fields["extra_fields"]
+            ]
+            self.cleared += map(_outcome, fields["extra_info"], reward_infos)
         super()._clear_groups(partition_id, uids)
 
     def sample(
@@ -103,7 +105,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         """
         scheduled: dict[str, float] = {}
         if partition_id != "val":
-            saving.end_if_asked(_job_folder(), global_steps - 1)
+            saving.end_after_notice(_job_folder(), global_steps - 1)
             try:
                 stopping.check(_job_folder())
             except stopping.EarlyStop:
@@ -120,7 +122,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         if partition_id == "val":
             if not batch.keys:  # for a training batch verl raises its own error
                 raise RuntimeError(
-                    f"no answer to {batch_size} validation problems: {_last_fault()}"
+                    f"no completion for {batch_size} validation problems: {_last_fault()}"
                 )
             return batch, metrics
         if self.greedy:
@@ -131,30 +133,34 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             partition_id=partition_id,
             select_fields=["extra_fields", "extra_info", "rm_scores"],
         )
-        told = [_plain(field) for field in fields["extra_fields"]]
+        extra_fields = [_unwrap(field) for field in fields["extra_fields"]]
         # as verl's own filter reads them
-        seen = [each.get("reward_extra_info", {}) for each in told]
-        cut = list(map(self._cut, told, fields["rm_scores"]))
+        reward_infos = [each.get("reward_extra_info", {}) for each in extra_fields]
+        truncated = list(map(self._is_truncated, extra_fields, fields["rm_scores"]))
         samples.write(
             _job_folder(),
             global_steps,
-            map(_sample, fields["extra_info"], seen, fields["rm_scores"], cut),
+            map(_sample, fields["extra_info"], reward_infos, fields["rm_scores"], truncated),
         )
-        figures = step_metrics(seen, asked=batch_size * self.answers) | {CUT: fmean(cut)}
-        if table := curriculum.present():
-            drawn = table.observe([*self.cleared, *map(_outcome, fields["extra_info"], seen)])
-            draws.write(_job_folder(), global_steps, drawn)
-            figures |= curriculum.figures(drawn, table)
+        figures = step_metrics(reward_infos, asked=batch_size * self.answers) | {
+            CUT: fmean(truncated)
+        }
+        if table := curriculum.current_table():
+            step_draws = table.observe(
+                [*self.cleared, *map(_outcome, fields["extra_info"], reward_infos)]
+            )
+            draws.write(_job_folder(), global_steps, step_draws)
+            figures |= curriculum.figures(step_draws, table)
             self.cleared = []
-        lone = too_few(batch.keys, self.least)
+        lone = keys_of_small_groups(batch.keys, self.least)
         if lone:
-            kept = [key for key in batch.keys if key not in lone]
-            if not kept:
+            remaining = [key for key in batch.keys if key not in lone]
+            if not remaining:
                 raise RuntimeError(
-                    "no group has two answers with a score: the judge fails; its log says why"
+                    "no group has two scored completions: the judge failed, see the trainer's log"
                 )
             tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
-            batch = batch.select_keys(kept)
+            batch = batch.select_keys(remaining)
         if self.normalised or self.clip:
             figures |= rescale(
                 batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip
@@ -175,7 +181,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         )
         return {TEMPERATURE: temperature}
 
-    def _cut(self, told: dict[str, Any], scores: Any) -> bool:
+    def _is_truncated(self, extra_fields: dict[str, Any], scores: Any) -> bool:
         """Whether the completion was truncated. scores: (tokens).
 
         If the agent loop gives no stop reason, a completion of the maximum length counts as
@@ -183,8 +189,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         long as the longest of their batch.
         """
         return bool(
-            told["stop_reason"] == BY_LENGTH
-            if "stop_reason" in told
+            extra_fields["stop_reason"] == BY_LENGTH
+            if "stop_reason" in extra_fields
             else len(scores) >= self.longest
         )
 
@@ -206,52 +212,52 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             key.rsplit("_", 2)[0]: float(scores.sum())
             for key, scores in zip(greedy, rewards, strict=True)
         }
-        remax.remember(baselines)
+        remax.store_baselines(baselines)
         self.baselines = baselines
-        kept = [
+        remaining = [
             key
             for key in batch.keys
             if key not in set(greedy) and key.rsplit("_", 2)[0] in baselines
         ]
-        if not kept:
+        if not remaining:
             raise RuntimeError(
-                "no problem has a greedy answer with a score and a sampled one: the judge fails; "
-                "its log says why"
+                "no problem has a scored greedy completion and a scored sampled one: the judge "
+                "failed, see the trainer's log"
             )
-        tq.kv_clear(keys=sorted(set(batch.keys) - set(kept)), partition_id=partition_id)
-        return batch.select_keys(kept), sum(baselines.values()) / len(baselines)
+        tq.kv_clear(keys=sorted(set(batch.keys) - set(remaining)), partition_id=partition_id)
+        return batch.select_keys(remaining), sum(baselines.values()) / len(baselines)
 
 
 def _last_fault() -> str:
-    told = faults.read(_job_folder())
-    return str(told[-1]) if told else "the trainer's log says why"
+    recorded = faults.read(_job_folder())
+    return str(recorded[-1]) if recorded else "see the trainer's log"
 
 
-def _plain(field: Any) -> dict[str, Any]:
-    found: dict[str, Any] = getattr(field, "data", field)
-    return found
+def _unwrap(field: Any) -> dict[str, Any]:
+    data: dict[str, Any] = getattr(field, "data", field)
+    return data
 
 
-def _sample(about: Any, seen: dict[str, Any], scores: Any, cut: bool) -> Sample:
+def _sample(extra_info: Any, reward_info: dict[str, Any], scores: Any, cut: bool) -> Sample:
     return Sample(
-        problem_id=str(_plain(about).get("problem_id", "")),
-        answer=str(seen.get("answer", "")),
+        problem_id=str(_unwrap(extra_info).get("problem_id", "")),
+        answer=str(reward_info.get("answer", "")),
         reward=float(scores.sum()),
-        verdict=str(seen.get("verdict", "")),
-        tests_passed=float(seen.get("tests_passed", 0.0)),
-        trace=json.loads(seen.get("trace", "{}")),
+        verdict=str(reward_info.get("verdict", "")),
+        tests_passed=float(reward_info.get("tests_passed", 0.0)),
+        trace=json.loads(reward_info.get("trace", "{}")),
         cut=cut,
     )
 
 
-def _outcome(about: Any, seen: dict[str, Any]) -> tuple[str, bool]:
+def _outcome(extra_info: Any, reward_info: dict[str, Any]) -> tuple[str, bool]:
     """Return the problem and whether the completion solved it. Raises ValueError without `acc`."""
-    if "acc" not in seen:
+    if "acc" not in reward_info:
         raise ValueError(
-            "a curriculum needs `acc` of every answer, and this reward manager gives none: add "
-            "it, or set training.curriculum to uniform"
+            "a curriculum needs `acc` of every completion, and this reward manager returns none: "
+            "add it, or set training.curriculum.schedule to uniform"
         )
-    return str(_plain(about).get("problem_id", "")), seen["acc"] == 1
+    return str(_unwrap(extra_info).get("problem_id", "")), reward_info["acc"] == 1
 
 
 def _job_folder() -> Path:
@@ -259,7 +265,7 @@ def _job_folder() -> Path:
     return Path(os.environ["VERL_FILE_LOGGER_PATH"]).parent
 
 
-def too_few(keys: Sequence[str], least: int) -> set[str]:
+def keys_of_small_groups(keys: Sequence[str], least: int) -> set[str]:
     """Return the keys (`prompt_session_index`) of prompts with fewer sessions than `least`."""
     sessions = Counter(
         prompt for prompt, _ in {(key.rsplit("_", 2)[0], key.rsplit("_", 2)[1]) for key in keys}

@@ -51,25 +51,27 @@ def rescale(
             "rm_scores"
         ]
     )
-    paid = [float(each.sum()) for each in scores]
-    every = [*paid, *baselines.values()]
-    made, (_, spread) = (
-        rescaled(every, normalised=normalised, clip=clip),
-        _moments(every, normalised),
+    rewards = [float(tokens.sum()) for tokens in scores]
+    values = [*rewards, *baselines.values()]
+    rescaled_values, (_, spread) = (
+        rescaled(values, normalised=normalised, clip=clip),
+        _moments(values, normalised),
     )
     if baselines:
-        remax.remember(dict(zip(baselines, made[len(paid) :], strict=True)))
+        remax.store_baselines(dict(zip(baselines, rescaled_values[len(rewards) :], strict=True)))
     fields = []
-    for each, was, now in zip(scores, paid, made, strict=False):
-        parts = each / spread
-        parts[-1] += now - was / spread
+    for tokens, before, after in zip(scores, rewards, rescaled_values, strict=False):
+        parts = tokens / spread
+        parts[-1] += after - before / spread
         fields.append({"rm_scores": parts})
     tq.kv_batch_put(
         keys=list(keys), partition_id=partition_id, fields=list_of_dict_to_tensordict(fields)
     )
     return {
-        RAW: fmean(paid),
-        CLIPPED: fmean(abs(now) == clip for now in made[: len(paid)]) if clip else 0.0,
+        RAW: fmean(rewards),
+        CLIPPED: fmean(abs(after) == clip for after in rescaled_values[: len(rewards)])
+        if clip
+        else 0.0,
     }
 
 

@@ -29,11 +29,11 @@ def reshard(save: Path, ranks: int) -> bool:
 
     A kill in between leaves the old seal, which is still valid.
     """
-    if ranks in (there := ranks_of(save)):
+    if ranks in (stored_ranks := ranks_of(save)):
         return False
     for learner in ("actor", "critic"):
         if (save / learner).is_dir():
-            _reshard(save / learner, max(there), ranks)
+            _reshard(save / learner, max(stored_ranks), ranks)
     seal(save)
     return True
 
@@ -54,12 +54,12 @@ def _reshard(folder: Path, before: int, after: int) -> None:
             state = (
                 states[min(rank, before - 1)]
                 if kind == "extra_state"
-                else _cut(states, rank, after)
+                else _shard_state(states, rank, after)
             )
             torch.save(state, folder / f"{kind}_world_size_{after}_rank_{rank}.pt")
 
 
-def _cut(states: list[Any], rank: int, ranks: int) -> Any:
+def _shard_state(states: list[Any], rank: int, ranks: int) -> Any:
     """Return the state tree of one of `ranks` ranks.
 
     states: what each former rank holds at this place of the tree.
@@ -68,17 +68,17 @@ def _cut(states: list[Any], rank: int, ranks: int) -> Any:
 
     first = states[0]
     if isinstance(first, DTensor):
-        return _piece(states, rank, ranks)
+        return _shard_tensor(states, rank, ranks)
     if isinstance(first, dict):
         return type(first)(
-            (key, _cut([state[key] for state in states], rank, ranks)) for key in first
+            (key, _shard_state([state[key] for state in states], rank, ranks)) for key in first
         )
     if isinstance(first, list):
-        return [_cut(list(each), rank, ranks) for each in zip(*states, strict=True)]
+        return [_shard_state(list(each), rank, ranks) for each in zip(*states, strict=True)]
     return first
 
 
-def _piece(shards: list[Any], rank: int, ranks: int) -> Any:
+def _shard_tensor(shards: list[Any], rank: int, ranks: int) -> Any:
     import torch
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor, Shard
@@ -91,7 +91,7 @@ def _piece(shards: list[Any], rank: int, ranks: int) -> Any:
         whole = torch.cat([shard._local_tensor for shard in shards], dim=placement.dim)
         pieces = whole.chunk(ranks, dim=placement.dim)  # fewer than ranks if the tensor is small
         local = (pieces[rank] if rank < len(pieces) else whole.narrow(placement.dim, 0, 0)).clone()
-    made: Any = DTensor  # untyped
+    dtensor: Any = DTensor  # untyped
     mesh = DeviceMesh(
         spec.mesh.device_type,
         list(range(ranks)),
@@ -99,7 +99,7 @@ def _piece(shards: list[Any], rank: int, ranks: int) -> Any:
         _init_backend=False,
         _rank=rank,
     )
-    return made(
+    return dtensor(
         local,
         DTensorSpec(mesh, spec.placements, tensor_meta=spec.tensor_meta),
         requires_grad=shards[0].requires_grad,

@@ -31,7 +31,7 @@ from verl_jobs.job import TrainingJob
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-TRIES = 3  # sandboxes tried per batch
+MAX_SANDBOXES = 3  # attempts of a batch, each in a new sandbox
 MATHS = ("math", "gsm8k", "aime", "amc")  # parts of the names of verl's mathematics data sources
 
 
@@ -65,33 +65,35 @@ class Scorer:
         """Return the scores of (ground truth, completion) pairs, in order.
 
         The sandbox opens with the first program, and is replaced if all of its verdicts failed.
-        Raises SandboxError, OSError after TRIES sandboxes, and an exception that a reward file
-        raises for every completion.
+        Raises SandboxError or OSError after MAX_SANDBOXES sandboxes, and an exception that a
+        reward file raises for every completion.
         """
-        answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
+        completions: list[tuple[Task, str]] = [
+            (self._task(truth), answer) for truth, answer in pairs
+        ]
         with self._lock:
             reward = self._reward
-        programs = any(not isinstance(task, Question) for task, _ in answered)
-        return worth(
+        programs = any(not isinstance(task, Question) for task, _ in completions)
+        return score_batch(
             reward,
-            self._tried(
-                lambda sandbox: judge(sandbox, answered, step),
+            self._with_retries(
+                lambda sandbox: judge(sandbox, completions, step),
                 lambda one: one.report.verdict,
                 programs,
             ),
         )
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
-        """Run jobs without scoring; return their reports in order, with up to TRIES sandboxes."""
-        listed = list(jobs)
-        return self._tried(
-            lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [],
+        """Run jobs without scoring; return their reports in order."""
+        job_list = list(jobs)
+        return self._with_retries(
+            lambda sandbox: run_all(sandbox, job_list, repeat) if sandbox else [],
             lambda report: report.verdict,
         )
 
-    def _tried(
+    def _with_retries(
         self,
-        ask: Callable[[Sandbox | None], list[T]],
+        run: Callable[[Sandbox | None], list[T]],
         verdict: Callable[[T], Verdict],
         programs: bool = True,
     ) -> list[T]:
@@ -100,19 +102,19 @@ class Scorer:
         Retry in a new sandbox if it fails or gives no verdict at all. programs: whether a sandbox
         is needed.
         """
-        for _ in range(TRIES - 1):
+        for _ in range(MAX_SANDBOXES - 1):
             sandbox = self.sandbox if programs else None
             try:
-                found = ask(sandbox)
-                if not found or any(verdict(one) is not Verdict.INFRA for one in found):
-                    return found
+                results = run(sandbox)
+                if not results or any(verdict(result) is not Verdict.INFRA for result in results):
+                    return results
                 logger.error(
-                    "none of %d answers got a verdict: judged again in a new sandbox", len(found)
+                    "no verdict on %d completions: retrying in a new sandbox", len(results)
                 )
             except (SandboxError, OSError) as error:
-                logger.error("the sandbox failed, another takes its place: %s", error)
+                logger.error("the sandbox failed, retrying in a new one: %s", error)
             self._replace(sandbox)
-        return ask(self.sandbox if programs else None)
+        return run(self.sandbox if programs else None)
 
     def _replace(self, broken: Sandbox | None) -> None:
         """Close the broken sandbox, unless another thread has replaced it.
@@ -126,7 +128,7 @@ class Scorer:
         broken.close()
 
 
-def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
+def score_batch(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
     """Return the reward's scores; a completion for which it raises, as a user's may, has no score.
 
     Raises the reward's exception if it raises for every completion.
@@ -134,7 +136,7 @@ def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
     try:
         return reward.score_all(batch)
     except Exception:
-        logger.exception("the reward failed on a batch of %d answers: asked one by one", len(batch))
+        logger.exception("the reward failed on a batch of %d: scoring one by one", len(batch))
     scores: list[Score] = []
     for at, judged in enumerate(batch):
         try:
@@ -178,7 +180,7 @@ def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, A
     text. penalty: added to the score, not to `acc`.
     """
     if score.value is None:
-        raise NoScore("no verdict on this answer: left out of the step")
+        raise NoScore("no verdict on this completion: left out of the step")
     share = score.passed / score.total if score.total else 0.0
     figures = {
         "score": score.value + penalty,
@@ -238,14 +240,16 @@ def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -
     )
     if task not in ("math", "qa"):
         raise ValueError(
-            f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program "
-            "needs a problem's JSON"
+            f"{data_source}: a bare answer needs extra_info['task'] of math or qa, a program a "
+            "problem's JSON"
         )
-    known = {
+    fields = {
         "statement": str(extra_info.get("question", "")),
         "form": extra_info.get("form", "evaluated"),
     }
-    return json.dumps({"question_id": data_source, "task": task, "answers": [ground_truth]} | known)
+    return json.dumps(
+        {"question_id": data_source, "task": task, "answers": [ground_truth]} | fields
+    )
 
 
 class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types

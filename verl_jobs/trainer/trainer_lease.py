@@ -31,7 +31,7 @@ OWNED = "owned"  # argument of the training's command line: another process rene
 HOLDERS = "RATCHET_HOLDERS"
 
 
-class Ended(Exception):
+class TrainingEnded(Exception):
     """The training ends here with everything saved; the message is the reason."""
 
 
@@ -53,7 +53,7 @@ def withdraw_notice(folder: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[bool]:
+def training_lock(folder: Path) -> Iterator[bool]:
     """Hold the folder's lock and yield whether it was free.
 
     The kernel releases the lock when its holder dies.
@@ -68,23 +68,23 @@ def alone(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
+def renewed_lease(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
     """Renew the training's lease in a background thread for the duration of the context."""
-    left = threading.Event()
+    stopped = threading.Event()
 
     def renew() -> None:
         count = 0
-        while not left.is_set():
+        while not stopped.is_set():
             _renew(folder / LEASE, count)
             count += 1
-            left.wait(every_s)
+            stopped.wait(every_s)
 
     thread = threading.Thread(target=renew, daemon=True, name="lease")
     thread.start()
     try:
         yield
     finally:
-        left.set()
+        stopped.set()
         thread.join()
 
 
@@ -138,15 +138,15 @@ class Lease:
         return self.path.read_bytes() if self.path.exists() else None
 
 
-def hold(holders: Path) -> None:
+def register_holder(holders: Path) -> None:
     """Register this process as a user of a private Ray.
 
     When it ends, for whatever reason, so does its registration.
     """
-    write_atomic(holders / str(os.getpid()), started(os.getpid()))
+    write_atomic(holders / str(os.getpid()), start_time(os.getpid()))
 
 
-def started(pid: int) -> str:
+def start_time(pid: int) -> str:
     """Return a process's start time in ticks since boot (proc(5)).
 
     Unlike the time of day, which may be set, it never changes. Raises FileNotFoundError or
