@@ -87,3 +87,6 @@ class HfEngine:
             ]
             if token is not None
         }
+
+
+ENGINE = HfEngine
