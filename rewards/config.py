@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -18,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from artifacts.settings import Settings
 from rewards.components.registry import COMPONENTS
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -26,7 +25,7 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 if TYPE_CHECKING:  # a type checker cannot know which components the registry finds
     Name = str
 
-    class Weights(BaseModel):
+    class Weights(Settings):
         def __init__(self, **weights: float) -> None: ...
         def __getattr__(self, name: str) -> float: ...
 
@@ -34,7 +33,7 @@ else:
     Name = Literal[tuple(COMPONENTS)]
     Weights = create_model(
         "Weights",
-        __config__=ConfigDict(frozen=True, extra="forbid"),
+        __base__=Settings,
         __doc__="Weight of each component. The weights are divided by their sum.",
         __module__=__name__,
         **{
@@ -44,10 +43,8 @@ else:
     )
 
 
-class RewardConfig(BaseModel):
+class RewardConfig(Settings):
     """How completions are rewarded."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: Literal["tests", "random"] = "tests"
     """`random` gives 1 or -1 by a hash of problem and completion, whatever the tests say. It is the

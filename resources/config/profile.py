@@ -12,8 +12,6 @@ import re
 from typing import Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -23,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from artifacts.settings import Settings
 from evaluation.promotion.gate import Policy
 from problems.augmentation.augment import Augmentation
 from problems.cleaning.curation import Curation
@@ -41,11 +40,7 @@ from verl_jobs.sft.warm_up import WarmUp
 LOOPBACK = "127.0.0.1"
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Needs(Section):
+class Needs(Settings):
     """What must be available before a run begins; otherwise the run is refused in one line."""
 
     disk_gib: NonNegativeFloat = 2.0
@@ -54,7 +49,7 @@ class Needs(Section):
     """Available memory: the embedded pipeline run was measured at 8.2 GiB (docs/measurements)."""
 
 
-class Ranking(Section):
+class Ranking(Settings):
     """How hard each training problem is for the policy that training starts from."""
 
     problems: PositiveInt = 128
@@ -65,7 +60,7 @@ class Ranking(Section):
     """Sampling temperature: that of training, so the pass rate is the reward in training."""
 
 
-class Evaluation(Section):
+class Evaluation(Settings):
     """How a checkpoint is evaluated."""
 
     heldout: PositiveInt = 400
@@ -91,7 +86,7 @@ class Evaluation(Section):
         return names
 
 
-class Automation(Section):
+class Automation(Settings):
     """What starts automatically while the daemon runs."""
 
     nightly: str = "0 3 * * *"
@@ -114,7 +109,7 @@ class Automation(Section):
     """Maximum number of retrainings that sensors start in 24 hours."""
 
 
-class Storage(Section):
+class Storage(Settings):
     """Where artifacts are stored."""
 
     root: str = ""
@@ -137,7 +132,7 @@ class Storage(Section):
         return url
 
 
-class Postgres(Section):
+class Postgres(Settings):
     """Dagster's own database on a server.
 
     The password comes from the environment variable DAGSTER_POSTGRES_PASSWORD.
@@ -153,7 +148,7 @@ class Postgres(Section):
     """Port of the server."""
 
 
-class Kubernetes(Section):
+class Kubernetes(Settings):
     """Where run workers are started."""
 
     namespace: str = "ratchet"
@@ -164,7 +159,7 @@ class Kubernetes(Section):
     """Image of the run workers, as named in your cluster's registry (from deploy/Dockerfile)."""
 
 
-class KubeRay(Section):
+class KubeRay(Settings):
     """The Ray cluster that `ratchet jobs manifest` writes for KubeRay's operator.
 
     Image and namespace are those of `orchestration.kubernetes`.
@@ -202,7 +197,7 @@ class KubeRay(Section):
         return self
 
 
-class RayPlace(Section):
+class RayPlace(Settings):
     """Where training runs: a private Ray on this machine, or an existing one.
 
     The same job file runs in each.
@@ -235,7 +230,7 @@ class RayPlace(Section):
         return address
 
 
-class Orchestration(Section):
+class Orchestration(Settings):
     """How Dagster runs."""
 
     launcher: Literal["local", "kubernetes"] = "local"
@@ -255,7 +250,7 @@ class Orchestration(Section):
         return self
 
 
-class Profile(Section):
+class Profile(Settings):
     """Everything that is set by configuration.
 
     The defaults are the embedded profile, which is the most tested one.
