@@ -121,12 +121,12 @@ import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
 from resources.home import Home
-from resources.registry.ledger import ledger_of
+from resources.registry.ledger import Ledger
 from serving.engines import engine_of
 from serving.gateway import make_app
 
 home = Home(Path(sys.argv[1]))
-ledger_of(home).append(
+Ledger(home.ledger).append(
     "promote", checkpoint="one", checkpoint_hash="h", path=sys.argv[1], decision={}, chain="chain-0001", against=None
 )
 chat = {"model": "champion", "messages": [{"role": "user", "content": "Hello?"}]}
