@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from artifacts.parsing import parse
 
 
 def parts(module: Path) -> list[Path]:
-    """Return this module and those beside it that it needs, sorted: modules that they import
-    anywhere, and files that they name (`"worker.py"`).
+    """Return this module and those of its package that it needs, sorted: modules that they import
+    anywhere, and files beside them that they name (`"worker.py"`).
     """
     found, waiting = set[Path](), [module]
     while waiting:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += [
-                beside for name in _named(path) if (beside := path.with_name(name)).is_file()
-            ]
+            waiting += [needed for needed in _needed(path) if needed.is_file()]
     return sorted(found)
 
 
@@ -42,24 +42,23 @@ def _is_text(statement: ast.stmt) -> bool:
     )
 
 
-def _named(path: Path) -> set[str]:
-    """Return the file names of modules that this one may need from its own folder."""
-    room, names = path.parent.name, set[str]()
+def _needed(path: Path) -> Iterator[Path]:
+    """Yield where the modules of its own package that this one imports or names may be."""
+    package = path.parent
+    while (package.parent / "__init__.py").is_file():
+        package = package.parent
     for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {
-                alias.name.rpartition(".")[2]
-                for alias in node.names
-                if alias.name.startswith(f"{room}.")
-            }
-        elif isinstance(node, ast.ImportFrom) and node.module == room:
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{room}."):
-            names.add((node.module or "").rpartition(".")[2])
-        elif (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value.endswith(".py")
-        ):
-            names.add(node.value.removesuffix(".py"))
-    return {f"{name}.py" for name in names if name.isidentifier()}
+        for name in _imported(node):
+            if name.startswith(f"{package.name}."):
+                yield package.parent.joinpath(*name.split(".")).with_suffix(".py")
+        if isinstance(node, ast.Constant) and re.fullmatch(r"\w+\.py", str(node.value)):
+            yield path.with_name(str(node.value))
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """Return the dotted names that an import may load as modules."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []

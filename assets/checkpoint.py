@@ -37,8 +37,8 @@ from resources.plugin_check import check_plugins
 from resources.registry.regressions import RegressionSet, boosted
 from resources.run_context import Made, RunContext, StageContext, result
 from rewards import watch
+from rewards.components.efficiency import with_costs
 from rewards.composite import reward_hash
-from rewards.efficiency import with_costs
 from verl_jobs import faults
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training

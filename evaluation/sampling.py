@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from artifacts.section import Section
 
 if TYPE_CHECKING:
     pass
@@ -21,10 +23,8 @@ Prompt = Chat | str  # a string is sent unchanged: a base model continues it
 Progress = Callable[[int, int], None]  # done, total
 
 
-class Sampling(BaseModel):
+class Sampling(Section):
     """How completions are generated."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     n: PositiveInt = 1
     """Completions per prompt."""

@@ -4,7 +4,7 @@ import ast
 
 from problems.schema import Problem
 from problems.syntax import parse
-from rewards.correctness import correctness
+from rewards.components.correctness import correctness
 from rewards.extraction import extract_code
 from rewards.own import format_of
 from sandbox.protocol import Report

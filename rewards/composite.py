@@ -10,19 +10,18 @@ from artifacts.hashing import hash_data, hash_file
 from artifacts.sources import hash_code, parts
 from problems.schema import Problem
 from rewards import lint
+from rewards.components.component import Program
+from rewards.components.correctness import correctness
+from rewards.components.registry import COMPONENTS, file_of
 from rewards.config import QUALITY, RewardConfig, Weights
-from rewards.correctness import correctness
-from rewards.efficiency import efficiency
 from rewards.extraction import extract_answer, extract_code
 from rewards.facts import token_f1
-from rewards.format import well_formed
 from rewards.judging import Judged, judge
 from rewards.preference import Preferences, read_choices
 from rewards.question import Task
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from rewards.score import Score, seen
 from rewards.security import bounded, security
-from rewards.style import style
 from rewards.trust import unpaid, without_shared_trust
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
@@ -102,22 +101,12 @@ class Reward:
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Return the measured components, and the weights of those that count here."""
         task, report, dense = judged.task, judged.report, self.config.dense_share(judged.step)
-        if not isinstance(task, Problem):
-            weights, values = QUESTIONS, _question(judged, dense)
+        if isinstance(task, Problem):
+            program = Program(task, judged.answer, report, dense, findings, self._preferences)
+            weights = self.config.weights
+            values = {name: COMPONENTS[name].value(program) for name in self.config.measured}
         else:
-            weights, formed = (
-                self.config.weights,
-                well_formed(task, extract_code(judged.answer), report),
-            )
-            values = {
-                "correctness": correctness(report, dense=dense, visible=task.visible_tests),
-                "format": formed,
-                "style": style(report, findings, formed=formed == 1.0) if weights.style else None,
-                "efficiency": efficiency(task, report) if weights.efficiency else None,
-                "preference": self._preferences.value(task.problem_id, judged.answer)
-                if self._preferences
-                else None,
-            }
+            weights, values = QUESTIONS, _question(judged, dense)
         counted = {
             name: weight
             for name, weight in weights.model_dump().items()
@@ -132,18 +121,14 @@ class Reward:
             case "lexicographic":
                 return lexicographic(values, weights)
             case "constraint":
-                return constrained(
-                    values,
-                    weights,
-                    {str(name): floor for name, floor in self.config.floors.items()},
-                )
+                return constrained(values, weights, self.config.floors)
 
     def _findings(self, batch: Sequence[Judged]) -> dict[int, lint.Findings | None]:
         """Return linter findings by position, for the programs whose text matters.
 
-        For style these are the accepted programs, for security all that compile.
+        For a component these are the accepted programs, for security all that compile.
         """
-        if self.config.kind == "random" or not (self.config.security or self.config.weights.style):
+        if self.config.kind == "random" or not self.config.linted:
             return {}
         wanted = [
             at
@@ -177,16 +162,24 @@ def score_answers(
 def reward_hash(config: RewardConfig) -> str:
     """Return a hash that rewards share if they score alike.
 
-    It covers the config, the files that the config names, and the code that reads them.
+    It covers the config, the files that the config names, and the code that reads them: this
+    module and the components that the config measures, each with what it imports. A reward file
+    may import any component.
     """
     told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
+    told["weights"] = {name: weight for name, weight in told["weights"].items() if weight > 0}
     files = {
         name: hash_file(Path(path))
         for name in ("file", "preferences")
         if (path := getattr(config, name))
     }
-    linter = lint.version() if config.weights.style or config.security else ""
-    code = {path.name: hash_code(path) for path in parts(Path(__file__))}
+    linter = lint.version() if config.linted else ""
+    modules = [Path(__file__), *map(file_of, COMPONENTS if config.file else config.measured)]
+    code = {
+        path.relative_to(Path(__file__).parent).as_posix(): hash_code(path)
+        for module in modules
+        for path in parts(module)
+    }
     return hash_data({"config": told, "files": files, "linter": linter, "code": code})
 
 

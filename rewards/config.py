@@ -5,45 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    create_model,
     field_validator,
     model_validator,
 )
 
+from artifacts.section import Section
+from rewards.components.registry import COMPONENTS
+
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-TIMED = ("efficiency",)  # components of measured time: two runs with one of these may differ
 
 
-class Weights(BaseModel):
-    """Weight of each component. The weights are divided by their sum."""
+if TYPE_CHECKING:  # a type checker cannot know which components the registry finds
+    Name = str
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    class Weights(Section):
+        def __init__(self, **weights: float) -> None: ...
+        def __getattr__(self, name: str) -> float: ...
 
-    correctness: NonNegativeFloat = 0.9
-    """Whether the tests pass."""
-    format: NonNegativeFloat = 0.1
-    """Whether there is a program that defines the required function. A model learns this first."""
-    style: NonNegativeFloat = 0.0
-    """For accepted programs: the linter's findings, and the complexity of the worst function."""
-    efficiency: NonNegativeFloat = 0.0
-    """For accepted programs: CPU time and memory compared with the references. This is measured
-    time: with a weight above 0, two runs may differ.
-    """
-    preference: NonNegativeFloat = 0.0
-    """People's choices, for the completions that they were shown (`preferences`)."""
+else:
+    Name = Literal[tuple(COMPONENTS)]
+    Weights = create_model(
+        "Weights",
+        __base__=Section,
+        __doc__="Weight of each component. The weights are divided by their sum.",
+        __module__=__name__,
+        **{
+            name: (NonNegativeFloat, Field(component.weight, description=component.about))
+            for name, component in COMPONENTS.items()
+        },
+    )
 
 
-class RewardConfig(BaseModel):
+class RewardConfig(Section):
     """How completions are rewarded."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: Literal["tests", "random"] = "tests"
     """`random` gives 1 or -1 by a hash of problem and completion, whatever the tests say. It is the
@@ -67,10 +68,7 @@ class RewardConfig(BaseModel):
     """`sum` adds the weighted components. `lexicographic` lets a component count only between
     completions that are equal in all heavier ones. `constraint` adds `floors`.
     """
-    floors: Mapping[
-        Literal["correctness", "format", "style", "efficiency", "preference"],
-        Annotated[float, Field(ge=-1.0, le=1.0)],
-    ] = {}
+    floors: Mapping[Name, Annotated[float, Field(ge=-1.0, le=1.0)]] = {}
     """For `constraint`: a completion with a component below its floor gets less than any that keeps
     all floors.
     """
@@ -119,16 +117,28 @@ class RewardConfig(BaseModel):
         return str(Path(path).expanduser().absolute()) if path else path
 
     @property
+    def measured(self) -> tuple[str, ...]:
+        """The components that this reward measures: those with a weight, and those for the record.
+
+        A reward file and `random` measure none.
+        """
+        if self.file or self.kind == "random":
+            return ()
+        weights = self.weights.model_dump()
+        return tuple(name for name, each in COMPONENTS.items() if each.always or weights[name] > 0)
+
+    @property
     def timed(self) -> tuple[str, ...]:
         """The components of measured time that this reward uses.
 
         With any of them, no determinism can be claimed.
         """
-        return (
-            ()
-            if self.file or self.kind == "random"
-            else tuple(name for name in TIMED if getattr(self.weights, name) > 0)
-        )
+        return tuple(name for name in self.measured if COMPONENTS[name].timed)
+
+    @property
+    def linted(self) -> bool:
+        """Whether this reward reads the linter's findings."""
+        return self.security or any(COMPONENTS[name].linted for name in self.measured)
 
     def dense_share(self, step: int) -> float:
         """Return how much of correctness is dense at this training step.

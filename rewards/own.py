@@ -16,10 +16,10 @@ from types import ModuleType
 from typing import Any, Literal, cast, get_args
 
 from artifacts.hashing import hash_file
+from rewards.components.format import well_formed
 from rewards.composite import Reward
 from rewards.config import RewardConfig
 from rewards.extraction import extract_answer, extract_code
-from rewards.format import well_formed
 from rewards.judging import Judged
 from rewards.question import Question
 from rewards.score import Score, seen

@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from sandbox.backends import Kind
+from sandbox.backends import KINDS, Kind
 
 Rung = Literal["auto", "root", "userns", "bare"]
 
@@ -24,7 +24,7 @@ class SandboxConfig:
         """Raise ValueError for an unknown backend or level: a guess could confine less."""
         for what, given, known in (
             ("isolation", self.isolation, get_args(Rung)),
-            ("backend", self.backend, get_args(Kind)),
+            ("backend", self.backend, KINDS),
         ):
             if given not in known:
                 near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)

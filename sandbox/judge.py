@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import Any, TextIO
 
+from sandbox.backends import KINDS
 from sandbox.backends.local import IsolationError
 from sandbox.explain import table
 from sandbox.protocol import (
@@ -62,9 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         default="auto",
         help="a named level is never lowered",
     )
-    parser.add_argument(
-        "--backend", choices=("local", "docker", "ray"), default="local", help="where programs run"
-    )
+    parser.add_argument("--backend", choices=KINDS, default="local", help="where programs run")
     parser.add_argument(
         "--explain",
         action="store_true",

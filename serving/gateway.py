@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from serving.champion import Champion, NoChampion
-from serving.engines import Engine, TooLong
+from serving.engines import Engine, TooLong, engine_of
 from serving.engines.hf import HfEngine
 from serving.openai import ChatRequest, TextRequest, completion, failure, models
 
@@ -93,14 +93,18 @@ def _refuse(status: int, message: str, code: str) -> JSONResponse:
     return JSONResponse(failure(message, "invalid_request_error", code), status)
 
 
-def serve(home: Home, port: int = 8000) -> None:
-    """Serve until stopped. Raises NotReady if the port is in use."""
+def serve(home: Home, port: int = 8000, engine: str = "hf") -> None:
+    """Serve until stopped. engine: a file of serving/engines.
+
+    Raises NotReady if the port is in use, ValueError for an unknown engine.
+    """
     import socket
 
     import uvicorn
 
     from resources.home import NotReady
 
+    app = make_app(home, engine_of(engine))
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -110,4 +114,4 @@ def serve(home: Home, port: int = 8000) -> None:
                 f"cannot bind port {port} on {HOST} ({error.strerror}): choose another with --port"
             ) from error
         probe.listen()
-        uvicorn.Server(uvicorn.Config(make_app(home), log_level="warning")).run(sockets=[probe])
+        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[probe])

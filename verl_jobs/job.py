@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
+from sandbox.backends import Kind
 from verl_jobs.config.training import Training
 
 # environment variables that a sweep's agent sets for its command
@@ -58,7 +59,7 @@ class TrainingJob(BaseModel):
     reward_hash: str
     battery: str = ""  # result of the exploit battery on the reward; its hash if the reward passed
     isolation: Literal["auto", "root", "userns", "bare"]  # requested isolation of the sandbox
-    backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
+    backend: Kind = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from artifacts.section import Section
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
@@ -29,9 +30,7 @@ from problems.sources.own import own
 from rewards.extraction import extract_code
 
 
-class CustomSettings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+class CustomSettings(Section):
     name: str
     data: Path
     """Path of the data, relative to the YAML file."""

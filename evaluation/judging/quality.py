@@ -14,8 +14,8 @@ from statistics import fmean, median
 from evaluation.promotion.comparison import Rate, points
 from evaluation.scorecard import Sample, Scorecard
 from problems.syntax import parse
+from rewards.components.style import HALF, SIMPLE
 from rewards.lint import lint
-from rewards.style import HALF, SIMPLE
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,19 @@ It is a section of the profile, or a YAML file of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
+from artifacts.section import Section
 from evaluation.statistics.alpha_spending import Spending
 
 Measure = Literal["denied_calls", "contamination", "hack_gap", "latency_s", "tokens", "cost"]
 
 
-class Policy(BaseModel):
+class Policy(Section):
     """What a challenger must show to replace the champion (docs/explanation/promotion.md)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     benchmark: str = "heldout"
     """Benchmark that the challenger must win."""
@@ -40,7 +40,7 @@ class Policy(BaseModel):
     margin: float = Field(0.05, gt=0, lt=1)
     """Non-inferiority margin, as a share: on every other measured benchmark, a fall this large must
     be ruled out."""
-    margins: dict[str, float] = {}
+    margins: Mapping[str, float] = {}
     """Margins of single benchmarks, by name; a benchmark named here must be measured."""
     harm_only: tuple[str, ...] = ("regression",)
     """Benchmarks that block only if a fall is shown: small ones, which cannot rule out a fall."""
@@ -49,7 +49,7 @@ class Policy(BaseModel):
     fall there, with Holm's correction over all of them, blocks. None: every tag; empty: no tag."""
     tag_tasks: PositiveInt = 10
     """A tag of fewer tasks is not tested separately."""
-    limits: dict[Measure, float] = {}
+    limits: Mapping[Measure, float] = {}
     """The most that a challenger may have: `denied_calls` of its training's last step,
     `contamination` (share of the gated tasks that are suspect), `hack_gap` (visible less hidden
     tests passed), `latency_s` and `tokens` per completion, `cost` of its training. What is named

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 
+from artifacts.section import Section
 from problems.augmentation import composed, constant, inverted, renamed, reworded
 from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
 from problems.funnel import Removed, Stage
@@ -30,13 +31,11 @@ KINDS: dict[Kind, Mutation] = {
 LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # minimum number of tests, and of different outputs among them
 
 
-class Augmentation(BaseModel):
+class Augmentation(Section):
     """What is derived from verified training problems.
 
     A generator's compositions and derived problems are no parents.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")
     """Kinds of mutation; empty: no augmentation. A renamed or reworded problem has the same

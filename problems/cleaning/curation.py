@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
+from artifacts.section import Section
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.duplicates import Duplicates, duplicates
 from problems.cleaning.gating import gated_as
@@ -23,10 +24,8 @@ from problems.schema import Problem, refuse_duplicates
 OVERLAPS = "overlaps a gated problem"
 
 
-class Curation(BaseModel):
+class Curation(Section):
     """Conditions for a problem to be used for training."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     licences: tuple[str, ...] = (
         "Apache-2.0",

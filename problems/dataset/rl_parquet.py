@@ -38,7 +38,7 @@ SCHEMA = pa.schema(
     ]
 )
 ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
-COST = "reference_cost"  # key in `extra`: the cost measured by rewards/efficiency.py
+COST = "reference_cost"  # key in `extra`: the cost measured by rewards/components/efficiency.py
 # columns that judging does not need
 UNSEEN: dict[str, Any] = {
     "solutions": [],

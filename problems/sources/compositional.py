@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
+from artifacts.section import Section
 from problems.schema import Problem, Split
 from problems.sources.operations import BY_NAME, OPERATIONS, Kind, Operation
 from sandbox.protocol import Limits
@@ -59,10 +60,8 @@ WORDS = (
 VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of all compositions
 
 
-class FamilyConfig(BaseModel):
+class FamilyConfig(Section):
     """How many problems of the embedded family are generated."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
     """Seed of all random choices."""

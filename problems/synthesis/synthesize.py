@@ -20,8 +20,6 @@ from threading import Lock
 from typing import Any
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -29,6 +27,7 @@ from pydantic import (
     PositiveInt,
 )
 
+from artifacts.section import Section
 from problems.encoding import dumps
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
@@ -51,13 +50,11 @@ LIMITS = Limits.of_work(2.0)
 LEAST_OUTPUTS = 2
 
 
-class Synthesis(BaseModel):
+class Synthesis(Section):
     """Problems that a language model proposes and solves.
 
     Off unless `endpoint` and `problems` are set.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     endpoint: str = ""
     """Address of an OpenAI-compatible server up to /v1; empty: synthesis is off. The key is read

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from artifacts.hashing import hash_data
+from artifacts.section import Section
 from problems.encoding import dumps, loads
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
@@ -34,10 +35,8 @@ from problems.verification.verification_batch import (
 VERSION = 3  # version of a journal entry's meaning: increase it when the rules change
 
 
-class Verification(BaseModel):
+class Verification(Section):
     """How strictly tests are checked before a problem may be used for training."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mutants: NonNegativeInt = 4
     """Mutants of a problem's first solution that its tests should reject. Demonstrations have

@@ -12,8 +12,6 @@ import re
 from typing import Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -23,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from artifacts.section import Section
 from evaluation.promotion.gate import Policy
 from problems.augmentation.augment import Augmentation
 from problems.cleaning.curation import Curation
@@ -39,10 +38,6 @@ from verl_jobs.sft.tiny_model import TinyModel
 from verl_jobs.sft.warm_up import WarmUp
 
 LOOPBACK = "127.0.0.1"
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Needs(Section):

@@ -20,6 +20,8 @@ from pydantic import (
     model_validator,
 )
 
+from artifacts.section import Section
+
 Value = bool | int | float | str
 
 
@@ -72,10 +74,8 @@ class Span(BaseModel):
         )
 
 
-class Tuning(BaseModel):
+class Tuning(Section):
     """What `ratchet tune` tries (docs/how-to/tuning.md)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     space: Mapping[str, Span] = {
         "training.learning_rate": Span(log_uniform=(5e-5, 6e-4)),

@@ -1,12 +1,25 @@
 """Places to run programs. A backend opens workers. Each worker takes one job at a time and returns
 one answer, both JSON in frames (see sandbox/worker/worker.py).
+
+A backend is one file of this folder with a `BACKEND`, which takes the isolation level and the
+packages of the settings. Its file's name is its kind. Only the backend in use is imported.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
 
-Kind = Literal["local", "docker", "ray"]
+KINDS = tuple(
+    file.stem
+    for file in sorted(Path(__file__).parent.glob("*.py"))
+    if "\nBACKEND = " in file.read_text(encoding="utf-8")
+)
+if TYPE_CHECKING:  # a type checker cannot know the files
+    Kind = str
+else:
+    Kind = Literal[KINDS]
 
 
 class WorkerDied(RuntimeError):
@@ -54,14 +67,5 @@ def backend_of(kind: Kind, isolation: str, packages: tuple[str, ...]) -> Backend
     """Return the backend of this kind. Raises IsolationError if the place is not available,
     ImportError if its client is not installed.
     """
-    if kind == "docker":
-        from sandbox.backends.docker import DockerBackend
-
-        return DockerBackend(isolation, packages)
-    if kind == "ray":
-        from sandbox.backends.ray import RayBackend
-
-        return RayBackend(isolation, packages)
-    from sandbox.backends.local import LocalBackend
-
-    return LocalBackend(isolation, packages)
+    backend: Backend = importlib.import_module(f"{__name__}.{kind}").BACKEND(isolation, packages)
+    return backend

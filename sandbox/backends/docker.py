@@ -254,3 +254,6 @@ def _remove(api: Any, container: str) -> None:
 
 def _owner() -> str:
     return f"{socket.gethostname()} {os.getpid()}"
+
+
+BACKEND = DockerBackend

@@ -205,3 +205,6 @@ def _environment() -> dict[str, str]:
         for name in ("PATH", "TMPDIR", "LANG", "LD_LIBRARY_PATH")
         if name in os.environ
     }
+
+
+BACKEND = LocalBackend

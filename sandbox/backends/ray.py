@@ -146,3 +146,6 @@ class RayChannel:
             self._get(self.actor.close.remote(), CLOSE_S)
         with contextlib.suppress(RayError, ValueError):
             ray.kill(self.actor)
+
+
+BACKEND = RayBackend

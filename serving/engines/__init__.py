@@ -1,8 +1,14 @@
-"""The engines behind the gateway: one file for each, with an `Engine`."""
+"""The engines behind the gateway: each file of this folder is one, with an `ENGINE` that opens a
+checkpoint folder. Its file's name is its name. Only the engine in use is imported.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 Chat = list[dict[str, str]]
@@ -38,3 +44,12 @@ class Engine(Protocol):
     def answer(self, ask: Ask) -> Answer:
         """Generate a completion. Called from many threads. Raises TooLong."""
         ...
+
+
+def engine_of(name: str) -> Callable[[Path], Engine]:
+    """Return the function that opens a checkpoint folder. Raises ValueError for an unknown name."""
+    known = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    if name not in known:
+        raise ValueError(f"engine: no {name!r}: known are {', '.join(known)}")
+    opens: Callable[[Path], Engine] = importlib.import_module(f"{__name__}.{name}").ENGINE
+    return opens

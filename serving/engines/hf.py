@@ -57,3 +57,6 @@ class HfEngine:
             bool(tokens) and tokens[-1] in ends_of(self.model, self.tokenizer)
         )
         return Answer(text, asked, len(tokens), "stop" if ended else "length")
+
+
+ENGINE = HfEngine

@@ -16,30 +16,29 @@ from artifacts.sources import hash_code, parts
 
 ROOT = Path(__file__).parents[2]
 REWARDS = ROOT / "rewards"
-COMPONENTS = [
+PARTS = {
+    "composite",
     "correctness",
-    "efficiency",
-    "format",
+    "extraction",
     "lint",
     "math_reader",
     "math_worker",
-    "preference",
     "security",
-    "style",
     "trust",
-]
+}
 HASH = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from rewards.composite import reward_hash
-from rewards.config import RewardConfig
-print(reward_hash(RewardConfig()))
+from rewards.config import RewardConfig, Weights
+print(reward_hash(RewardConfig(weights=Weights(**{name: 0.1 for name in sys.argv[2:]}))))
 """
 
 
 def test_the_reward_consists_of_what_it_imports_and_runs() -> None:
     modules = {path.stem for path in parts(REWARDS / "composite.py")}
-    assert modules >= {"composite", *COMPONENTS} and not modules & {"battery", "search", "own"}
+    assert modules >= PARTS and not modules & {"battery", "search", "own", "style", "efficiency"}
+    assert {path.stem for path in parts(REWARDS / "components" / "style.py")} >= {"format", "lint"}
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +51,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def reward_hash(copy: Path) -> str:
+def reward_hash(copy: Path, *weighted: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", HASH, str(copy)],
+        [sys.executable, "-c", HASH, str(copy), *weighted],
         check=True,
         capture_output=True,
         text=True,
@@ -62,23 +61,39 @@ def reward_hash(copy: Path) -> str:
     ).stdout
 
 
-@pytest.mark.parametrize("name", ["style", "math_worker"])
+@pytest.mark.parametrize("name", ["components/format", "components/style", "math_worker"])
 def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> None:
-    before, path = reward_hash(copy), copy / "rewards" / f"{name}.py"
+    before, path = reward_hash(copy, "style"), copy / "rewards" / f"{name}.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
-    assert reward_hash(copy) != before
+    assert reward_hash(copy, "style") != before
 
 
-def test_a_new_component_is_part_of_the_reward(copy: Path) -> None:
-    style, before = copy / "rewards" / "style.py", reward_hash(copy)
-    (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
+def test_an_edit_to_a_component_without_a_weight_changes_nothing(copy: Path) -> None:
+    before, path = reward_hash(copy), copy / "rewards" / "components" / "efficiency.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
     assert reward_hash(copy) == before
+
+
+def test_what_a_component_imports_is_part_of_the_reward(copy: Path) -> None:
+    style, before = copy / "rewards" / "components" / "style.py", reward_hash(copy, "style")
+    (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
+    assert reward_hash(copy, "style") == before
     style.write_text(
         style.read_text(encoding="utf-8") + "\nfrom rewards.brevity import MOST\n", encoding="utf-8"
     )
-    imported = reward_hash(copy)
+    imported = reward_hash(copy, "style")
     (copy / "rewards" / "brevity.py").write_text("MOST = 90\n", encoding="utf-8")
-    assert len({before, imported, reward_hash(copy)}) == 3
+    assert len({before, imported, reward_hash(copy, "style")}) == 3
+
+
+def test_a_new_component_without_a_weight_changes_no_hash(copy: Path) -> None:
+    before = reward_hash(copy, "style")
+    (copy / "rewards" / "components" / "short.py").write_text(
+        "from rewards.components.component import Component\n"
+        "COMPONENT = Component('Shortness.', lambda program: 1.0 / (1 + len(program.code)))\n",
+        encoding="utf-8",
+    )
+    assert reward_hash(copy, "style") == before != reward_hash(copy, "style", "short")
 
 
 def test_comments_and_docstrings_do_not_change_the_hash(tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
 """Owners of a training start, die, cancel and return: real private Ray, real jobs, toy training.
 
-<<<<<<< HEAD:tests/resources/test_ray_owner.py
-What verl does on a notice is tested in tests/verl_jobs/test_remote_checkpoints.py, and for real by `make soak` (tests/journeys/test_chaos.py).
-=======
-tests/verl_jobs/test_mirror.py tests what verl does on a notice; tests/journeys/test_chaos.py
-(`make soak`) does so with real trainings.
->>>>>>> tests-b:tests/resources/test_ray_job.py
+tests/verl_jobs/test_remote_checkpoints.py tests what verl does on a notice; tests/journeys/
+test_chaos.py (`make soak`) does so with real trainings.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 HEAD = """\
 import ast, base64, re
-from rewards.correctness import correctness
+from rewards.components.correctness import correctness
 from rewards.extraction import extract_code
 from rewards.own import format_of
 

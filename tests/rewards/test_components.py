@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from problems.dataset.rl_parquet import COST, ground_truth, problem_from_ground_truth
 from rewards.battery_cases import CODE, MEDIAN
+from rewards.components.correctness import correctness
+from rewards.components.efficiency import efficiency, reference_cost, with_costs
 from rewards.composite import Reward, reward_hash
 from rewards.config import QUALITY, RewardConfig, Weights
-from rewards.correctness import correctness
-from rewards.efficiency import efficiency, reference_cost, with_costs
 from rewards.preference import Choice, Preferences, bradley_terry, read_choices, write_choices
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from sandbox.protocol import Report, TestResult, Verdict

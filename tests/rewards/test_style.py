@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewards.battery_cases import CODE, MEDIAN
+from rewards.components.style import style
 from rewards.composite import CompositeReward
 from rewards.judging import Judged
 from rewards.lint import lint
-from rewards.style import style
 from sandbox.protocol import Report, TestResult, Verdict
 
 REFERENCE = CODE["call"].reference

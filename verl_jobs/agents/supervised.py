@@ -12,15 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+
+from artifacts.section import Section
 
 FP32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
 
 
-class ReviewerTraining(BaseModel):
+class ReviewerTraining(Section):
     """Supervised training of the Reviewer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     steps: PositiveInt = 200
     """Optimizer steps."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
+
+from artifacts.section import Section
 
 
-class Agents(BaseModel):
+class Agents(Section):
     """Multi-turn conversations instead of single completions.
 
     The Generator writes a program, the Executor reports its test results, the Reviewer comments,
     and the Generator writes a corrected program.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     turns: PositiveInt = 1
     """Maximum number of programs in a conversation; 1: a single completion, no conversation."""

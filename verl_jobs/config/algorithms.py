@@ -1,20 +1,16 @@
 """The reinforcement-learning algorithms that a profile can name, as sets of verl overrides.
 
 Each `Algorithm` has its paper, its rule in one line, and the overrides that differ from those of
-every run (verl_jobs/config/overrides.py). This module does not import verl, so that `ratchet train
---algorithm X --show` answers immediately.
+every run (verl_jobs/config/overrides.py). A new entry of `ALGORITHMS` adds one: the entries are
+short and are read side by side, so they share this file. This module does not import verl, so that
+`ratchet train --algorithm X --show` answers immediately.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-Name = Literal[
-    "ppo", "grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
-    "remax", "dapo", "gspo", "cispo", "gdpo", "grpo_passk",
-]  # fmt: skip
-NAMES: tuple[Name, ...] = get_args(Name)
 # our estimator (verl_jobs/trainer/remax.py): verl's v1 trainer passes no baselines to verl's own
 REMAX = "remax_greedy"
 # maximum number of groups, in batches, that DAPO drops in one step; later groups are accepted
@@ -75,7 +71,7 @@ def _actor(key: str, value: object) -> str:
 GROUP = "A = (r - mean of the G answers) / (their standard deviation)"
 CONFIG_ONLY = "an entry of the configuration with its formula tested; no training was run with it"
 
-ALGORITHMS: dict[Name, Algorithm] = {
+ALGORITHMS: dict[str, Algorithm] = {
     "ppo": Algorithm(
         "PPO with a critic",
         "Schulman et al. 2017, arXiv:1707.06347; GAE: arXiv:1506.02438",
@@ -202,3 +198,9 @@ ALGORITHMS: dict[Name, Algorithm] = {
         unrun=CONFIG_ONLY,
     ),
 }
+
+NAMES = tuple(ALGORITHMS)
+if TYPE_CHECKING:  # a type checker cannot know the entries
+    Name = str
+else:
+    Name = Literal[NAMES]

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 
+from artifacts.section import Section
 from artifacts.store import write_atomic
 
 if TYPE_CHECKING:
@@ -28,10 +29,8 @@ A, B = "lora_A", "lora_B"
 LINEAR = "all-linear"  # PEFT's name for every linear layer except the output layer
 
 
-class Lora(BaseModel):
+class Lora(Section):
     """Train low-rank adapters instead of all weights."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     rank: PositiveInt = 8
     """Rank of the two matrices."""

@@ -16,22 +16,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
 from artifacts.hashing import hash_file
+from artifacts.section import Section
 
 
 class PluginError(ValueError):
     """A plugin cannot be used. The message is one line: file, name, error and fix."""
 
 
-class Plugins(BaseModel):
+class Plugins(Section):
     """Your own plugins, each `FILE.py:NAME` or `MODULE:NAME`; empty: the built-in part.
 
     They are tried before a training starts (`ratchet plugins`, docs/plugins.md).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loss: str = ""
     """A function with the signature of verl's policy losses (`register_policy_loss`); replaces the

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from artifacts.section import Section
 
 Engine = Literal["hf", "vllm", "sglang"]
 ACTOR, CRITIC = "actor_rollout_ref.actor", "critic"
@@ -21,10 +23,8 @@ TRAINERS = {
 }
 
 
-class Megatron(BaseModel):
+class Megatron(Section):
     """Use Megatron-LM instead of FSDP2."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tensor_parallel: PositiveInt = 1
     """Processes that share each matrix."""
@@ -34,10 +34,8 @@ class Megatron(BaseModel):
     """Processes that share each sequence."""
 
 
-class Distillation(BaseModel):
+class Distillation(Section):
     """On-policy distillation: a teacher scores the policy's completions (arXiv:2306.13649)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     teacher: str
     """Hub id or folder of the teacher."""
@@ -49,10 +47,8 @@ class Distillation(BaseModel):
     """Weight of the distillation loss relative to the reward's loss."""
 
 
-class Scale(BaseModel):
+class Scale(Section):
     """Sharding, memory and placement of one training."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     nodes: PositiveInt = 1
     """Machines that the ranks are spread over evenly."""

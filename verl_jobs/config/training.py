@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -15,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from artifacts.section import Section
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import ALGORITHMS, Algorithm, Name
 from verl_jobs.config.lora import Lora
@@ -24,16 +24,14 @@ from verl_jobs.config.scale import Engine, Scale, layout_error
 CLIP = 0.2  # arXiv:1707.06347, and verl's default
 
 
-class Stop(BaseModel):
+class Stop(Section):
     """When a training stops before its last step; its best checkpoint is kept.
 
     A loss or reward that is not a number always stops it, and so does a growing gap between visible
     and hidden tests (verl_jobs/trainer/early_stop.py).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(allow_inf_nan=False)
 
     kl: PositiveFloat = 0.5
     """Maximum KL in nats a token, mean of three steps. It applies to the KL of the update, and to
@@ -46,15 +44,13 @@ class Stop(BaseModel):
     """
 
 
-class Curriculum(BaseModel):
+class Curriculum(Section):
     """Which problems a step selects, by the current policy's pass rate.
 
     The dataset's weights count too (verl_jobs/curriculum/curriculum.py).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(allow_inf_nan=False)
 
     schedule: Literal["uniform", "weighted", "window", "mixed", "competence", "reverse"] = "uniform"
     """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights only.
@@ -73,12 +69,10 @@ class Curriculum(BaseModel):
     """
 
 
-class Keep(BaseModel):
+class Keep(Section):
     """Which checkpoints stay on disk: saves to resume from, and candidates to choose from."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(allow_inf_nan=False)
 
     last: int = Field(2, ge=2)
     """Number of newest saves: one to resume from, and at least one earlier in case that is damaged.
@@ -89,12 +83,10 @@ class Keep(BaseModel):
     """Also keep each save whose step is a multiple of this; 0: none."""
 
 
-class Training(BaseModel):
+class Training(Section):
     """Reinforcement learning with verl on Ray."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(allow_inf_nan=False)
 
     algorithm: Name = "grpo"
     """The algorithm; `ratchet train --algorithm NAME --show` prints its paper, rule and verl

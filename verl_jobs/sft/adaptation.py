@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
+from artifacts.section import Section
 from verl_jobs.config.lora import Lora
 from verl_jobs.frozen import lower_half
 from verl_jobs.sft.warm_up import WarmUp, warm_up
@@ -24,10 +25,8 @@ Way = Literal["prompt", "all", "lora", "frozen"]
 LORA_FACTOR = 10.0
 
 
-class Adaptation(BaseModel):
+class Adaptation(Section):
     """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
     """Seed of the selected examples and of the batches; further seeds count up from it."""

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
+
+from artifacts.section import Section
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -24,10 +26,8 @@ CHAT_TEMPLATE = (
 )
 
 
-class TinyModel(BaseModel):
+class TinyModel(Section):
     """The model of the embedded profile; about a million parameters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
     """Seed of the initial weights."""

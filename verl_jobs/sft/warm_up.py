@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     model_validator,
 )
 
+from artifacts.section import Section
 from verl_jobs.config.lora import (
     ADAPTER,
     Lora,
@@ -38,10 +37,8 @@ SAVE_EVERY_S = 20.0  # interval of saved states, the most work that a kill costs
 Prompt = str | list[dict[str, str]]
 
 
-class WarmUp(BaseModel):
+class WarmUp(Section):
     """Supervised warm-up before reinforcement learning."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
     """Seed of the order of the batches."""

@@ -6,6 +6,8 @@ Offences are counted, not divided by length: adding text to a program cannot rai
 
 from __future__ import annotations
 
+from rewards.components.component import Component, Program
+from rewards.components.format import well_formed
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
 
@@ -28,3 +30,18 @@ def style(report: Report, findings: Findings | None, *, formed: bool) -> float |
     if findings is None:
         return 0.0
     return HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))
+
+
+def _style(program: Program) -> float | None:
+    formed = program.report.verdict is Verdict.AC or (
+        well_formed(program.task, program.code, program.report) == 1.0
+    )
+    return style(program.report, program.findings, formed=formed)
+
+
+COMPONENT = Component(
+    "For accepted programs: the linter's findings, and the complexity of the worst function.",
+    _style,
+    order=3,
+    linted=True,
+)

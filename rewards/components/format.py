@@ -6,6 +6,7 @@ import ast
 
 from artifacts.parsing import parse
 from problems.schema import Problem
+from rewards.components.component import Component
 from sandbox.protocol import Report, Verdict
 
 LONGEST = 100_000  # characters; no task here needs more, and a longer text is not parsed
@@ -46,3 +47,12 @@ def _names(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name for alias in node.names}
     return set()
+
+
+COMPONENT = Component(
+    "Whether there is a program that defines the required function. A model learns this first.",
+    lambda program: well_formed(program.task, program.code, program.report),
+    weight=0.1,
+    order=2,
+    always=True,
+)

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
+from rewards.components.component import Component
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox, run_all
 
@@ -100,3 +101,12 @@ def _quartiles(values: list[float]) -> tuple[float, float, float]:
         quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     )
     return low, middle, high
+
+
+COMPONENT = Component(
+    "For accepted programs: CPU time and memory compared with the references. This is measured "
+    "time: with a weight above 0, two runs may differ.",
+    lambda program: efficiency(program.task, program.report),
+    order=4,
+    timed=True,
+)

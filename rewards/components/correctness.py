@@ -5,6 +5,7 @@ In: the sandbox's report. Out: a value in [-1, 1], or None when judging failed.
 
 from __future__ import annotations
 
+from rewards.components.component import Component
 from sandbox.protocol import Report, Verdict
 
 
@@ -26,3 +27,13 @@ def correctness(report: Report, *, dense: float, visible: int = 0) -> float | No
     # visible test: it never gets as much as a solution.
     passed = min(sum(test.verdict is Verdict.AC for test in counted), len(counted) - 1)
     return (1.0 - dense) * binary + dense * (2.0 * passed / len(counted) - 1.0)
+
+
+COMPONENT = Component(
+    "Whether the tests pass.",
+    lambda program: correctness(
+        program.report, dense=program.dense, visible=program.task.visible_tests
+    ),
+    weight=0.9,
+    order=1,
+)

@@ -1,0 +1,11 @@
+"""The base of every section of the settings."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """One immutable section. An unknown key is an error; the text under a field describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
