@@ -217,7 +217,7 @@ def test_a_daily_validation_reports_failures_and_cost(
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
     assert (
         "% without 1" in str(shown["scores"].value)
-        and "cut by length" in str(shown["scores"].value)
+        and "truncated" in str(shown["scores"].value)
         and "style" in str(shown["quality"].value)
     )
     board = home_builder.run_context.store.require("reports", "leaderboard")

@@ -35,8 +35,8 @@ def test_a_reused_process_id_is_not_the_holder(tmp_path: Path) -> None:
 def test_a_killed_holder_is_removed(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from verl_jobs.trainer.trainer_lease import hold\n"
-        "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
+        "from verl_jobs.trainer.trainer_lease import register_holder\n"
+        "register_holder(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE

@@ -157,7 +157,7 @@ WRONG = [
         f"def it({TAKES}):\n    return (log_prob * response_mask).sum(), {{'a': 'b'}}",
         "'a' is 'b'",
     ),
-    ("loss", f"def it({TAKES}):\n    raise KeyError('x')", "line 2 KeyError"),
+    ("loss", f"def it({TAKES}):\n    raise KeyError('x')", "line 2: KeyError"),
     (
         "advantage",
         "def it(token_level_rewards, response_mask): ...",
@@ -211,12 +211,12 @@ WRONG = [
         "        super().__init__(config, tokenizer, compute_score)\n"
         "    async def run_single(self, data):\n"
         "        return {'reward_score': 1.0, 'reward_extra_info': {'acc': 1.0}}",
-        "pays 1 .* 1 .* 1 ",
+        "with 1, .* 1, .* 1: ",
     ),
     (
         "agent_loop",
         "from verl.experimental.agent_loop import AgentLoopBase\nclass it(AgentLoopBase): ...",
-        "method run",
+        "implement run",
     ),
     *(
         (
@@ -228,7 +228,7 @@ WRONG = [
         )
         for mask, reward, why in [
             ("[1]", None, "2 response_ids, 1 in response_mask"),
-            ("[1, 1]", None, "response_mask is 1"),
+            ("[1, 1]", None, "response_mask must be 1"),
         ]
     ),
 ]
