@@ -13,15 +13,15 @@ def parts(module: Path) -> list[Path]:
     """Return this module and those beside it that it needs, sorted: modules that they import
     anywhere, and files that they name (`"worker.py"`).
     """
-    found, waiting = set[Path](), [module]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting += [
+    files, pending = set[Path](), [module]
+    while pending:
+        path = pending.pop()
+        if path not in files:
+            files.add(path)
+            pending += [
                 beside for name in _named(path) if (beside := path.with_name(name)).is_file()
             ]
-    return sorted(found)
+    return sorted(files)
 
 
 def hash_code(path: Path) -> str:
@@ -30,7 +30,7 @@ def hash_code(path: Path) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+            node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
     return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -44,17 +44,17 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _named(path: Path) -> set[str]:
     """Return the file names of modules that this one may need from its own folder."""
-    room, names = path.parent.name, set[str]()
+    package, names = path.parent.name, set[str]()
     for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {
                 alias.name.rpartition(".")[2]
                 for alias in node.names
-                if alias.name.startswith(f"{room}.")
+                if alias.name.startswith(f"{package}.")
             }
-        elif isinstance(node, ast.ImportFrom) and node.module == room:
+        elif isinstance(node, ast.ImportFrom) and node.module == package:
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{room}."):
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
             names.add((node.module or "").rpartition(".")[2])
         elif (
             isinstance(node, ast.Constant)
