@@ -140,7 +140,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             global_steps,
             map(_sample, fields["extra_info"], seen, fields["rm_scores"], cut),
         )
-        figures = step_metrics(seen, asked=batch_size * self.answers) | {CUT: fmean(cut)}
+        figures = step_metrics(seen, sampled=batch_size * self.answers) | {CUT: fmean(cut)}
         if table := curriculum.present():
             drawn = table.observe([*self.cleared, *map(_outcome, fields["extra_info"], seen)])
             draws.write(_job_folder(), global_steps, drawn)
