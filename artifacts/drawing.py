@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from artifacts.passport import Made, Passport
+from artifacts.passport import Node, Passport
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE, BOW = 210, 46, 24, 34, 20, 22
 COLOURS = {
@@ -44,10 +44,10 @@ def svg(passport: Passport) -> str:
 
 def page(passport: Passport) -> str:
     """Return an HTML page with the picture and the most important facts."""
-    told = {name: value for name, value in passport.summary().items() if name != "config"}
+    facts = {name: value for name, value in passport.summary().items() if name != "config"}
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>"
-        for name, value in told.items()
+        for name, value in facts.items()
     )
     style = (
         "body{font:14px "
@@ -67,7 +67,7 @@ def _places(passport: Passport) -> dict[str, tuple[int, int]]:
     """
     depth: dict[str, int] = {}
 
-    def deepen(node: Made, at: int) -> None:
+    def deepen(node: Node, at: int) -> None:
         if depth.get(node.id, -1) < at <= len(passport.nodes):
             depth[node.id] = at
             for _, source in node.made_from:
@@ -94,10 +94,10 @@ def _places(passport: Passport) -> dict[str, tuple[int, int]]:
     return places
 
 
-def _box(node: Made, x: int, y: int) -> str:
+def _box(node: Node, x: int, y: int) -> str:
     colour = COLOURS.get(node.kind, COLOURS["input"])
-    title = escape(f"{node.kind}/{node.name}\n{node.content_hash}\n{node.says}")
-    small = "nowhere any more" if node.missing else f"{node.kind} {node.content_hash[:12]}"
+    title = escape(f"{node.kind}/{node.name}\n{node.content_hash}\n{node.facts_line}")
+    small = "missing" if node.missing else f"{node.kind} {node.content_hash[:12]}"
     return (
         f'<g class="{"missing" if node.missing else node.kind}"><title>{title}</title>'
         f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="6" fill="{colour}"/>'
@@ -131,5 +131,5 @@ def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+        return ", ".join(f"{name} {entry}" for name, entry in value.items()) or "none"
     return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

@@ -52,9 +52,9 @@ class Folder:
             system.pipe_file(path, content)
             return
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
-        beside = f"{path}.{uuid.uuid4().hex[:8]}"
-        system.pipe_file(beside, content)
-        system.mv(beside, path)
+        temporary = f"{path}.{uuid.uuid4().hex[:8]}"
+        system.pipe_file(temporary, content)
+        system.mv(temporary, path)
 
     def has(self, name: str) -> bool:
         system, base = self._place

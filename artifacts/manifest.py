@@ -69,19 +69,23 @@ def code_version() -> str:
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return version
-    described = subprocess.run(
+    git = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=12"],
         cwd=root,
         capture_output=True,
         text=True,
         check=False,
     )
-    return f"{version}+{described.stdout.strip()}" if described.returncode == 0 else version
+    return f"{version}+{git.stdout.strip()}" if git.returncode == 0 else version
 
 
 @cache
 def package_versions() -> dict[str, str]:
-    installed = {d.name.lower(): d.version for d in metadata.distributions() if d.name}
+    installed = {
+        distribution.name.lower(): distribution.version
+        for distribution in metadata.distributions()
+        if distribution.name
+    }
     return {name: installed[name.lower()] for name in PACKAGES if name.lower() in installed}
 
 

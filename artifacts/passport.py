@@ -21,17 +21,14 @@ AN_ARTIFACT = frozenset({"start", "checkpoint"})
 REPORT = "contamination.json"
 
 
-class Made(BaseModel):
-    """One artifact, or an input that is no artifact (a reward, a source, a benchmark's tasks) and
-    has no manifest.
-    """
+class Node(BaseModel):
+    """An artifact, or an input without a manifest (a reward, a source, a benchmark's tasks)."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str  # name@hash: two stages may make the same content, such as an empty dataset
     content_hash: str
-    # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no
-    # artifact
+    # datasets, checkpoints, scores; version: a ledger entry; input: not an artifact
     kind: str
     name: str
     made_from: tuple[tuple[str, str], ...] = ()  # (role, id)
@@ -39,7 +36,7 @@ class Made(BaseModel):
     manifest: Manifest | None = None
 
     @property
-    def says(self) -> str:
+    def facts_line(self) -> str:
         """Return its figures, seed and isolation level in one line."""
         if self.manifest is None:
             return ""
@@ -64,13 +61,13 @@ class Passport(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     subject: str
-    nodes: tuple[Made, ...]
+    nodes: tuple[Node, ...]
 
     @property
     def missing(self) -> list[str]:
         return [f"{node.name} {node.content_hash[:12]}" for node in self.nodes if node.missing]
 
-    def node(self, id: str) -> Made:
+    def node(self, id: str) -> Node:
         return next(node for node in self.nodes if node.id == id)
 
     def summary(self) -> dict[str, Any]:
@@ -133,9 +130,9 @@ class Passport(BaseModel):
         return "\n".join(["flowchart LR", *boxes, *lines, ""])
 
 
-class Shelf:
-    """Return every artifact's manifest by content hash; of equal content the one with the requested
-    name, else the oldest.
+class ManifestIndex:
+    """Find manifests by content hash. Among equal contents, one with the requested name, else the
+    oldest, is returned.
     """
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
@@ -144,20 +141,26 @@ class Shelf:
             manifests, key=lambda manifest: (manifest.created_at, manifest.name)
         ):
             self.by_content.setdefault(manifest.content_hash, []).append(manifest)
-        self.names = {manifest.name for found in self.by_content.values() for manifest in found}
+        self.names = {
+            manifest.name for manifests in self.by_content.values() for manifest in manifests
+        }
 
     @classmethod
-    def of(cls, store: Store) -> Shelf:
+    def of(cls, store: Store) -> ManifestIndex:
         return cls(Manifest.model_validate_json(text) for text in _texts(store))
 
     def find(self, role: str, content: str) -> Manifest | None:
-        found = self.by_content.get(content, [])
+        manifests = self.by_content.get(content, [])
         return next(
-            (manifest for manifest in found if manifest.name in (role, role.rpartition("/")[2])),
-            found[0] if found else None,
+            (
+                manifest
+                for manifest in manifests
+                if manifest.name in (role, role.rpartition("/")[2])
+            ),
+            manifests[0] if manifests else None,
         )
 
-    def made(self, role: str, content: str) -> Made:
+    def node(self, role: str, content: str) -> Node:
         """Return the node of an input: an artifact with its own inputs, one that is missing, or no
         artifact.
         """
@@ -165,22 +168,22 @@ class Shelf:
             missing = (
                 role in self.names or role.rpartition("/")[2] in self.names or role in AN_ARTIFACT
             )
-            return Made(
+            return Node(
                 id=f"{role}@{content}",
                 content_hash=content,
                 kind="input",
                 name=role,
                 missing=missing,
             )
-        return self.made_of(manifest)
+        return self.node_of(manifest)
 
-    def made_of(self, manifest: Manifest) -> Made:
+    def node_of(self, manifest: Manifest) -> Node:
         inputs = {
             role: self._id(role, content) for role, content in manifest.inputs.items() if content
         }
         own = f"{manifest.name}@{manifest.content_hash}"
         made_from = tuple((role, id) for role, id in inputs.items() if id != own)
-        return Made(
+        return Node(
             id=own,
             content_hash=manifest.content_hash,
             kind=manifest.kind,
@@ -190,20 +193,20 @@ class Shelf:
         )
 
     def _id(self, role: str, content: str) -> str:
-        return f"{found.name if (found := self.find(role, content)) else role}@{content}"
+        return f"{manifest.name if (manifest := self.find(role, content)) else role}@{content}"
 
 
-def walk(subject: Made, shelf: Shelf) -> Passport:
+def walk(subject: Node, index: ManifestIndex) -> Passport:
     """Return everything that the subject was made from, each once, breadth first."""
     nodes, waiting = {subject.id: subject}, list(subject.made_from)
     while waiting:
         role, id = waiting.pop(0)
         if id not in nodes:
-            nodes[id] = made = shelf.made(
-                id.rpartition("@")[0] if shelf.find(role, id.rpartition("@")[2]) else role,
+            nodes[id] = node = index.node(
+                id.rpartition("@")[0] if index.find(role, id.rpartition("@")[2]) else role,
                 id.rpartition("@")[2],
             )
-            waiting.extend(made.made_from)
+            waiting.extend(node.made_from)
     return Passport(subject=subject.name, nodes=tuple(nodes.values()))
 
 

@@ -22,12 +22,12 @@ def put(system: Any, path: Path, remote: str) -> None:
     system: an fsspec file system. Reading back costs a second transfer and needs no support from
     the store. Raises CorruptUpload after TRIES uploads.
     """
-    _until_it_arrives(system, remote, hash_file(path), lambda: system.put_file(str(path), remote))
+    _upload(system, remote, hash_file(path), lambda: system.put_file(str(path), remote))
 
 
 def put_bytes(system: Any, content: bytes, remote: str) -> None:
     """Upload bytes in the same way: a file that still grows is read once and uploaded as it was."""
-    _until_it_arrives(
+    _upload(
         system,
         remote,
         hashlib.sha256(content).hexdigest(),
@@ -35,15 +35,15 @@ def put_bytes(system: Any, content: bytes, remote: str) -> None:
     )
 
 
-def _until_it_arrives(system: Any, remote: str, wanted: str, send: Callable[[], None]) -> None:
+def _upload(system: Any, remote: str, expected: str, send: Callable[[], None]) -> None:
     if "file" in system.protocol:  # an object store has no folders to make
         system.makedirs(remote.rpartition("/")[0], exist_ok=True)
     for _ in range(TRIES):
         send()
         with system.open(remote, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() == wanted:
+            if hashlib.file_digest(file, "sha256").hexdigest() == expected:
                 return
     raise CorruptUpload(
-        f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is "
-        "broken"
+        f"{remote}: {TRIES} uploads read back with different bytes: check the object store and "
+        "the network"
     )

@@ -15,13 +15,13 @@ def parts(module: Path) -> list[Path]:
     """Return this module and those of its package that it needs, sorted: modules that they import
     anywhere, and files beside them that they name (`"worker.py"`).
     """
-    found, waiting = set[Path](), [module]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting += [needed for needed in _needed(path) if needed.is_file()]
-    return sorted(found)
+    files, pending = set[Path](), [module]
+    while pending:
+        path = pending.pop()
+        if path not in files:
+            files.add(path)
+            pending += [needed for needed in _needed(path) if needed.is_file()]
+    return sorted(files)
 
 
 def hash_code(path: Path) -> str:
@@ -30,7 +30,7 @@ def hash_code(path: Path) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+            node.body = [statement for statement in body if not _is_text(statement)]  # type: ignore[attr-defined]
     return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -47,16 +47,16 @@ class CorruptArtifact(RuntimeError):
 def write_atomic(path: Path, text: str) -> None:
     """Write to a temporary file, flush, rename: a reader sees the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.fchmod(handle, 0o644)  # reports must be readable; secrets are never written here
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.fchmod(descriptor, 0o644)  # reports must be readable; secrets are never written here
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(beside).replace(path)
+        Path(temporary).replace(path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
@@ -82,9 +82,9 @@ class Store:
         """
         parent = self.cache / kind / name
         parent.mkdir(parents=True, exist_ok=True)
-        for left in parent.glob(".draft-*"):
-            if not Path(f"/proc/{left.name.split('-')[1]}").exists():
-                shutil.rmtree(left, ignore_errors=True)
+        for draft in parent.glob(".draft-*"):
+            if not Path(f"/proc/{draft.name.split('-')[1]}").exists():
+                shutil.rmtree(draft, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=parent, prefix=f".draft-{os.getpid()}-"))
         try:
             yield folder
@@ -98,11 +98,11 @@ class Store:
         Publishing a key that exists changes nothing and returns the existing artifact.
         """
         target = self._folder(manifest)
-        if (found := self.find(manifest.kind, manifest.name, manifest.key)) is None:
-            whole = manifest.model_copy(
+        if (artifact := self.find(manifest.kind, manifest.name, manifest.key)) is None:
+            stamped = manifest.model_copy(
                 update={"content_hash": manifest.content_hash or hash_folder(folder)}
             ).stamped()
-            _write_synced(folder / NAME, whole.model_dump_json(indent=1))
+            _write_synced(folder / NAME, stamped.model_dump_json(indent=1))
             if not self.is_local:
                 self._upload(folder, manifest)
             # The draft may have been filled under another name.
@@ -110,12 +110,12 @@ class Store:
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
-            found = Artifact(
+            artifact = Artifact(
                 Manifest.model_validate_json((target / NAME).read_text(encoding="utf-8")), target
             )
         if current:
-            self.point(found.manifest)
-        return found
+            self.point(artifact.manifest)
+        return artifact
 
     def point(self, manifest: Manifest) -> None:
         """Make this artifact the current one of its name."""
@@ -162,23 +162,23 @@ class Store:
             if self.filesystem.exists(base)
             else []
         )
-        found = [
+        artifacts = [
             artifact
             for key in keys
             if not key.startswith(".") and (artifact := self.find(kind, name, key))
         ]
         return sorted(
-            found, key=lambda artifact: (artifact.manifest.created_at, artifact.manifest.key)
+            artifacts, key=lambda artifact: (artifact.manifest.created_at, artifact.manifest.key)
         )
 
     def require(self, kind: str, name: str) -> Artifact:
-        """Return the current artifact. Raises FileNotFoundError, which says what to run first."""
-        if (found := self.current(kind, name)) is None:
+        """Return the current artifact. Raises FileNotFoundError with the command that makes it."""
+        if (artifact := self.current(kind, name)) is None:
             raise FileNotFoundError(
-                f"no {name} under {self.root}/{kind}: materialize the asset {name} first "
-                "(`ratchet demo` makes the whole chain)"
+                f"no artifact {name} under {self.root}/{kind}: materialize the asset {name} first "
+                "(`ratchet demo` runs the whole pipeline)"
             )
-        return found
+        return artifact
 
     def names(self, kind: str) -> list[str]:
         base = f"{self.base}/{kind}"
@@ -193,10 +193,9 @@ class Store:
         whole folders).
         """
         if (actual := hash_folder(artifact.path)) != artifact.content_hash:
-            wanted = artifact.content_hash[:12]
             raise CorruptArtifact(
-                f"{artifact.path}: its files hash to {actual[:12]}, its manifest says "
-                f"{wanted}: delete the folder, it is made again"
+                f"{artifact.path}: its files hash to {actual[:12]}, but its manifest has "
+                f"{artifact.content_hash[:12]}: delete the folder, the next run makes it again"
             )
 
     def _folder(self, manifest: Manifest) -> Path:
@@ -244,8 +243,8 @@ def _write_synced(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)

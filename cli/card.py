@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from artifacts.passport import Passport, Shelf
+from artifacts.passport import ManifestIndex, Passport
 from artifacts.store import Store, write_atomic
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
 from cli.explain import find
@@ -43,10 +43,10 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
         settings.ledger.history(),
     )
     entry = find(history, version)[-1]
-    shelf = Shelf.of(store)
-    passport = of_entry(entry, shelf)
+    index = ManifestIndex.of(store)
+    passport = of_entry(entry, index)
     text = model_card(
-        entry, outcome(history, entry), passport, scores_of(entry, shelf, store), suspects_of(store)
+        entry, outcome(history, entry), passport, scores_of(entry, index, store), suspects_of(store)
     )
     if out:
         write_atomic(out / FILE, text)
@@ -58,11 +58,11 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
     return 0
 
 
-def scores_of(entry: Entry, shelf: Shelf, store: Store) -> list[Scorecard]:
+def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecard]:
     """The newest card of each benchmark for these weights, by name of the benchmark."""
     manifests = [
         m
-        for found in shelf.by_content.values()
+        for found in index.by_content.values()
         for m in found
         if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
     ]

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from artifacts.drawing import page, svg
-from artifacts.passport import Made, Passport, Shelf, walk
+from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import write_atomic
 from cli.explain import UnknownVersion, find
 from cli.options import (
@@ -49,12 +49,12 @@ def passport(subject: str, settings: Settings) -> Passport:
     """Print the provenance of a version (3, champion, a checkpoint's name), a score
     (`chain-0001--heldout`), or the beginning of any hash.
     """
-    shelf = Shelf.of(settings.store)
+    index = ManifestIndex.of(settings.store)
     history = settings.ledger.history()
     try:
-        return of_entry(find(history, subject)[-1], shelf)
+        return of_entry(find(history, subject)[-1], index)
     except UnknownVersion as unknown:
-        manifests = [manifest for found in shelf.by_content.values() for manifest in found]
+        manifests = [manifest for found in index.by_content.values() for manifest in found]
         meant = [
             m
             for m in manifests
@@ -71,32 +71,32 @@ def passport(subject: str, settings: Settings) -> Passport:
             raise UnknownVersion(
                 f"{unknown}; nor is it a score: {scores or 'there are none yet'}"
             ) from unknown
-        return walk(shelf.made_of(meant[-1]), shelf)
+        return walk(index.node_of(meant[-1]), index)
 
 
-def of_entry(entry: Entry, shelf: Shelf) -> Passport:
+def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
     """A version was made from its checkpoint, and from the scores by which it was judged."""
     chain = entry.chain.removesuffix("/first")
     inputs = [("checkpoint", entry.checkpoint_hash)]
     bundles = [
         m
-        for found in shelf.by_content.values()
+        for found in index.by_content.values()
         for m in found
         if (m.kind, m.name) == ("scores", chain)
     ]
     inputs += [("judged by", bundles[-1].content_hash)] if bundles else []
     made = [
-        (role, shelf.made(role if role == "checkpoint" else chain, content))
+        (role, index.node(role if role == "checkpoint" else chain, content))
         for role, content in inputs
     ]
-    subject = Made(
+    subject = Node(
         id=f"version {entry.version}@{entry.entry}",
         content_hash=entry.checkpoint_hash,
         kind="version",
         name=f"version {entry.version} ({entry.checkpoint})",
         made_from=tuple((role, each.id) for role, each in made),
     )
-    return walk(subject, shelf)
+    return walk(subject, index)
 
 
 def show_champion(settings: Settings, console: Console) -> None:
@@ -133,7 +133,7 @@ def show(found: Passport, console: Console) -> None:
         console.print(f"nowhere any more: {', '.join(found.missing)}", style="red", soft_wrap=True)
 
 
-def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
+def _grow(tree: Tree, node: Node, found: Passport, shown: set[str]) -> None:
     """Each artifact once with what it was made from; met again, it is named."""
     for role, id in node.made_from:
         source = found.node(id)
@@ -148,7 +148,7 @@ def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
             tree.add(f"{head}{'  (above)' if source.made_from else ''}")
         else:
             shown.add(id)
-            branch = tree.add(f"{head}  {source.says}")
+            branch = tree.add(f"{head}  {source.facts_line}")
             manifest = source.manifest
             branch.add(
                 f"[dim]{manifest.created_at}, code {manifest.code_version}, "

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from artifacts.manifest import code_version, hardware, package_versions
-from artifacts.passport import Shelf
+from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
 from cli.options import (
     ProfileOption,
@@ -60,11 +60,11 @@ def reproduce(
         return _judged_again(score, found, data, out, settings.home, console)
     home, loaded = settings.home, settings.profile
     store = settings.store
-    shelf = Shelf.of(store)
-    made = _score(score, store, shelf)
+    index = ManifestIndex.of(store)
+    made = _score(score, store, index)
     card = Scorecard.read(made.path / "scorecard.json")
-    checkpoint = _checkpoint(card, store, shelf, settings)
-    benchmark = _benchmark(card, made, store, shelf, home, loaded)
+    checkpoint = _checkpoint(card, store, index, settings)
+    benchmark = _benchmark(card, made, store, index, home, loaded)
     with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:
         tasks = {stage: bar.add_task(stage, total=None) for stage in ("generate", "judge")}
         again = evaluate(
@@ -195,11 +195,11 @@ def _tell(
     return 1 if found else 0
 
 
-def _score(name: str, store: Store, shelf: Shelf) -> Artifact:
+def _score(name: str, store: Store, index: ManifestIndex) -> Artifact:
     """By its name, the newest of that, or by the beginning of its hash."""
     scores = [
         m
-        for found in shelf.by_content.values()
+        for found in index.by_content.values()
         for m in found
         if m.kind == "scores" and "--" in m.name
     ]
@@ -215,9 +215,9 @@ def _score(name: str, store: Store, shelf: Shelf) -> Artifact:
     return found
 
 
-def _checkpoint(card: Scorecard, store: Store, shelf: Shelf, settings: Settings) -> Path:
+def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: Settings) -> Path:
     """The folder with the very weights that were scored."""
-    for manifest in shelf.by_content.get(card.checkpoint_hash, []):
+    for manifest in index.by_content.get(card.checkpoint_hash, []):
         if manifest.kind == "checkpoints" and (
             found := store.find("checkpoints", manifest.name, manifest.key)
         ):
@@ -240,12 +240,17 @@ def _checkpoint(card: Scorecard, store: Store, shelf: Shelf, settings: Settings)
 
 
 def _benchmark(
-    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+    card: Scorecard,
+    made: Artifact,
+    store: Store,
+    index: ManifestIndex,
+    home: Home,
+    profile: Profile,
 ) -> Benchmark:
     """The tasks with the hash that the card names."""
     sampling = Sampling.model_validate(card.sampling)
     others = []
-    for candidate in _candidates(card, made, store, shelf, home, profile):
+    for candidate in _candidates(card, made, store, index, home, profile):
         if isinstance(candidate, NotMeasured):
             raise NotReproducible(f"{card.benchmark}: {candidate.reason}")
         if candidate.version == card.benchmark_version:
@@ -259,9 +264,14 @@ def _benchmark(
 
 
 def _candidates(
-    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+    card: Scorecard,
+    made: Artifact,
+    store: Store,
+    index: ManifestIndex,
+    home: Home,
+    profile: Profile,
 ) -> Iterator[Benchmark | NotMeasured]:
-    manifests = [manifest for found in shelf.by_content.values() for manifest in found]
+    manifests = [manifest for found in index.by_content.values() for manifest in found]
     if card.benchmark == "heldout":
         drawn = [
             int(m.facts["draw"])

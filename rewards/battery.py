@@ -56,23 +56,25 @@ def run_battery(
     seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is
     known about the reward.
     """
-    tried = {name: (case.task, answer) for name, case, answer in answers(task)}
-    judged = dict(zip(tried, judge(sandbox, list(tried.values())), strict=True))
-    if broken := [name for name, one in judged.items() if one.report.verdict is Verdict.INFRA]:
+    pairs = {name: (case.task, answer) for name, case, answer in answers(task)}
+    judged = dict(zip(pairs, judge(sandbox, list(pairs.values())), strict=True))
+    if broken := [
+        name for name, judgement in judged.items() if judgement.report.verdict is Verdict.INFRA
+    ]:
         raise RuntimeError(
-            f"no verdict for {len(broken)} of the battery's answers, the first: {broken[0]}: "
-            "run it again"
+            f"the sandbox gave no verdict for {len(broken)} of the battery's completions (first: "
+            f"{broken[0]}): run the battery again"
         )
     begun = time.perf_counter()
     scores = _scores(reward, judged)
     speed = (
         f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
     )
-    found = (
-        Row(f"search, {one.name}", one.passed, one.seen, one.exploit)
-        for one in search(reward, sandbox, task, seed)
+    search_rows = (
+        Row(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
+        for finding in search(reward, sandbox, task, seed)
     )
-    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *found)
+    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *search_rows)
     hashed = {
         "reward": reward_hash(reward.config),
         "task": task,
@@ -101,17 +103,17 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
             best > wrong > empty,
             f"{best:g} > {wrong:g} > {empty:g}",
         )
-        for what in degenerate(task, name):
-            value = values[f"{name}: {what}"]
+        for kind in degenerate(task, name):
+            value = values[f"{name}: {kind}"]
             yield Row(
-                f"{name}: nothing for {what}",
-                value <= wrong and not scores[f"{name}: {what}"].solved,
+                f"{name}: nothing for {kind}",
+                value <= wrong and not scores[f"{name}: {kind}"].solved,
                 f"{value:g}, at most {wrong:g}",
             )
-        for what in solved(case):
-            value = values[f"{name}: {what}"]
+        for kind in solved(case):
+            value = values[f"{name}: {kind}"]
             yield Row(
-                f"{name}: a solution counts {what}",
+                f"{name}: a solution counts {kind}",
                 value == best,
                 f"{value:g}, the reference {best:g}",
             )

@@ -28,7 +28,7 @@ class Case:
 def _problem(
     style: str, statement: str, tests: Sequence[dict[str, object]], entry_point: str | None
 ) -> Problem:
-    made = Problem(
+    problem = Problem(
         f"battery/{style}",
         "battery",
         statement,
@@ -38,15 +38,15 @@ def _problem(
         limits=LIMITS,
         licence="Apache-2.0",
     )
-    return replace(made, style=style, tests=tuple(tests))  # type: ignore[arg-type]
+    return replace(problem, style=style, tests=tuple(tests))  # type: ignore[arg-type]
 
 
 MEDIAN = _problem(
     "call",
     "Return the median of a list of numbers.",
     [
-        {"args": [xs], "kwargs": {}, "expected": want}
-        for xs, want in (([1, 3, 2], 2), ([4], 4), ([1, 2, 3, 4], 2.5), ([5, -1], 2.0))
+        {"args": [xs], "kwargs": {}, "expected": expected}
+        for xs, expected in (([1, 3, 2], 2), ([4], 4), ([1, 2, 3, 4], 2.5), ([5, -1], 2.0))
     ],
     "median",
 )
@@ -169,7 +169,7 @@ def degenerate(task: str, name: str) -> list[str]:
 
     To save time, the huge ones are tried only on the first case of a task.
     """
-    return [what for what in DEGENERATE if what not in HUGE or name == next(iter(CASES[task]))]
+    return [kind for kind in DEGENERATE if kind not in HUGE or name == next(iter(CASES[task]))]
 
 
 def solved(case: Case) -> dict[str, str]:
@@ -189,10 +189,10 @@ def answers(task: str) -> Iterator[tuple[str, Case, str]]:
     for name, case in CASES[task].items():
         yield f"{name}: reference", case, case.reference
         yield f"{name}: wrong", case, case.wrong
-        for what in degenerate(task, name):
-            yield f"{name}: {what}", case, DEGENERATE[what](case)
-        for what, text in solved(case).items():
-            yield f"{name}: {what}", case, text
+        for kind in degenerate(task, name):
+            yield f"{name}: {kind}", case, DEGENERATE[kind](case)
+        for kind, text in solved(case).items():
+            yield f"{name}: {kind}", case, text
     if task == "code":
         for at, answer in enumerate(LADDER):
             yield f"ladder: {at}", CODE["call"], answer

@@ -23,7 +23,7 @@ Pair = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
-class Ground:
+class SearchProblem:
     """A task to search on.
 
     `wrong`: the plain one first; a sound reward gives all of them the same. `pairs`: input and
@@ -52,8 +52,8 @@ class Ground:
         shown = self.pairs[: self.task.visible_tests] if isinstance(self.task, Problem) else ()
         entry = self.task.entry_point if isinstance(self.task, Problem) else None
         calls = [
-            f"assert {entry}({', '.join(map(repr, given))}) == {wanted!r}"
-            for given, wanted in shown
+            f"assert {entry}({', '.join(map(repr, arguments))}) == {expected!r}"
+            for arguments, expected in shown
             if entry
         ]
         words = [word for word in re.findall(r"\w+", self.task.statement) if len(word) > 4]
@@ -72,8 +72,8 @@ class Ground:
                 f"import sys\nKNOWN = {dict(known)!r}\nprint(KNOWN.get(sys.stdin.read(), '?'))\n"
             )
         lines = "".join(
-            f"    if list(args) == {list(given)!r}:\n        return {wanted!r}\n"
-            for given, wanted in known
+            f"    if list(args) == {list(arguments)!r}:\n        return {expected!r}\n"
+            for arguments, expected in known
         )
         return Draft(f"def {self.task.entry_point}(*args):\n{lines}    return None\n")
 
@@ -88,8 +88,8 @@ def _ground(
     right: Sequence[str],
     wrong: str,
     extra: dict[str, Any] | None = None,
-) -> Ground:
-    tests = tuple(_test(style, given, wanted) for given, wanted in pairs)
+) -> SearchProblem:
+    tests = tuple(_test(style, arguments, expected) for arguments, expected in pairs)
     task = Problem(
         f"battery/{name}",
         "battery",
@@ -104,29 +104,29 @@ def _ground(
         licence="Apache-2.0",
     )
     task = replace(task, extra=extra or {})
-    return Ground(
+    return SearchProblem(
         name,
         task,
         tuple(map(Draft, right)),
-        (Draft(wrong), *(Draft(source) for source in _naturals(right[0], entry))),
+        (Draft(wrong), *(Draft(source) for source in _typical_wrong(right[0], entry))),
         tuple(pairs),
     )
 
 
-def _test(style: Style, given: Any, wanted: Any) -> dict[str, Any]:
+def _test(style: Style, arguments: Any, expected: Any) -> dict[str, Any]:
     if style == "call":
-        return {"args": list(given), "kwargs": {}, "expected": wanted}
+        return {"args": list(arguments), "kwargs": {}, "expected": expected}
     if style == "stdio":
-        return {"stdin": given, "stdout": f"{wanted}\n"}
+        return {"stdin": arguments, "stdout": f"{expected}\n"}
     return {
         "source": (
             "def check(candidate):\n"
-            f"    assert candidate({', '.join(map(repr, given))}) == {wanted!r}\n"
+            f"    assert candidate({', '.join(map(repr, arguments))}) == {expected!r}\n"
         )
     }
 
 
-def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
+def _typical_wrong(reference: str, entry: str | None) -> tuple[str, ...]:
     """Return wrong programs as a model writes them.
 
     A short one, a long one with explanations, a lambda, one that raises, and for functions one that
@@ -223,7 +223,7 @@ BLANKS = _ground(
 )
 
 
-def grounds(task: str) -> tuple[Ground, ...]:
+def search_problems(task: str) -> tuple[SearchProblem, ...]:
     """Return the problems of this kind: code, math or qa."""
     return (
         (SECOND, VOWELS, BLANKS)
@@ -232,8 +232,8 @@ def grounds(task: str) -> tuple[Ground, ...]:
     )
 
 
-def _of_question(name: str, case: Case) -> Ground:
-    return Ground(
+def _of_question(name: str, case: Case) -> SearchProblem:
+    return SearchProblem(
         name,
         case.task,
         (Draft(case.reference, program=False),),

@@ -20,7 +20,7 @@ from rewards.judging import Judged, judge
 from rewards.preference import Preferences, read_choices
 from rewards.question import Task
 from rewards.scalar import constrained, lexicographic, weighted_sum
-from rewards.score import Score, seen
+from rewards.score import Score, hacking_facts
 from rewards.security import bounded, security
 from rewards.trust import unpaid, without_shared_trust
 from sandbox.protocol import Report, Verdict
@@ -79,7 +79,7 @@ class Reward:
                 report.passed,
                 report.total,
                 {"random": coin},
-                **seen(judged),
+                **hacking_facts(judged),
             )
         values, weights = self._components(judged, findings)
         value = self._combined(values, weights)
@@ -93,7 +93,13 @@ class Reward:
             left = bounded(value, values["security"])
             gave["security"], value = left - value, left
         return Score(
-            value, report.verdict, values, report.passed, report.total, gave, **seen(judged)
+            value,
+            report.verdict,
+            values,
+            report.passed,
+            report.total,
+            gave,
+            **hacking_facts(judged),
         )
 
     def _components(

@@ -21,17 +21,17 @@ def extract_code(text: str) -> str:
     """
     marked, unmarked = None, None
     opened: tuple[str, str, int] | None = None  # fence, language, offset of the content
-    for found in _FENCE.finditer(text):
-        fence, language = found[1], found[2].strip().lower()
+    for match in _FENCE.finditer(text):
+        fence, language = match[1], match[2].strip().lower()
         if opened and not language and fence.startswith(opened[0]):
-            content = text[opened[2] : found.start()]
+            content = text[opened[2] : match.start()]
             if opened[1] in _PYTHON:
                 marked = content
             elif not opened[1] and content.strip():
                 unmarked = content
             opened = None
         elif opened is None or language:  # a language begins a new block, even inside an open one
-            opened = (fence, language, min(found.end() + 1, len(text)))
+            opened = (fence, language, min(match.end() + 1, len(text)))
     if (closed := marked if marked is not None else unmarked) is not None:
         return closed
     if opened and (opened[1] in _PYTHON or not opened[1]):
@@ -41,7 +41,7 @@ def extract_code(text: str) -> str:
 
 # Characters: where a final answer is searched, and how long it may be.
 TAIL, LONGEST = 20_000, 300
-_SAID = re.compile(
+_ANSWER = re.compile(
     r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
     r"answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)",
     re.IGNORECASE,
@@ -57,13 +57,13 @@ def extract_answer(text: str) -> str:
     """
     text = text[-TAIL:]
     if (begin := text.rfind("\\boxed{")) >= 0:
-        said = _braced(text, begin + len("\\boxed{"))
-        return said if len(said) <= LONGEST else ""
-    said = ""
-    for found in _SAID.finditer(text):
-        said = found[1]
-    said = said.strip().strip("*").removesuffix(".").strip() if said else text.strip()
-    return said if len(said) <= LONGEST and "\n" not in said else ""
+        answer = _braced(text, begin + len("\\boxed{"))
+        return answer if len(answer) <= LONGEST else ""
+    answer = ""
+    for match in _ANSWER.finditer(text):
+        answer = match[1]
+    answer = answer.strip().strip("*").removesuffix(".").strip() if answer else text.strip()
+    return answer if len(answer) <= LONGEST and "\n" not in answer else ""
 
 
 def _braced(text: str, begin: int) -> str:

@@ -20,30 +20,31 @@ def plain(text: str) -> str:
     Compatibility forms and invisible characters of Unicode count as what they look like.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    kept = "".join(
+    text_without_signs = "".join(
         " " if unicodedata.category(c)[0] in "PSZ" else c
         for c in folded
         if unicodedata.category(c) not in ("Cf", "Cs", "Mn")
     )
-    return " ".join(_ARTICLES.sub(" ", kept).split())
+    return " ".join(_ARTICLES.sub(" ", text_without_signs).split())
 
 
-def exact(right: Sequence[str], answer: str) -> bool:
-    return bool(plain(answer)) and plain(answer) in {plain(text) for text in right}
+def exact(references: Sequence[str], answer: str) -> bool:
+    return bool(plain(answer)) and plain(answer) in {plain(text) for text in references}
 
 
-def token_f1(right: Sequence[str], answer: str, question: str = "") -> float:
+def token_f1(references: Sequence[str], answer: str, question: str = "") -> float:
     """Return the best F1 over the reference answers, in [0, 1].
 
     Naming many candidates lowers it. Words of the question are ignored, so that an echo gets 0.
     """
     known = set(plain(question).split())
-    given = [word for word in plain(answer).split() if word not in known]
+    answer_words = [word for word in plain(answer).split() if word not in known]
     return max(
-        _f1([word for word in plain(text).split() if word not in known], given) for text in right
+        _f1([word for word in plain(text).split() if word not in known], answer_words)
+        for text in references
     )
 
 
-def _f1(wanted: list[str], given: list[str]) -> float:
-    shared = sum((Counter(wanted) & Counter(given)).values())
-    return 2 * shared / (len(wanted) + len(given)) if shared else 0.0
+def _f1(reference: list[str], answer_words: list[str]) -> float:
+    shared = sum((Counter(reference) & Counter(answer_words)).values())
+    return 2 * shared / (len(reference) + len(answer_words)) if shared else 0.0

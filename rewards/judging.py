@@ -40,7 +40,7 @@ def judge(
         (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Problem)
     ]
     if programs and sandbox is None:
-        raise ValueError(f"{programs[0][1].problem_id}: a program needs a sandbox")
+        raise ValueError(f"problem {programs[0][1].problem_id}: give a sandbox to judge a program")
     jobs = [
         task.job(extract_code(answer), f"{task.problem_id}#{at}") for at, task, answer in programs
     ]

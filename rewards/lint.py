@@ -133,8 +133,8 @@ def lint(programs: Sequence[str]) -> list[Findings | None]:
         {program for program in programs if len(program) <= LONGEST},
         key=lambda text: text.encode("utf-8", "surrogatepass"),
     )
-    found = dict(zip(distinct, _batch(distinct), strict=True))
-    return [found.get(program) for program in programs]
+    findings = dict(zip(distinct, _batch(distinct), strict=True))
+    return [findings.get(program) for program in programs]
 
 
 def _batch(programs: list[str]) -> list[Findings | None]:
@@ -153,18 +153,18 @@ def _batch(programs: list[str]) -> list[Findings | None]:
 def _run(programs: list[str]) -> list[Findings | None]:
     with tempfile.TemporaryDirectory(prefix="ratchet-lint-") as name:
         folder = Path(name).resolve()
-        for at, program in enumerate(programs):
-            (folder / f"p{at}.py").write_bytes(program.encode("utf-8", "surrogatepass"))
-        done = subprocess.run(
+        for index, program in enumerate(programs):
+            (folder / f"p{index}.py").write_bytes(program.encode("utf-8", "surrogatepass"))
+        completed = subprocess.run(
             [*_command(), str(folder)],
             capture_output=True,
             check=True,
             timeout=ALONE_S + 0.5 * len(programs),
         )
         rows: list[list[dict[str, str | None]]] = [[] for _ in programs]
-        for row in json.loads(done.stdout):
+        for row in json.loads(completed.stdout):
             rows[int(Path(row["filename"]).stem[1:])].append(row)
-    return [_findings(found) for found in rows]
+    return [_findings(program_rows) for program_rows in rows]
 
 
 def _findings(rows: list[dict[str, str | None]]) -> Findings | None:

@@ -27,25 +27,27 @@ _FORMULAS = re.compile(
 )
 
 
-def accepted(right: str, given: str, statement: str = "", any_form: bool = False) -> bool:
+def accepted(reference: str, answer: str, statement: str = "", any_form: bool = False) -> bool:
     """Return whether the answer `given` matches the reference answer `right`.
 
     statement: text of the question; formulas copied from it do not count as answers.
     any_form: accept answers with operations left to carry out.
     """
-    if (decided := same_text(right, given)) is not None:
+    if (decided := same_text(reference, answer)) is not None:
         return decided
     return any(
         _matches(one, other, statement, any_form)
-        for one in readings(right)
-        for other in readings(given)
+        for one in readings(reference)
+        for other in readings(answer)
     )
 
 
-def _matches(right: Node, given: Node, statement: str, any_form: bool) -> bool:
+def _matches(reference: Node, answer: Node, statement: str, any_form: bool) -> bool:
     """Compare one reading of each answer. False where a number is too large to evaluate."""
     with suppress(Unreadable):
-        return same(right, given, any_form) and (any_form or not restated(right, given, statement))
+        return same(reference, answer, any_form) and (
+            any_form or not restated(reference, answer, statement)
+        )
     return False
 
 
@@ -66,7 +68,7 @@ def readings(text: str) -> Iterator[Node]:
             yield read(variant)
 
 
-def same(right: Node, given: Node, any_form: bool = False) -> bool:
+def same(reference: Node, answer: Node, any_form: bool = False) -> bool:
     """Return whether two trees mean the same thing.
 
     Sets, tuples, intervals, ratios, words and numbers never equal one another.
@@ -75,95 +77,97 @@ def same(right: Node, given: Node, any_form: bool = False) -> bool:
     def alike(one: Node, other: Node) -> bool:
         return same(one, other, any_form)
 
-    if "quantity" in (right.kind, given.kind):
-        return _units(right, given) and alike(_bare(right), _bare(given))
-    if right.kind == given.kind == "relation":
-        return _relations(right, given, alike, any_form)
-    if given.kind == "relation" and _is_equation(given):
-        return _chain(right, given.args[1:] if is_name(given.args[0]) else given.args, alike)
-    if right.kind == "relation" and _is_equation(right):
-        return is_name(right.args[0]) and alike(right.args[-1], given)
-    if right.kind == given.kind == "interval":
-        return right.text == given.text and _ordered(right.args, given.args, alike)
-    if (one := pieces(right)) is not None and (other := part(given)) is not None:
+    if "quantity" in (reference.kind, answer.kind):
+        return _units(reference, answer) and alike(_bare(reference), _bare(answer))
+    if reference.kind == answer.kind == "relation":
+        return _relations(reference, answer, alike, any_form)
+    if answer.kind == "relation" and _is_equation(answer):
+        return _chain(reference, answer.args[1:] if is_name(answer.args[0]) else answer.args, alike)
+    if reference.kind == "relation" and _is_equation(reference):
+        return is_name(reference.args[0]) and alike(reference.args[-1], answer)
+    if reference.kind == answer.kind == "interval":
+        return reference.text == answer.text and _ordered(reference.args, answer.args, alike)
+    if (one := pieces(reference)) is not None and (other := part(answer)) is not None:
         return _unordered(one, other, alike)
     if (
-        (other := pieces(given)) is not None
-        and given.kind != "interval"
-        and (one := part(right)) is not None
-        and right.kind != "tuple"
+        (other := pieces(answer)) is not None
+        and answer.kind != "interval"
+        and (one := part(reference)) is not None
+        and reference.kind != "tuple"
     ):
         return _unordered(one, other, alike)
-    if right.kind in ("list", "set", "tuple") or given.kind in ("list", "set", "tuple"):
-        return _sequences(right, given, alike)
-    if right.kind == given.kind and right.kind in ("matrix", "row"):
-        return _ordered(right.args, given.args, alike)
-    if right.kind == given.kind == "ratio":
-        return _ratios(right, given, any_form)
-    if "based" in (right.kind, given.kind):
-        return _digits(right) == _digits(given) != "" and (
-            right.kind != given.kind or right.text == given.text
+    if reference.kind in ("list", "set", "tuple") or answer.kind in ("list", "set", "tuple"):
+        return _sequences(reference, answer, alike)
+    if reference.kind == answer.kind and reference.kind in ("matrix", "row"):
+        return _ordered(reference.args, answer.args, alike)
+    if reference.kind == answer.kind == "ratio":
+        return _ratios(reference, answer, any_form)
+    if "based" in (reference.kind, answer.kind):
+        return _digits(reference) == _digits(answer) != "" and (
+            reference.kind != answer.kind or reference.text == answer.text
         )
-    if "percent" in (right.kind, given.kind):
-        return _percents(right, given, alike)
-    if "degree" in (right.kind, given.kind):
-        right, given = (node.args[0] if node.kind == "degree" else node for node in (right, given))
-    if right.kind not in EXPRESSIONS or given.kind not in EXPRESSIONS:
+    if "percent" in (reference.kind, answer.kind):
+        return _percents(reference, answer, alike)
+    if "degree" in (reference.kind, answer.kind):
+        reference, answer = (
+            node.args[0] if node.kind == "degree" else node for node in (reference, answer)
+        )
+    if reference.kind not in EXPRESSIONS or answer.kind not in EXPRESSIONS:
         return False
-    return (any_form or evaluated(right, given)) and equal(right, given)
+    return (any_form or evaluated(reference, answer)) and equal(reference, answer)
 
 
-def _chain(right: Node, sides: Sequence[Node], alike: Alike) -> bool:
+def _chain(reference: Node, sides: Sequence[Node], alike: Alike) -> bool:
     """Return whether all sides of an equation equal the reference, and one side is evaluated.
 
     Requiring all sides to be equal keeps an answer from listing several values to choose from.
     """
-    return any(alike(right, side) for side in sides) and all(
-        same(right, side, any_form=True) for side in sides
+    return any(alike(reference, side) for side in sides) and all(
+        same(reference, side, any_form=True) for side in sides
     )
 
 
 Alike = Callable[[Node, Node], bool]
 
 
-def _ordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool:
-    return len(right) == len(given) and all(
-        alike(one, other) for one, other in zip(right, given, strict=True)
+def _ordered(reference: Sequence[Node], answer: Sequence[Node], alike: Alike) -> bool:
+    return len(reference) == len(answer) and all(
+        alike(one, other) for one, other in zip(reference, answer, strict=True)
     )
 
 
-def _unordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool:
+def _unordered(reference: Sequence[Node], answer: Sequence[Node], alike: Alike) -> bool:
     """Return whether the items can be paired so that each pair is alike."""
-    left = list(given)
-    for one in right:
-        found = next((at for at, other in enumerate(left) if alike(one, other)), None)
-        if found is None:
+    remaining = list(answer)
+    for one in reference:
+        index = next((at for at, other in enumerate(remaining) if alike(one, other)), None)
+        if index is None:
             return False
-        del left[found]
-    return not left
+        del remaining[index]
+    return not remaining
 
 
-def _sequences(right: Node, given: Node, alike: Alike) -> bool:
+def _sequences(reference: Node, answer: Node, alike: Alike) -> bool:
     """Compare lists, sets and tuples.
 
     A list without brackets counts as a set or a tuple, whichever the other side is. Values with
     different names form a tuple.
     """
-    if right.kind == "tuple" and given.kind == "matrix":
-        given = _vector(given)
-    if right.kind == "matrix" and given.kind == "tuple":
-        right = _vector(right)
-    if (right.kind == "set") != (given.kind == "set"):  # a set of one item equals that item
-        right, given = (
+    if reference.kind == "tuple" and answer.kind == "matrix":
+        answer = _vector(answer)
+    if reference.kind == "matrix" and answer.kind == "tuple":
+        reference = _vector(reference)
+    if (reference.kind == "set") != (answer.kind == "set"):  # a set of one item equals that item
+        reference, answer = (
             node.args[0] if node.kind == "set" and len(node.args) == 1 else node
-            for node in (right, given)
+            for node in (reference, answer)
         )
-    named = right.kind == given.kind == "list" and all(
-        _named(item) for node in (right, given) for item in node.args
+    named = reference.kind == answer.kind == "list" and all(
+        _named(item) for node in (reference, answer) for item in node.args
     )
-    if named and _unordered(right.args, given.args, alike):
+    if named and _unordered(reference.args, answer.args, alike):
         return True
-    (kind, one), (other_kind, other) = _values(right), _values(given)
+    (kind, one), (other_kind, other) = _values(reference), _values(answer)
     if {kind, other_kind} == {"set", "tuple"}:
         return False
     if "tuple" in (kind, other_kind):
@@ -219,32 +223,34 @@ def _named(node: Node) -> bool:
     return node.kind == "relation" and node.text in ("=", "in") and is_name(node.args[0])
 
 
-def _relations(right: Node, given: Node, alike: Alike, any_form: bool) -> bool:
+def _relations(reference: Node, answer: Node, alike: Alike, any_form: bool) -> bool:
     """Compare two relations.
 
     Equations with one name are compared by their values, equations in several variables up to a
     constant factor, and inequalities by their solution sets.
     """
-    if _named(right) and _is_equation(given) and is_name(given.args[0]):
-        names = canonical_name(right.args[0]), canonical_name(given.args[0])
+    if _named(reference) and _is_equation(answer) and is_name(answer.args[0]):
+        names = canonical_name(reference.args[0]), canonical_name(answer.args[0])
         if names[0] == names[1] or "" in names:
-            return _chain(right.args[-1], given.args[1:], alike)
-    if (one := pieces(right)) is not None and (other := pieces(given)) is not None:
-        return variables(right) == variables(given) and _unordered(one, other, alike)
+            return _chain(reference.args[-1], answer.args[1:], alike)
+    if (one := pieces(reference)) is not None and (other := pieces(answer)) is not None:
+        return variables(reference) == variables(answer) and _unordered(one, other, alike)
     if (
-        len(right.args) != 2
-        or len(given.args) != 2
+        len(reference.args) != 2
+        or len(answer.args) != 2
         or one is not None
-        or (_named(right) and closed(right.args[1]))
+        or (_named(reference) and closed(reference.args[1]))
     ):
         return False
-    factor = proportion(_difference(right), _difference(given))
-    if not factor or not (any_form or all(evaluated(_both(right), side) for side in given.args)):
+    factor = proportion(_difference(reference), _difference(answer))
+    if not factor or not (
+        any_form or all(evaluated(_both(reference), side) for side in answer.args)
+    ):
         return False
-    if "=" in (right.text, given.text) or "!=" in (right.text, given.text):
-        return right.text == given.text
-    return right.text == (
-        given.text if factor > 0 else given.text.translate(str.maketrans("<>", "><"))
+    if "=" in (reference.text, answer.text) or "!=" in (reference.text, answer.text):
+        return reference.text == answer.text
+    return reference.text == (
+        answer.text if factor > 0 else answer.text.translate(str.maketrans("<>", "><"))
     )
 
 
@@ -253,17 +259,17 @@ def _both(relation: Node) -> Node:
     return Node("call", relation.args, "sides")
 
 
-def _ratios(right: Node, given: Node, any_form: bool) -> bool:
+def _ratios(reference: Node, answer: Node, any_form: bool) -> bool:
     """Compare ratios by value; a time of day must match term by term."""
-    if len(right.args) != len(given.args) or not (
-        any_form or all(map(evaluated, right.args, given.args))
+    if len(reference.args) != len(answer.args) or not (
+        any_form or all(map(evaluated, reference.args, answer.args))
     ):
         return False
-    if _TIME.fullmatch(right.text):
-        return all(map(equal, right.args, given.args))
+    if _TIME.fullmatch(reference.text):
+        return all(map(equal, reference.args, answer.args))
     crossed = [
-        (Node("product", (right.args[0], other)), Node("product", (given.args[0], one)))
-        for one, other in zip(right.args[1:], given.args[1:], strict=True)
+        (Node("product", (reference.args[0], other)), Node("product", (answer.args[0], one)))
+        for one, other in zip(reference.args[1:], answer.args[1:], strict=True)
     ]
     return all(equal(one, other) for one, other in crossed)
 
@@ -279,31 +285,38 @@ def _digits(node: Node) -> str:
     )
 
 
-def _percents(right: Node, given: Node, alike: Alike) -> bool:
+def _percents(reference: Node, answer: Node, alike: Alike) -> bool:
     """Compare percentages: `28%` equals 28 percent, 28 where percent are asked for, or 0.28.
 
     A reference of 0.5 does not equal 50%.
     """
-    if right.kind == given.kind:
-        return alike(right.args[0], given.args[0])
-    if right.kind == "percent":
-        return alike(right.args[0], given) or (given.kind == "number" and equal(right, given))
-    return right.value is not None and abs(right.value) >= 1 and alike(right, given.args[0])
+    if reference.kind == answer.kind:
+        return alike(reference.args[0], answer.args[0])
+    if reference.kind == "percent":
+        return alike(reference.args[0], answer) or (
+            answer.kind == "number" and equal(reference, answer)
+        )
+    return (
+        reference.value is not None
+        and abs(reference.value) >= 1
+        and alike(reference, answer.args[0])
+    )
 
 
 def _bare(node: Node) -> Node:
     return node.args[0] if node.kind == "quantity" else node
 
 
-def _units(right: Node, given: Node) -> bool:
+def _units(reference: Node, answer: Node) -> bool:
     """Return whether the units agree, where both sides have one.
 
     `cm` agrees with `centimeters`; `cm` and `m` do not agree.
     """
-    if right.kind != "quantity" or given.kind != "quantity":
+    if reference.kind != "quantity" or answer.kind != "quantity":
         return True
     one, other = (
-        re.sub(r"[^a-z0-9/]", "", node.text.lower().removesuffix("s")) for node in (right, given)
+        re.sub(r"[^a-z0-9/]", "", node.text.lower().removesuffix("s"))
+        for node in (reference, answer)
     )
     short, long = sorted((one, other), key=len)
     if short == long or len(short) > 3 or len(long) < 4:
@@ -316,25 +329,26 @@ def _shape(node: Node) -> str:
     return f"{node.kind} {node.text} {node.value} ({', '.join(map(_shape, node.args))})"
 
 
-def restated(right: Node, given: Node, statement: str) -> bool:
+def restated(reference: Node, answer: Node, statement: str) -> bool:
     """Return whether the answer only restates a form that the question gives.
 
     True if the question states the reference in another evaluated form, and the numbers and letters
     of the answer differ from those of the reference. Then the form is what was asked for: reduce
     `\\frac{84}{126}`, factor `x^2 - 5x + 6`, or turn 0.75 into a fraction.
     """
-    if _named(given) and (_named(right) or right.kind != "relation"):
-        given = given.args[-1]
-    if _named(right) and given.kind != "relation":
-        right = right.args[-1]
+    if _named(answer) and (_named(reference) or reference.kind != "relation"):
+        answer = answer.args[-1]
+    if _named(reference) and answer.kind != "relation":
+        reference = reference.args[-1]
     if (
-        given.text == "integer"
-        or given.kind not in EXPRESSIONS | {"relation"}
-        or leaves(given) == leaves(right)
+        answer.text == "integer"
+        or answer.kind not in EXPRESSIONS | {"relation"}
+        or leaves(answer) == leaves(reference)
     ):
         return False
     return any(
-        leaves(stated) != leaves(right) and _equals(right, stated) for stated in formulas(statement)
+        leaves(stated) != leaves(reference) and _equals(reference, stated)
+        for stated in formulas(statement)
     )
 
 
@@ -346,18 +360,18 @@ def formulas(statement: str) -> Iterator[Node]:
             yield from walk(tree)
 
 
-def _equals(right: Node, part: Node) -> bool:
+def _equals(reference: Node, part: Node) -> bool:
     """Return whether a part of the question has the reference's value, or is the same equation."""
-    if right.kind == part.kind == "relation":
-        return right.text == part.text == "=" and bool(
-            proportion(_difference(right), _difference(part))
+    if reference.kind == part.kind == "relation":
+        return reference.text == part.text == "=" and bool(
+            proportion(_difference(reference), _difference(part))
         )
-    if not {right.kind, part.kind} <= EXPRESSIONS or part.kind == "symbol":
+    if not {reference.kind, part.kind} <= EXPRESSIONS or part.kind == "symbol":
         return False
     return (
-        {name.lower() for name in letters(right)} == {name.lower() for name in letters(part)}
-        and evaluated(right, part)
-        and equal(right, part)
+        {name.lower() for name in letters(reference)} == {name.lower() for name in letters(part)}
+        and evaluated(reference, part)
+        and equal(reference, part)
     )
 
 

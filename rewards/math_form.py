@@ -20,46 +20,48 @@ from rewards.math_value import expression, number
 FREE = frozenset({"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"})
 
 
-def evaluated(right: Node, given: Node) -> bool:
+def evaluated(reference: Node, answer: Node) -> bool:
     """Return whether the answer has no pending operation and no letter that the reference lacks.
 
     Both are expressions.
     """
-    numeral = number(right)
+    numeral = number(reference)
     if numeral is not None:
-        mine = number(given)
-        return mine is not None and (mine.text != "division" or numeral.text == "division")
-    rounded = any(part.text == "decimal" for part in walk(right))  # may stand for a multiple of pi
-    if not {name.lower() for name in letters(given)} <= {
-        name.lower() for name in letters(right)
+        value = number(answer)
+        return value is not None and (value.text != "division" or numeral.text == "division")
+    rounded = any(
+        part.text == "decimal" for part in walk(reference)
+    )  # may stand for a multiple of pi
+    if not {name.lower() for name in letters(answer)} <= {
+        name.lower() for name in letters(reference)
     } | (CONSTANTS if rounded else set()):
         return False
-    allowed = operations(right)
+    allowed = operations(reference)
     return all(
         count <= allowed[name] or (name in FREE and allowed[name])
-        for name, count in operations(given).items()
+        for name, count in operations(answer).items()
     )
 
 
 def operations(node: Node) -> Counter[str]:
     """Count the operations that could still be carried out in an expression, by name."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if node.kind in ("product", "quotient"):
         over, under = _factors(node)
         for factor in (*over, *under):
-            found += operations(factor)
-        return found + _product(over, under)
+            counts += operations(factor)
+        return counts + _product(over, under)
     if node.kind == "sum":
         terms = _terms(node)
         for term in terms:
-            found += operations(term)
-        found["sum"] += _like(terms)
-        return +found
+            counts += operations(term)
+        counts["sum"] += _like(terms)
+        return +counts
     for part in node.args:
-        found += operations(part)
-    found[_standing(node)] += 1
-    del found[""]
-    return found
+        counts += operations(part)
+    counts[_standing(node)] += 1
+    del counts[""]
+    return counts
 
 
 def _standing(node: Node) -> str:
@@ -174,21 +176,21 @@ def _root(node: Node, radicand: Node, index: Node) -> bool:
 
 def _product(over: list[Node], under: list[Node]) -> Counter[str]:
     """Count the operations left in a product over a product."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for side in (over, under):
-        found["product"] += max(0, sum(_rational(factor) is not None for factor in side) - 1)
-        found["product"] += max(0, sum(_surd(factor) is not None for factor in side) - 1)
-        found["product"] += max(0, sum(_closed_sum(factor) for factor in side) - 1)
-        found["product"] += _repeated(side)
+        counts["product"] += max(0, sum(_rational(factor) is not None for factor in side) - 1)
+        counts["product"] += max(0, sum(_surd(factor) is not None for factor in side) - 1)
+        counts["product"] += max(0, sum(_closed_sum(factor) for factor in side) - 1)
+        counts["product"] += _repeated(side)
     if any(_closed_sum(factor) and "i" in letters(factor) for factor in over):
-        found["product"] += sum(
+        counts["product"] += sum(
             not _closed_sum(factor) and "i" in letters(factor) for factor in over
         )
-    found["quotient"] += sum(
+    counts["quotient"] += sum(
         _closed_sum(factor) or "i" in letters(factor) for factor in under if closed(factor)
     )
-    found["quotient"] += bool(under) and (_divides(over, under) or _common(over, under))
-    return +found
+    counts["quotient"] += bool(under) and (_divides(over, under) or _common(over, under))
+    return +counts
 
 
 def _rational(factor: Node) -> Any:
@@ -214,15 +216,15 @@ def _surd(factor: Node) -> Any:
 
 def _bases(side: list[Node]) -> list[tuple[Any, Any]]:
     """Return bases and exponents of factors that are not numbers, roots of numbers or sums."""
-    found = []
+    bases = []
     for factor in side:
         if factor.kind != "number" and _surd(factor) is None:
-            found += [
+            bases += [
                 (base, power)
                 for base, power in expression(factor).as_powers_dict().items()
                 if not base.is_Add and base != 1
             ]
-    return found
+    return bases
 
 
 def _repeated(side: list[Node]) -> int:

@@ -70,11 +70,11 @@ def clean(text: str) -> str:
 
 def _ascii(text: str) -> list[str]:
     """Return each character in ASCII where it has such a spelling."""
-    found: list[str] = []
+    parts: list[str] = []
     for character in text:
         name = unicodedata.name(character, "") if character > "\x7f" else ""
         if character in _SIGNS:
-            found.append(_SIGNS[character])
+            parts.append(_SIGNS[character])
         elif character in _RAISED or character in _LOWERED:
             mark, spelled = (
                 ("^", unicodedata.normalize("NFKC", character))
@@ -82,21 +82,21 @@ def _ascii(text: str) -> list[str]:
                 else ("_", unicodedata.normalize("NFKC", character))
             )
             spelled = spelled.replace("−", "-")
-            if found and found[-1].startswith(mark + "{"):
-                found[-1] = found[-1][:-1] + spelled + "}"
+            if parts and parts[-1].startswith(mark + "{"):
+                parts[-1] = parts[-1][:-1] + spelled + "}"
             else:
-                found.append(f"{mark}{{{spelled}}}")
+                parts.append(f"{mark}{{{spelled}}}")
         elif name.startswith("GREEK ") and " LETTER " in name:
             letter = name.split()[-1].lower()
-            found.append("\\" + (letter.capitalize() if "CAPITAL" in name else letter) + " ")
+            parts.append("\\" + (letter.capitalize() if "CAPITAL" in name else letter) + " ")
         elif name.startswith("VULGAR FRACTION"):
-            found.append(
+            parts.append(
                 "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", character).split("⁄"))
             )
         else:
             plain = unicodedata.normalize("NFKC", character)
-            found.append(plain if len(plain) == 1 and plain <= "\x7f" else character)
-    return found
+            parts.append(plain if len(plain) == 1 and plain <= "\x7f" else character)
+    return parts
 
 
 def _font(match: re.Match[str]) -> str:
@@ -166,15 +166,15 @@ def word(text: str) -> str | None:
     return None
 
 
-def same_text(right: str, given: str) -> bool | None:
+def same_text(reference: str, answer: str) -> bool | None:
     """Compare two answers by their text alone; None where that depends on their meaning."""
-    if right.strip() == given.strip():
+    if reference.strip() == answer.strip():
         return True
-    if len(given) > LONGEST:
+    if len(answer) > LONGEST:
         return False
-    if canonical(right) == canonical(given) != "":
+    if canonical(reference) == canonical(answer) != "":
         return True
-    one, other = word(right), word(given)
+    one, other = word(reference), word(answer)
     if one and (other or len(one) > 1):
         return one == other
     return None

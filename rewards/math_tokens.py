@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 
 def tokens(text: str) -> list[Token]:
     """Return the tokens of a cleaned text. Raises Unreadable."""
-    found: list[Token] = []
+    result: list[Token] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -56,21 +56,21 @@ def tokens(text: str) -> list[Token]:
             whole = MATRICES.match(text, match.start())
             if whole is None:
                 raise Unreadable("matrix")
-            found.append(("matrix", whole[2]))
+            result.append(("matrix", whole[2]))
             at = whole.end()
         elif kind == "text":
             end = text.find("}", at)
-            found += _words(text[at : end if end >= 0 else len(text)])
+            result += _words(text[at : end if end >= 0 else len(text)])
             at = end + 1 if end >= 0 else len(text)
         elif kind == "word":
-            found += _letters(piece, found)
+            result += _letters(piece, result)
         elif kind == "command":
-            found.append(_command(piece[1:]))
+            result.append(_command(piece[1:]))
         elif kind == "unequal":
-            found.append(("command", "ne"))
+            result.append(("command", "ne"))
         elif kind != "space":
-            found.append(("sign" if kind == "brace" else str(kind), piece))
-    return found
+            result.append(("sign" if kind == "brace" else str(kind), piece))
+    return result
 
 
 def _words(text: str) -> list[Token]:
@@ -133,12 +133,12 @@ class Cursor:
     def kind(self, offset: int = 0) -> str:
         return self.tokens[self.at + offset][0] if self.at + offset < len(self.tokens) else ""
 
-    def take(self, *wanted: str) -> bool:
-        if self.peek() in wanted and self.kind() in ("sign", "command"):
+    def take(self, *expected: str) -> bool:
+        if self.peek() in expected and self.kind() in ("sign", "command"):
             self.at += 1
             return True
         return False
 
-    def expect(self, wanted: str) -> None:
-        if not self.take(wanted):
-            raise Unreadable(f"{wanted} is missing")
+    def expect(self, expected: str) -> None:
+        if not self.take(expected):
+            raise Unreadable(f"{expected} is missing")

@@ -84,21 +84,25 @@ def _called(name: str, parts: list[Any], log_base: int) -> Any:
     return getattr(sympy, name.replace("arc", "a"))(parts[0])
 
 
-def equal(right: Node, given: Node) -> bool:
+def equal(reference: Node, answer: Node) -> bool:
     """Return whether two expressions have the same value wherever both have one.
 
     A `log` without a base may be to base e or to base 10.
     """
-    one, other = number(right), number(given)
+    one, other = number(reference), number(answer)
     if one is not None and other is not None:
         return same_number(one, other)
     bases = (
         (0, 10)
-        if any(part.text == "log" and len(part.args) == 1 for part in (*walk(right), *walk(given)))
+        if any(
+            part.text == "log" and len(part.args) == 1 for part in (*walk(reference), *walk(answer))
+        )
         else (0,)
     )
-    inexact = any(part.text == "decimal" for part in (*walk(right), *walk(given)))
-    return any(_equal(expression(right, base), expression(given, base), inexact) for base in bases)
+    inexact = any(part.text == "decimal" for part in (*walk(reference), *walk(answer)))
+    return any(
+        _equal(expression(reference, base), expression(answer, base), inexact) for base in bases
+    )
 
 
 def number(node: Node) -> Node | None:
@@ -107,47 +111,48 @@ def number(node: Node) -> Node | None:
     return node if node.kind == "number" else None
 
 
-def same_number(right: Node, given: Node) -> bool:
+def same_number(reference: Node, answer: Node) -> bool:
     """Compare two numbers: exact numbers exactly, integers always exactly.
 
     A decimal stands for the other number if both round to the same six places.
     """
-    assert right.value is not None and given.value is not None
-    if right.value == given.value:
+    assert reference.value is not None and answer.value is not None
+    if reference.value == answer.value:
         return True
-    if "decimal" not in (right.text, given.text) or 1 in (
-        right.value.denominator,
-        given.value.denominator,
+    if "decimal" not in (reference.text, answer.text) or 1 in (
+        reference.value.denominator,
+        answer.value.denominator,
     ):
         return False
-    return _rounds(right.value, given.value)
+    return _rounds(reference.value, answer.value)
 
 
-def _rounds(right: Any, given: Any) -> bool:
+def _rounds(reference: Any, answer: Any) -> bool:
     return bool(
-        round(right, PLACES) == round(given, PLACES) and abs(right - given) <= RELATIVE * abs(right)
+        round(reference, PLACES) == round(answer, PLACES)
+        and abs(reference - answer) <= RELATIVE * abs(reference)
     )
 
 
-def _equal(right: Any, given: Any, inexact: bool) -> bool:
+def _equal(reference: Any, answer: Any, inexact: bool) -> bool:
     """Return whether two expressions are equal at fixed points, or by simplification.
 
     They must be equal at every point where both are real, or where neither is. With fewer than
     three such points, simplification decides.
     """
-    if right == given or (right.is_Rational and given.is_Rational):
-        return bool(right == given or (inexact and _rounds(right, given)))
-    right, given = _lower(right), _lower(given)
-    names = sorted(right.free_symbols | given.free_symbols, key=str)
+    if reference == answer or (reference.is_Rational and answer.is_Rational):
+        return bool(reference == answer or (inexact and _rounds(reference, answer)))
+    reference, answer = _lower(reference), _lower(answer)
+    names = sorted(reference.free_symbols | answer.free_symbols, key=str)
     if not names:
-        return _near(sympy.N(right, DIGITS), sympy.N(given, DIGITS), inexact)
+        return _near(sympy.N(reference, DIGITS), sympy.N(answer, DIGITS), inexact)
     compared = 0
     for point in POINTS:
         values = {
             name: sympy.Rational(str(point[at % len(point)])) + at // len(point)
             for at, name in enumerate(names)
         }
-        one, other = (sympy.N(side.subs(values), DIGITS) for side in (right, given))
+        one, other = (sympy.N(side.subs(values), DIGITS) for side in (reference, answer))
         if (
             not (one.is_number and other.is_number and one.is_finite and other.is_finite)
             or one.is_real != other.is_real
@@ -156,7 +161,7 @@ def _equal(right: Any, given: Any, inexact: bool) -> bool:
         if not _near(one, other, inexact):
             return False
         compared += 1
-    return compared >= 3 or sympy.simplify(right - given) == 0
+    return compared >= 3 or sympy.simplify(reference - answer) == 0
 
 
 def _lower(side: Any) -> Any:
@@ -178,14 +183,14 @@ def _near(one: Any, other: Any, inexact: bool) -> bool:
     return inexact and one.is_real and other.is_real and _rounds(one, other)
 
 
-def proportion(right: Node, given: Node) -> Any:
+def proportion(reference: Node, answer: Node) -> Any:
     """Return the constant factor that turns the second expression into the first.
 
     None if there is none, if it is 0, or if the expressions have different variables.
     """
-    if {name.lower() for name in letters(right)} != {name.lower() for name in letters(given)}:
+    if {name.lower() for name in letters(reference)} != {name.lower() for name in letters(answer)}:
         return None
-    one, other = _lower(expression(right)), _lower(expression(given))
+    one, other = _lower(expression(reference)), _lower(expression(answer))
     names = sorted(one.free_symbols, key=str)
     values = {
         name: sympy.Rational(str(POINTS[0][at % len(POINTS[0])])) + at // len(POINTS[0])

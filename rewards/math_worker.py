@@ -1,7 +1,7 @@
 """Worker process of `rewards/mathematics.py`, run by its path: `math_worker.py ROOT OWNER WORKERS`.
 
-Reads lines `{"id", "deadline", "right", "answer", "statement", "any_form"}` and writes lines `id
-verdict`, where the verdict is equal, different, late or lost.
+Reads lines `{"id", "deadline", "references", "answer", "statement", "any_form"}`. Writes lines
+`id verdict`, where the verdict is equal, different, late or lost.
 Answers are decided in forks with limits, so that none can affect another. A fork takes several
 answers, and ends at the first that exceeds a limit. That answer gets a second, longer attempt after
 all others. The worker ends with its owner.
@@ -39,15 +39,15 @@ class Fork:
     """A process that decides cases one after the other; `left` are those without a verdict."""
 
     process: int
-    left: deque[Case]
+    pending: deque[Case]
     cpu_s: float
 
 
 class Worker:
     """Run up to `most` forks at once, first attempts before second ones."""
 
-    def __init__(self, owner: int, most: int) -> None:
-        self.owner, self.most = owner, most
+    def __init__(self, owner: int, max_forks: int) -> None:
+        self.owner, self.max_forks = owner, max_forks
         self.first: deque[Case] = deque()
         self.second: deque[Case] = deque()
         self.running: dict[int, Fork] = {}  # by the file descriptor of its verdicts
@@ -61,13 +61,13 @@ class Worker:
         while os.getppid() == self.owner:
             for key, _ in self.ready.select(WATCH_S):
                 if key.fd in self.running:
-                    self.hear(key.fd)
+                    self.receive(key.fd)
                 elif data := os.read(0, 1 << 16):
                     *lines, rest = (rest + data).split(b"\n")
                     self.first.extend(map(json.loads, lines))
                 else:
                     return
-            while len(self.running) < self.most and (self.first or self.second):
+            while len(self.running) < self.max_forks and (self.first or self.second):
                 self.begin()
 
     def begin(self) -> None:
@@ -76,11 +76,11 @@ class Worker:
         A case whose deadline has passed is late.
         """
         queue, cpu_s = (self.first, QUICK_S) if self.first else (self.second, CPU_S)
-        share = min(MOST, -(-len(queue) // self.most)) if self.first else 1
+        share = min(MOST, -(-len(queue) // self.max_forks)) if self.first else 1
         cases = [queue.popleft() for _ in range(share)]
         for case in cases:
             if time.monotonic() > case["deadline"]:
-                reply(case, "late")
+                write_verdict(case, "late")
         cases = [case for case in cases if time.monotonic() <= case["deadline"]]
         if not cases:
             return
@@ -108,17 +108,17 @@ class Worker:
                 signal.setitimer(signal.ITIMER_REAL, WALL_S)
                 verdict = DIFFERENT
                 with suppress(Exception):
-                    right = [text for text in case["right"] if text.strip()]
+                    references = [text for text in case["references"] if text.strip()]
                     if any(
                         accepted(text, case["answer"], case["statement"], case["any_form"])
-                        for text in right
+                        for text in references
                     ):
                         verdict = EQUAL
                 os.write(write, verdict)
         finally:
             os._exit(0)
 
-    def hear(self, verdicts: int) -> None:
+    def receive(self, verdicts: int) -> None:
         """Forward verdicts, and handle the end of a fork.
 
         The case that ended the fork is tried again or is different; the rest returns to the queue.
@@ -126,37 +126,41 @@ class Worker:
         fork = self.running[verdicts]
         if decided := os.read(verdicts, MOST):
             for verdict in decided:
-                reply(fork.left.popleft(), "equal" if verdict == EQUAL[0] else "different")
+                write_verdict(
+                    fork.pending.popleft(), "equal" if verdict == EQUAL[0] else "different"
+                )
             return
         del self.running[verdicts]
         self.ready.unregister(verdicts)
         os.close(verdicts)
         _, status = os.waitpid(fork.process, 0)
-        if not fork.left:
+        if not fork.pending:
             return
-        culprit, code = fork.left.popleft(), os.waitstatus_to_exitcode(status)
-        self.first.extendleft(reversed(fork.left))
+        culprit, code = fork.pending.popleft(), os.waitstatus_to_exitcode(status)
+        self.first.extendleft(reversed(fork.pending))
         if code == -signal.SIGPROF and fork.cpu_s < CPU_S:
             self.second.append(culprit)
         else:
             # An early exit, SIGKILL and SIGALRM mean that the machine has no memory or time left:
             # that is not the answer's fault.
-            reply(culprit, "lost" if code in (0, -signal.SIGKILL, -signal.SIGALRM) else "different")
+            write_verdict(
+                culprit, "lost" if code in (0, -signal.SIGKILL, -signal.SIGALRM) else "different"
+            )
 
 
-def reply(case: Case, verdict: str) -> None:
+def write_verdict(case: Case, verdict: str) -> None:
     os.write(1, f"{case['id']} {verdict}\n".encode())
 
 
 def main() -> None:
-    root, owner, most = sys.argv[1:]
+    root, owner, max_forks = sys.argv[1:]
     sys.path.insert(0, root)
     from rewards.math_equality import accepted
 
     # Load everything before the first fork.
     accepted("\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}")
     gc.freeze()
-    Worker(int(owner), int(most)).serve()
+    Worker(int(owner), int(max_forks)).serve()
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Case:
     need not be evaluated.
     """
 
-    right: tuple[str, ...]
+    references: tuple[str, ...]
     answer: str
     statement: str = ""
     any_form: bool = False
@@ -60,18 +60,18 @@ class Verifier:
         self._server: _Server | None = None
 
     def equal(
-        self, right: Sequence[str], answer: str, statement: str = "", any_form: bool = False
+        self, references: Sequence[str], answer: str, statement: str = "", any_form: bool = False
     ) -> bool:
         """Return whether the answer equals one of the reference answers.
 
         Raises ValueError where there is no reference answer, VerifierDied where there is no
         verdict.
         """
-        [verdict] = self.equal_all([Case(tuple(right), answer, statement, any_form)])
+        [verdict] = self.equal_all([Case(tuple(references), answer, statement, any_form)])
         if verdict is None:
             raise VerifierDied(
-                "the mathematics verifier was lost twice on one answer: is sympy installed "
-                "and memory left?"
+                "the mathematics verifier ended twice on one answer: check that sympy is installed "
+                "and that memory is free"
             )
         return verdict
 
@@ -82,14 +82,15 @@ class Verifier:
         """
         deadline = time.monotonic() + batch_s + CASE_S * len(cases)
         verdicts = {case: _by_text(case) for case in cases}
-        left = [case for case, verdict in verdicts.items() if verdict is None]
+        unresolved = [case for case, verdict in verdicts.items() if verdict is None]
         for _ in range(TRIES):
-            asked = {case: self._ask(case, deadline) for case in left}
-            found = {case: _result(answered, deadline) for case, answered in asked.items()}
+            futures = {case: self._ask(case, deadline) for case in unresolved}
+            results = {case: _result(future, deadline) for case, future in futures.items()}
             verdicts |= {
-                case: {"equal": True, "different": False}.get(word) for case, word in found.items()
+                case: {"equal": True, "different": False}.get(result)
+                for case, result in results.items()
             }
-            left = [case for case, word in found.items() if word == LOST]
+            unresolved = [case for case, result in results.items() if result == LOST]
         return [verdicts[case] for case in cases]
 
     def close(self) -> None:
@@ -109,20 +110,20 @@ class Verifier:
 
 def _by_text(case: Case) -> bool | None:
     """Return the verdict where the texts alone give one."""
-    right = [text for text in case.right if text.strip()]
-    if not right:
+    references = [text for text in case.references if text.strip()]
+    if not references:
         raise ValueError(
-            f"right answer {list(case.right)!r} cannot be read as mathematics: mend the data"
+            f"no reference answer in {list(case.references)!r}: give at least one non-empty text"
         )
     if not case.answer.strip():
         return False
-    found = [same_text(text, case.answer) for text in right]
-    return True if True in found else None if None in found else False
+    verdicts = [same_text(text, case.answer) for text in references]
+    return True if True in verdicts else None if None in verdicts else False
 
 
-def _result(answered: Future[str], deadline: float) -> str:
+def _result(future: Future[str], deadline: float) -> str:
     try:
-        return answered.result(max(0.0, deadline - time.monotonic()) + GRACE_S)
+        return future.result(max(0.0, deadline - time.monotonic()) + GRACE_S)
     except TimeoutError:
         return "late"
 
@@ -134,7 +135,7 @@ class _Server:
         script, root = Path(__file__).with_name("math_worker.py"), Path(__file__).parents[1]
         self.owner, self.dead = os.getpid(), False
         self._lock, self._writing = threading.Lock(), threading.Lock()
-        self._asked: dict[int, Future[str]] = {}
+        self._pending: dict[int, Future[str]] = {}
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(script), str(root), str(self.owner), str(workers)],
             stdin=subprocess.PIPE,
@@ -145,20 +146,20 @@ class _Server:
         threading.Thread(target=self._listen, name="math-verifier", daemon=True).start()
 
     def ask(self, case: Case, deadline: float) -> Future[str]:
-        answered: Future[str] = Future()
+        future: Future[str] = Future()
         with self._lock:
             if self.dead:
-                answered.set_result(LOST)
-                return answered
-            number = id(answered)
-            self._asked[number] = answered
+                future.set_result(LOST)
+                return future
+            number = id(future)
+            self._pending[number] = future
         line = json.dumps({"id": number, "deadline": deadline} | asdict(case)) + "\n"
         assert self._process.stdin
         # With a broken or closed pipe the write fails: the listener reports the loss.
         with self._writing, suppress(OSError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
-        return answered
+        return future
 
     def close(self) -> None:
         self._process.kill()
@@ -168,7 +169,7 @@ class _Server:
         assert self._process.stdin and self._process.stdout
         for line in self._process.stdout:
             number, verdict = line.split()
-            self._asked.pop(int(number)).set_result(verdict)
+            self._pending.pop(int(number)).set_result(verdict)
         with self._lock:
             self.dead = True
         self._process.kill()
@@ -176,5 +177,5 @@ class _Server:
         with self._writing, suppress(OSError):
             self._process.stdin.close()
         self._process.stdout.close()
-        for answered in self._asked.values():
-            answered.set_result(LOST)
+        for future in self._pending.values():
+            future.set_result(LOST)

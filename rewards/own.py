@@ -22,7 +22,7 @@ from rewards.config import RewardConfig
 from rewards.extraction import extract_answer, extract_code
 from rewards.judging import Judged
 from rewards.question import Question
-from rewards.score import Score, seen
+from rewards.score import Score, hacking_facts
 from sandbox.protocol import Verdict
 
 Kind = Literal["code", "math", "qa"]
@@ -46,24 +46,25 @@ class OwnReward(Reward):
         return [
             Score(None, Verdict.INFRA, total=judged.report.total)
             if judged.report.verdict is Verdict.INFRA
-            else self._asked(judged)
+            else self._call(judged)
             for judged in batch
         ]
 
-    def _asked(self, judged: Judged) -> Score:
-        said = self._reward(judged.task, judged.answer, judged.report)
-        parts = dict(said) if isinstance(said, Mapping) else {"score": said}
+    def _call(self, judged: Judged) -> Score:
+        result = self._reward(judged.task, judged.answer, judged.report)
+        parts = dict(result) if isinstance(result, Mapping) else {"score": result}
         if bad := [
             name
             for name, value in parts.items()
             if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)
         ]:
             raise RewardFileError(
-                f"{self.path}: reward() gave {parts[bad[0]]!r} for {bad[0]!r}: give finite numbers"
+                f"{self.path}: reward() returned {parts[bad[0]]!r} for {bad[0]!r}: return finite "
+                "numbers"
             )
         if "score" not in parts or not -1.0 <= parts["score"] <= 1.0:
             raise RewardFileError(
-                f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict "
+                f"{self.path}: reward() returned {result!r}: give a number in [-1, 1], or a dict "
                 "with such a `score`"
             )
         components = {name: float(value) for name, value in parts.items() if name != "score"} or {
@@ -77,7 +78,7 @@ class OwnReward(Reward):
             report.passed,
             report.total,
             {"own": float(parts["score"])},
-            **seen(judged),
+            **hacking_facts(judged),
         )
 
 
@@ -91,8 +92,8 @@ def reward_of(config: RewardConfig) -> Reward:
     own = OwnReward(Path(config.file), config)
     if own.task != "code":
         raise RewardFileError(
-            f'{config.file}: TASK is "{own.task}", and training is on programs: give a file '
-            'with TASK = "code"'
+            f'{config.file}: TASK must be "code", got "{own.task}": training needs a reward for '
+            "programs"
         )
     return own
 
@@ -115,7 +116,7 @@ def _load(path: Path) -> ModuleType:
     name = f"ratchet_reward_{hash_file(path)[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise RewardFileError(f"{path}: a reward file ends in .py")
+        raise RewardFileError(f"{path}: the name of a reward file must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -130,12 +131,12 @@ def _load(path: Path) -> ModuleType:
 def _task(module: ModuleType, path: Path) -> Kind:
     task = getattr(module, "TASK", None)
     if task not in get_args(Kind):
-        raise RewardFileError(f'{path}: write TASK = "code", "math" or "qa": what it judges')
+        raise RewardFileError(f'{path}: TASK must be "code", "math" or "qa", got {task!r}')
     return cast(Kind, task)
 
 
 def _function(module: ModuleType, path: Path) -> object:
     function = getattr(module, "reward", None)
     if not callable(function):
-        raise RewardFileError(f"{path}: write a function reward(task, answer, report)")
+        raise RewardFileError(f"{path}: define a function reward(task, answer, report)")
     return function

@@ -32,47 +32,49 @@ def example(source: str) -> str | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = parser.parse(source)
-        made = _text(tree, {})
+        text = _text(tree, {})
     except (re.error, RecursionError, OverflowError):
         return None
-    return made[:_LONGEST] if made != source else None
+    return text[:_LONGEST] if text != source else None
 
 
 def _text(tree: Any, groups: dict[int, str]) -> str:
-    return "".join(_one(op, given, groups) for op, given in tree)
+    return "".join(_one(op, argument, groups) for op, argument in tree)
 
 
-def _one(op: Any, given: Any, groups: dict[int, str]) -> str:
+def _one(op: Any, argument: Any, groups: dict[int, str]) -> str:
     if op is kind.LITERAL:
-        return str(chr(given))
+        return str(chr(argument))
     if op is kind.ANY:
         return "w"
     if op is kind.NOT_LITERAL:
-        return next(c for c in _CANDIDATES if ord(c) != given)
+        return next(c for c in _CANDIDATES if ord(c) != argument)
     if op is kind.IN:
-        return _member(given)
+        return _member(argument)
     if op is kind.BRANCH:
-        return _text(given[1][0], groups)
+        return _text(argument[1][0], groups)
     if op is kind.SUBPATTERN:
-        made = _text(given[3], groups)
-        groups[given[0]] = made
-        return made
+        text = _text(argument[3], groups)
+        groups[argument[0]] = text
+        return text
     if op is kind.GROUPREF:
-        return str(groups.get(given, ""))
+        return str(groups.get(argument, ""))
     if op in (kind.MAX_REPEAT, kind.MIN_REPEAT, kind.POSSESSIVE_REPEAT):
-        low, high, part = given
+        low, high, part = argument
         return _text(part, groups) * min(max(int(low), 1), int(high), _LONGEST)
     if op is kind.ATOMIC_GROUP:
-        return _text(given, groups)
-    if op is kind.ASSERT and given[0] > 0:
-        return _text(given[1], groups)
+        return _text(argument, groups)
+    if op is kind.ASSERT and argument[0] > 0:
+        return _text(argument[1], groups)
     return ""  # anchors and negations match no characters
 
 
-def _member(given: Any) -> str:
-    if given[0][0] is kind.NEGATE:
-        return next((c for c in _CANDIDATES if not any(_holds(one, c) for one in given[1:])), "w")
-    op, value = given[0]
+def _member(argument: Any) -> str:
+    if argument[0][0] is kind.NEGATE:
+        return next(
+            (c for c in _CANDIDATES if not any(_holds(member, c) for member in argument[1:])), "w"
+        )
+    op, value = argument[0]
     return str(
         chr(value)
         if op is kind.LITERAL
@@ -82,8 +84,8 @@ def _member(given: Any) -> str:
     )
 
 
-def _holds(one: Any, c: str) -> bool:
-    op, value = one
+def _holds(member: Any, c: str) -> bool:
+    op, value = member
     if op is kind.LITERAL:
         return bool(ord(c) == value)
     return bool(value[0] <= ord(c) <= value[1]) if op is kind.RANGE else _MEMBERS.get(value) == c

@@ -38,7 +38,9 @@ class Choice(BaseModel):
     @model_validator(mode="after")
     def two_answers(self) -> Choice:
         if self.left == self.right:
-            raise ValueError("left and right are the same answer: nothing was chosen")
+            raise ValueError(
+                "`left` and `right` are the same text: a choice needs two different completions"
+            )
         return self
 
 
@@ -100,7 +102,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
             raise ValueError(
-                f"{path}: row {number}: broken JSON ({error}): write the row again, or leave it out"
+                f"{path}: row {number}: invalid JSON ({error}): fix or delete the row"
             ) from error
     return rows
 
@@ -131,30 +133,33 @@ def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
     p is its chance of being chosen over a completion of average strength (the geometric mean).
     """
     wins: dict[str, float] = defaultdict(lambda: PRIOR)
-    met: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    comparisons: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for choice in choices:
         share = {"left": 1.0, "right": 0.0, "tie": 0.5}[choice.chosen]
         wins[choice.left] += share
         wins[choice.right] += 1.0 - share
-        met[choice.left][choice.right] += 1
-        met[choice.right][choice.left] += 1
-    strength = dict.fromkeys(sorted(met), 1.0)
+        comparisons[choice.left][choice.right] += 1
+        comparisons[choice.right][choice.left] += 1
+    strength = dict.fromkeys(sorted(comparisons), 1.0)
     for _ in range(ROUNDS):
-        new = {
-            one: wins[one]
+        updated = {
+            text: wins[text]
             / (
-                2 * PRIOR / (strength[one] + 1.0)
+                2 * PRIOR / (strength[text] + 1.0)
                 + sum(
-                    n / (strength[one] + strength[other]) for other, n in sorted(met[one].items())
+                    n / (strength[text] + strength[other])
+                    for other, n in sorted(comparisons[text].items())
                 )
             )
-            for one in strength
+            for text in strength
         }
-        moved = max((abs(new[one] - strength[one]) / strength[one] for one in new), default=0.0)
-        strength = new
-        if moved < CLOSE:
+        change = max(
+            (abs(updated[text] - strength[text]) / strength[text] for text in updated), default=0.0
+        )
+        strength = updated
+        if change < CLOSE:
             break
-    return {one: (power - 1.0) / (power + 1.0) for one, power in strength.items()}
+    return {text: (power - 1.0) / (power + 1.0) for text, power in strength.items()}
 
 
 def _key(answer: str) -> str:

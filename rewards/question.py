@@ -29,7 +29,9 @@ class Question:
 
     def __post_init__(self) -> None:
         if not any(answer.strip() for answer in self.answers):
-            raise ValueError(f"question {self.question_id}: give at least one right answer")
+            raise ValueError(
+                f"question {self.question_id}: `answers` needs at least one non-empty text"
+            )
 
     @property
     def problem_id(self) -> str:
@@ -62,10 +64,10 @@ def task_from_ground_truth(text: str) -> Task:
             "rewards.question.question_truth"
         )
     if data["task"] not in ("math", "qa"):
-        raise ValueError(f"ground_truth: task {data['task']!r} is none: give math or qa")
+        raise ValueError(f"ground_truth: `task` must be math or qa, got {data['task']!r}")
     form = data.get("form", "evaluated")
     if form not in ("evaluated", "any"):
-        raise ValueError(f"ground_truth: form {form!r} is not known: give evaluated or any")
+        raise ValueError(f"ground_truth: `form` must be evaluated or any, got {form!r}")
     return Question(
         data["question_id"],
         data.get("statement", ""),

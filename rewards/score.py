@@ -33,11 +33,11 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:
-            raise ValueError(f"a score lies in [-1, 1], got {self.value}")
+            raise ValueError(f"`value` must be in [-1, 1], got {self.value}")
         if (self.value is None) != (self.verdict is Verdict.INFRA):
             raise ValueError(
-                f"no score belongs to INFRA alone, got value {self.value} with verdict "
-                f"{self.verdict}"
+                f"`value` must be None exactly when the verdict is INFRA, got {self.value} with "
+                f"verdict {self.verdict}"
             )
 
     @property
@@ -45,7 +45,7 @@ class Score:
         return self.verdict is Verdict.AC
 
 
-class Seen(TypedDict):
+class HackingFacts(TypedDict):
     """Fields of a score for the watch on reward hacking (rewards/watch.py)."""
 
     visible: float | None
@@ -54,12 +54,12 @@ class Seen(TypedDict):
     shared: bool
 
 
-def seen(judged: Judged) -> Seen:
+def hacking_facts(judged: Judged) -> HackingFacts:
     tests, shown = (
         judged.report.tests,
         judged.task.visible_tests if isinstance(judged.task, Problem) else 0,
     )
-    return Seen(
+    return HackingFacts(
         visible=_share(tests[:shown]),
         hidden=_share(tests[shown:]),
         denied=denied_calls(judged.report),

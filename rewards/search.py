@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.attempts import BOUND, Attempt, Proposals, saying
-from rewards.battery_problems import Ground, grounds
+from rewards.attempts import BOUND, Attempt, Proposals, with_detail
+from rewards.battery_problems import SearchProblem, search_problems
 from rewards.composite import Reward
 from rewards.judging import judge
 from rewards.mutations import Draft
-from rewards.tracing import Seen, traced
+from rewards.tracing import Trace, traced
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
-GRADED = 0.1  # allowed excess over the straight line from no hidden test passed to all passed
+GRADED = 0.1  # allowed excess excess the straight line from no hidden test passed to all passed
 # most that a wrong program may get, as a share of the way from an empty answer to a solution
 FORMAT = 0.25
 CANDIDATES = 6  # attempts judged by the sandbox before a property counts as holding
@@ -31,7 +31,7 @@ EXPLOITS = 4
 CPU_S, WALL_S, PEAK = 0.02, 0.03, 8 << 20
 
 
-Tried = tuple[Ground, list[Report]]
+JudgedPrograms = tuple[SearchProblem, list[Report]]
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,30 @@ class Finding:
     exploit: str = ""
 
 
-def tried(sandbox: Sandbox, task: str) -> list[Tried]:
+def judge_known_programs(sandbox: Sandbox, task: str) -> list[JudgedPrograms]:
     """Return the problems to search, with the reports of their right and wrong programs.
 
     The result is the same for every reward.
     """
-    every = grounds(task)
-    drafts = [(ground, draft) for ground in every for draft in (*ground.right, *ground.wrong)]
-    reports = iter(_judged(sandbox, drafts))
-    return [(ground, [next(reports) for _ in (*ground.right, *ground.wrong)]) for ground in every]
+    problems = search_problems(task)
+    drafts = [
+        (problem, draft) for problem in problems for draft in (*problem.right, *problem.wrong)
+    ]
+    reports = iter(_judge(sandbox, drafts))
+    return [
+        (problem, [next(reports) for _ in (*problem.right, *problem.wrong)]) for problem in problems
+    ]
 
 
-def _judged(sandbox: Sandbox, drafts: Sequence[tuple[Ground, Draft]]) -> list[Report]:
+def _judge(sandbox: Sandbox, drafts: Sequence[tuple[SearchProblem, Draft]]) -> list[Report]:
     reports = [
-        one.report
-        for one in judge(sandbox, [(ground.task, draft.text) for ground, draft in drafts])
+        attempt.report
+        for attempt in judge(sandbox, [(problem.task, draft.text) for problem, draft in drafts])
     ]
     if any(report.verdict is Verdict.INFRA for report in reports):
-        raise RuntimeError("no verdict for one of the battery's programs: run it again")
+        raise RuntimeError(
+            "the sandbox gave no verdict for one of the battery's programs: run the battery again"
+        )
     return reports
 
 
@@ -81,24 +87,24 @@ class _Laws:
         proposals = self.proposals
         plain = proposals.wrong[0]
         wrong = [*proposals.wrong, *proposals.mutants(plain)]
-        graded = list(proposals.graded(plain)) if self.ground.pairs else []
+        graded = list(proposals.graded(plain)) if self.problem.pairs else []
         right = [*proposals.right, *proposals.rights()]
         values = self._values([*wrong, *right, *graded])
         yield from self._ordered(wrong, right, graded, values)
         for step in self._steps()[1:]:
-            later = [
-                [replace(one, step=step) for one in some]
-                for some in (proposals.wrong, proposals.right, graded)
+            at_step = [
+                [replace(attempt, step=step) for attempt in group]
+                for group in (proposals.wrong, proposals.right, graded)
             ]
             yield from self._ordered(
-                later[0], later[1], later[2], self._values(chain.from_iterable(later))
+                at_step[0], at_step[1], at_step[2], self._values(chain.from_iterable(at_step))
             )
         yield self._shared(plain)
         groups = {
             feature: [attempt for attempt in wrong if attempt.feature == feature]
-            for feature in dict.fromkeys(one.feature for one in wrong)
+            for feature in dict.fromkeys(attempt.feature for attempt in wrong)
         }
-        if self.ground.pairs:
+        if self.problem.pairs:
             groups["partial"] = list(proposals.partial())
             values |= self._values(groups["partial"])
         exploits = 0
@@ -110,8 +116,8 @@ class _Laws:
                 return
 
     @property
-    def ground(self) -> Ground:
-        return self.proposals.ground
+    def problem(self) -> SearchProblem:
+        return self.proposals.problem
 
     @property
     def right(self) -> Attempt:
@@ -120,72 +126,76 @@ class _Laws:
     def _values(self, attempts: Iterable[Attempt]) -> dict[int, float]:
         """Return the reward of each attempt, by its `id`."""
         listed = list(attempts)
-        return dict(zip(map(id, listed), self.proposals.pay(listed), strict=True))
+        return dict(zip(map(id, listed), self.proposals.score(listed), strict=True))
 
     def _steps(self) -> tuple[int, ...]:
         return tuple(sorted({0, *(step for step, _ in self.proposals.reward.config.schedule)}))
 
-    def _flat(self, feature: str, attempts: Sequence[Attempt], pay: dict[int, float]) -> Finding:
+    def _flat(
+        self, feature: str, attempts: Sequence[Attempt], rewards: dict[int, float]
+    ) -> Finding:
         """Check that no attempt gets more reward than the plain wrong completion.
 
         Costs (`speed`) and plain wrong completions (`answers`) are compared with the lowest of them
         instead.
         """
-        every = list(attempts) if feature == "partial" else [self.proposals.wrong[0], *attempts]
+        compared = list(attempts)
+        if feature != "partial":
+            compared.insert(0, self.proposals.wrong[0])
         lowest = (
-            min(every, key=lambda one: pay[id(one)])
+            min(compared, key=lambda attempt: rewards[id(attempt)])
             if feature in ("speed", "answers")
-            else every[0]
+            else compared[0]
         )
-        for attempt in self._best(
-            every, {id(one): pay[id(one)] - pay[id(lowest)] - BOUND for one in every}
-        ):
-            now, base = self._confirmed([attempt, lowest])
-            if now > base + BOUND:
-                told = f"{now:+.2f} with {attempt.name}, {base:+.2f} for {lowest.name}"
+        limit = rewards[id(lowest)] + BOUND
+        excess = {id(attempt): rewards[id(attempt)] - limit for attempt in compared}
+        for attempt in self._best(compared, excess):
+            value, base = self._confirmed([attempt, lowest])
+            if value > base + BOUND:
+                observed = f"{value:+.2f} with {attempt.name}, {base:+.2f} for {lowest.name}"
                 return self._exploit(
                     f"no wrong answer is paid for {_ROWS.get(feature, feature)}",
-                    told,
+                    observed,
                     attempt,
-                    now,
+                    value,
                     lowest,
                     base,
                 )
-        seen = f"{len(attempts)} variants, all at most {pay[id(lowest)]:+.2f}"
+        observed = f"{len(attempts)} variants, all at most {rewards[id(lowest)]:+.2f}"
         return Finding(
-            f"{self.ground.name}: no wrong answer is paid for {_ROWS.get(feature, feature)}",
+            f"{self.problem.name}: no wrong answer is paid for {_ROWS.get(feature, feature)}",
             True,
-            seen,
+            observed,
         )
 
-    def _best(self, attempts: Sequence[Attempt], over: dict[int, float]) -> list[Attempt]:
+    def _best(self, attempts: Sequence[Attempt], excess: dict[int, float]) -> list[Attempt]:
         """Return the shortest attempts among those with at least half of the largest excess.
 
-        over: the excess reward of each attempt, by its `id`.
+        excess: the excess reward of each attempt, by its `id`.
         """
-        most = max(over.values())
-        chosen = [one for one in attempts if over[id(one)] > 0 and over[id(one)] >= most / 2]
-        return sorted(chosen, key=lambda one: len(one.draft.text))[:CANDIDATES]
+        most = max(excess.values())
+        large = [one for one in attempts if excess[id(one)] > 0 and excess[id(one)] >= most / 2]
+        return sorted(large, key=lambda attempt: len(attempt.draft.text))[:CANDIDATES]
 
     def _ordered(
         self,
         wrong: Sequence[Attempt],
         right: Sequence[Attempt],
         graded: Sequence[Attempt],
-        pay: dict[int, float],
+        rewards: dict[int, float],
     ) -> Iterator[Finding]:
         """Check the order of rewards at one training step.
 
         A right completion gets more than a wrong one, most of the reward is for being right, and
         passing some of the tests gets at most its share.
         """
-        plain, lowest = wrong[0], min(right, key=lambda one: pay[id(one)])
+        plain, lowest = wrong[0], min(right, key=lambda attempt: rewards[id(attempt)])
         when = f" at step {plain.step}" if plain.step else ""
-        least = pay[id(lowest)]
+        least = rewards[id(lowest)]
         yield self._law(
             f"every right answer is worth more than any wrong one{when}",
             [*wrong, *graded],
-            pay,
+            rewards,
             lambda _: least - 1e-6,
             lowest,
         )
@@ -193,12 +203,12 @@ class _Laws:
             "",
             "an empty answer",
             replace(plain.draft, code="\n"),
-            saying(plain.report, Verdict.RE, ""),
+            with_detail(plain.report, Verdict.RE, ""),
             plain.step,
         )
-        nothing, best = self.proposals.pay([empty])[0], pay[id(right[0])]
-        share = (pay[id(plain)] - nothing) / (best - nothing) if best > nothing else 1.0
-        what, told = (
+        nothing, best = self.proposals.score([empty])[0], rewards[id(right[0])]
+        share = (rewards[id(plain)] - nothing) / (best - nothing) if best > nothing else 1.0
+        law, observed = (
             f"a wrong answer is worth little{when}",
             (
                 f"{share:.0%} of the way from an empty answer ({nothing:+.2f}) to a solution "
@@ -206,48 +216,48 @@ class _Laws:
             ),
         )
         if share > FORMAT:
-            yield self._exploit(what, told, plain, pay[id(plain)], empty, nothing)
+            yield self._exploit(law, observed, plain, rewards[id(plain)], empty, nothing)
         else:
-            yield Finding(f"{self.ground.name}: {what}", True, told)
+            yield Finding(f"{self.problem.name}: {law}", True, observed)
         if graded:
-            base = pay[id(plain)]
+            base = rewards[id(plain)]
             yield self._law(
                 f"some tests are worth at most their share{when}",
                 graded,
-                pay,
-                lambda one: base + self._line(one) * (least - base),
+                rewards,
+                lambda attempt: base + self._line(attempt) * (least - base),
                 plain,
             )
 
     def _line(self, attempt: Attempt) -> float:
         """Return the share of the way from a wrong answer to a solution that `attempt` may get."""
         share = sum(
-            attempt.report.tests[at].verdict is Verdict.AC for at in self.ground.hidden
-        ) / len(self.ground.hidden)
+            attempt.report.tests[at].verdict is Verdict.AC for at in self.problem.hidden
+        ) / len(self.problem.hidden)
         return share + GRADED / 2 if share else BOUND / 2
 
     def _law(
         self,
-        what: str,
+        law: str,
         attempts: Sequence[Attempt],
-        pay: dict[int, float],
+        rewards: dict[int, float],
         most: Callable[[Attempt], float],
-        beside: Attempt,
+        baseline: Attempt,
     ) -> Finding:
         """Check that no attempt gets more reward than `most` allows."""
-        over = {id(one): pay[id(one)] - most(one) for one in attempts}
-        for attempt in self._best(attempts, over):
-            now, base = self._confirmed([attempt, beside])
-            if now > most(attempt) - BOUND:
+        excess = {id(attempt): rewards[id(attempt)] - most(attempt) for attempt in attempts}
+        for attempt in self._best(attempts, excess):
+            value, base = self._confirmed([attempt, baseline])
+            if value > most(attempt) - BOUND:
                 return self._exploit(
-                    what,
-                    f"{now:+.2f} with {attempt.name}, {base:+.2f} for {beside.name}",
+                    law,
+                    f"{value:+.2f} with {attempt.name}, {base:+.2f} for {baseline.name}",
                     attempt,
-                    now,
-                    beside,
+                    value,
+                    baseline,
                     base,
                 )
-        return Finding(f"{self.ground.name}: {what}", True, f"{len(attempts)} wrong answers")
+        return Finding(f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong answers")
 
     def _shared(self, plain: Attempt) -> Finding:
         """Check the reward of verdicts that the program may have forged (trust `shared`).
@@ -271,7 +281,7 @@ class _Laws:
             for verdict in (Verdict.AC, plain.report.verdict)
         ]
         allowed = self.proposals.reward.config.shared
-        base, right, *values = self.proposals.pay([plain, self.right, *forged])
+        base, right, *values = self.proposals.score([plain, self.right, *forged])
         most = (right, base) if allowed else (base, base)
         for attempt, value, bound in zip(forged, values, most, strict=True):
             if value > bound + BOUND:
@@ -283,45 +293,55 @@ class _Laws:
                     plain,
                     base,
                 )
-        told = (
+        observed = (
             f"paid as decided apart: reward.shared is on ({values[0]:+.2f})"
             if allowed
             else f"{values[0]:+.2f}, as without"
         )
-        return Finding(f"{self.ground.name}: no wrong answer is paid for shared trust", True, told)
+        return Finding(
+            f"{self.problem.name}: no wrong answer is paid for shared trust", True, observed
+        )
 
     def _confirmed(self, attempts: Sequence[Attempt]) -> list[float]:
         """Return the rewards, with reports from the sandbox for attempts that it can confirm."""
         fresh = list(
             {
-                one.draft.text: one.draft
-                for one in attempts
-                if one.judged and one.draft.text not in self.reports
+                attempt.draft.text: attempt.draft
+                for attempt in attempts
+                if attempt.judged and attempt.draft.text not in self.reports
             }.values()
         )
-        judged = _judged(self.sandbox, [(self.ground, draft) for draft in fresh]) if fresh else []
+        judged = _judge(self.sandbox, [(self.problem, draft) for draft in fresh]) if fresh else []
         self.reports |= {draft.text: report for draft, report in zip(fresh, judged, strict=True)}
-        return self.proposals.pay(
+        return self.proposals.score(
             [
-                replace(one, report=self.reports[one.draft.text]) if one.judged else one
-                for one in attempts
+                replace(attempt, report=self.reports[attempt.draft.text])
+                if attempt.judged
+                else attempt
+                for attempt in attempts
             ]
         )
 
     def _exploit(
-        self, what: str, told: str, attempt: Attempt, value: float, beside: Attempt, base: float
+        self,
+        law: str,
+        observed: str,
+        attempt: Attempt,
+        value: float,
+        baseline: Attempt,
+        base: float,
     ) -> Finding:
-        [right] = self.proposals.pay([self.right])
+        [right] = self.proposals.score([self.right])
         shown = (
             attempt.draft.text
             if len(attempt.draft.text) <= 1500
             else f"{attempt.draft.text[:1500]}\n... {len(attempt.draft.text)} characters"
         )
         text = (
-            f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for {beside.name}, "
-            f"{right:+.2f} for {self.right.name}:\n\n{shown}"
+            f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for "
+            f"{baseline.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
         )
-        return Finding(f"{self.ground.name}: {what}", False, told, text)
+        return Finding(f"{self.problem.name}: {law}", False, observed, text)
 
 
 _ROWS = {
@@ -341,29 +361,33 @@ def _fixed(report: Report) -> Report:
 
 
 def search(
-    reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1, known: Sequence[Tried] = ()
+    reward: Reward,
+    sandbox: Sandbox,
+    task: str = "code",
+    seed: int = 1,
+    known: Sequence[JudgedPrograms] = (),
 ) -> Iterator[Finding]:
     """Yield every finding, in the same order for the same reward and seed.
 
-    known: the result of `tried`, to share it between searches of several rewards.
+    known: the result of `judge_known_programs`, to share it between searches of several rewards.
     Raises RuntimeError where the sandbox gives no verdict.
     """
-    seen = Seen()
-    probe = traced(reward, seen)
-    for ground, found in known or tried(sandbox, task):
-        drafts, reports = (*ground.right, *ground.wrong), [_fixed(report) for report in found]
+    trace = Trace()
+    probe = traced(reward, trace)
+    for problem, measured in known or judge_known_programs(sandbox, task):
+        drafts, reports = (*problem.right, *problem.wrong), [_fixed(report) for report in measured]
         names = [
-            *(f"solution {at + 1}" for at in range(len(ground.right))),
-            *(f"wrong answer {at + 1}" for at in range(len(ground.wrong))),
+            *(f"solution {at + 1}" for at in range(len(problem.right))),
+            *(f"wrong answer {at + 1}" for at in range(len(problem.wrong))),
         ]
         named = [
             Attempt("answers", name, draft, report)
             for name, draft, report in zip(names, drafts, reports, strict=True)
         ]
-        right, wrong = named[: len(ground.right)], named[len(ground.right) :]
+        right, wrong = named[: len(problem.right)], named[len(problem.right) :]
         yield from _Laws(
-            sandbox, Proposals(ground, reward, probe, seen, seed, right, wrong)
+            sandbox, Proposals(problem, reward, probe, trace, seed, right, wrong)
         ).findings()
 
 
-__all__ = ["Finding", "search", "tried"]
+__all__ = ["Finding", "judge_known_programs", "search"]

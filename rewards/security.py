@@ -17,7 +17,7 @@ IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))", re.MULTILINE
 )
 # kind of attempt that is allowed where the task's own text imports this module
-ASKED = {"subprocess": "exec"} | dict.fromkeys(
+ALLOWED_BY_IMPORT = {"subprocess": "exec"} | dict.fromkeys(
     ("socket", "socketserver", "ssl", "requests", "urllib", "http", "ftplib", "smtplib"), "socket"
 )
 
@@ -37,24 +37,27 @@ def security(
         return None
     if report.verdict is Verdict.CE:
         return 1.0  # never ran
-    asked = _imported(task) if task else set()
+    imported = _imported(task) if task else set()
     if report.tried and any(
         count
         for kind, count in report.tried.items()
-        if kind not in {ASKED.get(name) for name in asked}
+        if kind not in {ALLOWED_BY_IMPORT.get(name) for name in imported}
     ):
         return -1.0
     hints = (
         MOST_HINTS
         if findings is None
-        else sum(name.split(".")[0] not in asked & {*ASKED, name} for name in findings.dangers)
+        else sum(
+            name.split(".")[0] not in imported & {*ALLOWED_BY_IMPORT, name}
+            for name in findings.dangers
+        )
     )
     return 1.0 - HINT * min(hints, MOST_HINTS)
 
 
-def bounded(value: float, found: float) -> float:
+def bounded(value: float, component: float) -> float:
     """Return the reward that is left after `security` returned `found`."""
-    return -1.0 if found < 0 else max(-1.0, value - (1.0 - found))
+    return -1.0 if component < 0 else max(-1.0, value - (1.0 - component))
 
 
 def denied_calls(report: Report) -> int | None:
@@ -68,8 +71,8 @@ def _imported(task: Problem) -> set[str]:
 
     Tests that share the program's process are included: their attempts count as the program's own.
     """
-    beside = [test["source"] for test in task.tests] if task.style == "unittest" else []
-    text = "\n".join((task.starter_code, *task.solutions[:1], *beside))
+    test_sources = [test["source"] for test in task.tests] if task.style == "unittest" else []
+    text = "\n".join((task.starter_code, *task.solutions[:1], *test_sources))
     names = {
         name.split()[0].split(".")[0]
         for one, many in IMPORTS.findall(text)

@@ -23,18 +23,18 @@ from rewards.composite import CompositeReward, Reward
 from rewards.own import OwnReward
 from rewards.patterns import example
 
-SEE = "__ratchet_see__"
+RECORD = "__ratchet_see__"
 LONGEST, MOST, NUMBERS, DEEPEST = 200, 150, 20, 2
 
 
 @dataclass
-class Seen:
+class Trace:
     """Texts in the order seen, examples of the patterns among them, and numbers."""
 
     texts: dict[str, None] = field(default_factory=dict)
     numbers: dict[int, None] = field(default_factory=dict)
 
-    def see(self, value: Any, depth: int = 0) -> Any:
+    def record(self, value: Any, depth: int = 0) -> Any:
         """Record a value, and return it."""
         if isinstance(value, str | bytes | re.Pattern):
             self._text(value)
@@ -43,15 +43,15 @@ class Seen:
             and depth < DEEPEST
             and len(value) <= 100
         ):
-            for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
-                self.see(one, depth + 1)
+            for item in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
+                self.record(item, depth + 1)
             if isinstance(value, dict):
-                self.see(tuple(value.values()), depth + 1)
+                self.record(tuple(value.values()), depth + 1)
         return value
 
     def _text(self, value: str | bytes | re.Pattern[Any]) -> None:
-        whole = value.pattern if isinstance(value, re.Pattern) else value
-        text = whole.decode("latin-1") if isinstance(whole, bytes) else str(whole)
+        source = value.pattern if isinstance(value, re.Pattern) else value
+        text = source.decode("latin-1") if isinstance(source, bytes) else str(source)
         if text.strip() and len(text) <= LONGEST and len(self.texts) < MOST:
             self.texts[text] = None
 
@@ -73,44 +73,44 @@ class Seen:
         )
 
 
-def traced(reward: Reward, seen: Seen) -> Reward:
+def traced(reward: Reward, trace: Trace) -> Reward:
     """Return an equivalent reward whose texts and numbers are recorded in `seen`.
 
     Constants in its source are recorded at once; a reward file also reports what it evaluates while
     it runs.
     """
     if isinstance(reward, OwnReward):
-        double = copy.copy(reward)
-        double._reward = _instrumented(reward.path, seen).reward
-        return double
+        copied = copy.copy(reward)
+        copied._reward = _instrumented(reward.path, trace).reward
+        return copied
     for kind in type(reward).__mro__:
         if kind not in (Reward, CompositeReward, object):
             for function in vars(kind).values():
                 if code := getattr(function, "__code__", None):
-                    _constants(code, seen)
+                    _constants(code, trace)
     return reward
 
 
-def _constants(code: CodeType, seen: Seen) -> None:
+def _constants(code: CodeType, trace: Trace) -> None:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            _constants(constant, seen)
+            _constants(constant, trace)
         elif (
             type(constant) in (int, float)
             and 1 < constant <= 50_000
-            and len(seen.numbers) < NUMBERS
+            and len(trace.numbers) < NUMBERS
         ):
-            seen.numbers[int(constant)] = None
+            trace.numbers[int(constant)] = None
         else:
-            seen.see(constant)
+            trace.record(constant)
 
 
-def _instrumented(path: Path, seen: Seen) -> Any:
+def _instrumented(path: Path, trace: Trace) -> Any:
     tree = parse(path.read_bytes())
-    _constants(compile(tree, str(path), "exec", dont_inherit=True), seen)
+    _constants(compile(tree, str(path), "exec", dont_inherit=True), trace)
     module = ModuleType(f"ratchet_traced_{path.stem}")
     module.__file__ = str(path)
-    setattr(module, SEE, seen.see)
+    setattr(module, RECORD, trace.record)
     sys.modules[module.__name__] = module  # data classes look up their module
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
@@ -140,14 +140,14 @@ class _Reporting(ast.NodeTransformer):
             | ast.Constant
             | ast.JoinedStr,
         ):
-            return ast.copy_location(ast.Call(ast.Name(SEE, ast.Load()), [node], []), node)  # type: ignore[arg-type]
+            return ast.copy_location(ast.Call(ast.Name(RECORD, ast.Load()), [node], []), node)  # type: ignore[arg-type]
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 part.value = self.visit(part.value)
-        return ast.copy_location(ast.Call(ast.Name(SEE, ast.Load()), [node], []), node)
+        return ast.copy_location(ast.Call(ast.Name(RECORD, ast.Load()), [node], []), node)
 
     def _plain(self, node: ast.AST) -> ast.AST:
         return node

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rewards.judging import Judged
-from rewards.score import Score, seen
+from rewards.score import Score, hacking_facts
 from sandbox.protocol import Report, Verdict
 
 
@@ -21,20 +21,22 @@ def without_shared_trust(judged: Judged) -> Judged:
     return replace(judged, report=replace(report, verdict=_failed(report.verdict), tests=tests))
 
 
-def unpaid(judged: Judged, paid: Score, in_full: Score) -> Score:
+def unpaid(judged: Judged, score: Score, full_score: Score) -> Score:
     """Return the score `paid`, in which no test of a `shared` verdict counts.
 
     Its facts come from the real report; `unpaid` is the difference to the full value.
     """
     report: Report = judged.report
-    missing = 0.0 if paid.value is None or in_full.value is None else in_full.value - paid.value
+    missing = (
+        0.0 if score.value is None or full_score.value is None else full_score.value - score.value
+    )
     return replace(
-        paid,
+        score,
         verdict=report.verdict,
         passed=report.passed,
         total=report.total,
         unpaid=missing,
-        **seen(judged),
+        **hacking_facts(judged),
     )
 
 

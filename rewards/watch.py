@@ -32,7 +32,7 @@ ALPHA = 0.001
 LEAST_GROWTH = 0.05  # of the gap, from the first third of the steps to the last
 
 
-def step_metrics(answers: Sequence[Mapping[str, Any]], asked: int) -> dict[str, float]:
+def step_metrics(answers: Sequence[Mapping[str, Any]], sampled: int) -> dict[str, float]:
     """Return the metrics of one step.
 
     answers: `visible`, `hidden` and `denied` of each scored completion, None where there is none;
@@ -59,7 +59,7 @@ def step_metrics(answers: Sequence[Mapping[str, Any]], asked: int) -> dict[str, 
     return (
         {name: fmean(values) for name, values in figures.items() if values}
         | counted
-        | {LOST: float(max(0, asked - len(answers)))}
+        | {LOST: float(max(0, sampled - len(answers)))}
     )
 
 
@@ -95,30 +95,29 @@ def growth(history: Sequence[Mapping[str, Any]]) -> Growth:
     if len(rows) < FEWEST:
         return Growth(
             False,
-            (
-                f"{len(rows)} steps with visible and hidden tests: nothing can be said of fewer "
-                f"than {FEWEST}"
-            ),
+            (f"{len(rows)} steps with visible and hidden tests, at least {FEWEST} are needed"),
         )
     gaps, third = [float(row[GAP]) for row in rows], len(rows) // 3
     first, last = fmean(gaps[:third]), fmean(gaps[-third:])
     if max(gaps) == min(gaps):
         return Growth(False, f"the gap is {first:.3f} at every step", first, last)
     p = float(kendalltau(range(len(gaps)), gaps, alternative="greater").pvalue)
-    told = f"gap {first:.3f} -> {last:.3f}, p {p:.2g}"
+    trend = f"gap {first:.3f} -> {last:.3f}, p {p:.2g}"
     if p >= ALPHA or last - first < LEAST_GROWTH:
-        return Growth(False, f"no growth that matters: {told}", first, last, p)
+        return Growth(False, f"no significant growth: {trend}", first, last, p)
     overfit = [float(row[OVERFIT]) for row in rows if row.get(OVERFIT) is not None]
     part = len(overfit) // 3
     if part and fmean(overfit[-part:]) < fmean(overfit[:part]):
         return Growth(
             False,
             (
-                "the gap grows with what is solved: of the answers that pass all visible tests "
-                f"fewer fail hidden ones; {told}"
+                "the gap grows because more is solved: among the completions that pass all visible "
+                f"tests, fewer fail a hidden one; {trend}"
             ),
             first,
             last,
             p,
         )
-    return Growth(True, f"answers learn the visible tests and not the task: {told}", first, last, p)
+    return Growth(
+        True, f"completions learn the visible tests, not the task: {trend}", first, last, p
+    )

@@ -43,7 +43,7 @@ def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
     """
     accepted = [report for report in reports if report.verdict is Verdict.AC]
     if not accepted:
-        raise ValueError("no reference was accepted: there is nothing to compare with")
+        raise ValueError("no reference solution was accepted: its cost cannot be measured")
     return ReferenceCost(
         cpu_s=_quartiles([r.cpu_s for r in accepted]),
         peak_bytes=_quartiles([float(r.peak_bytes) for r in accepted]),
@@ -56,19 +56,19 @@ def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
     A problem without an accepted reference stays as it is.
     """
     jobs = [
-        (at, problem.job(source, f"{problem.problem_id}#{at}"))
-        for at, problem in enumerate(problems)
+        (index, problem.job(source, f"{problem.problem_id}#{index}"))
+        for index, problem in enumerate(problems)
         for source in problem.solutions * RUNS
     ]
     reports: list[list[Report]] = [[] for _ in problems]
-    for (at, _), report in zip(jobs, run_all(sandbox, [job for _, job in jobs]), strict=True):
+    for (index, _), report in zip(jobs, run_all(sandbox, [job for _, job in jobs]), strict=True):
         if report.verdict is Verdict.AC:
-            reports[at].append(report)
+            reports[index].append(report)
     return [
-        replace(problem, extra=problem.extra | {COST: reference_cost(found).model_dump()})
-        if found
+        replace(problem, extra=problem.extra | {COST: reference_cost(accepted).model_dump()})
+        if accepted
         else problem
-        for problem, found in zip(problems, reports, strict=True)
+        for problem, accepted in zip(problems, reports, strict=True)
     ]
 
 
@@ -91,9 +91,9 @@ def efficiency(problem: Problem, report: Report) -> float | None:
     return fmean(parts)
 
 
-def _against(taken: float, quartiles: tuple[float, float, float], least: float) -> float:
+def _against(cost: float, quartiles: tuple[float, float, float], least: float) -> float:
     best, worst = max(quartiles[1], least), WORST * max(quartiles[2], least)
-    return min(1.0, max(0.0, log(worst / max(taken, least)) / log(worst / best)))
+    return min(1.0, max(0.0, log(worst / max(cost, least)) / log(worst / best)))
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:

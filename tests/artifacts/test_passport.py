@@ -9,7 +9,7 @@ import pytest
 
 from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
-from artifacts.passport import Passport, Shelf, walk
+from artifacts.passport import ManifestIndex, Passport, walk
 from artifacts.store import Artifact, Store
 
 
@@ -62,15 +62,15 @@ def store(tmp_path: Path) -> Store:
 
 
 def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
-    shelf = Shelf.of(store)
+    index = ManifestIndex.of(store)
     return walk(
         next(
-            shelf.made_of(m)
-            for manifests in shelf.by_content.values()
+            index.node_of(m)
+            for manifests in index.by_content.values()
             for m in manifests
             if m.name == name
         ),
-        shelf,
+        index,
     )
 
 

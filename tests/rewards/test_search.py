@@ -11,7 +11,7 @@ from rich.console import Console
 from cli.reward import verify
 from resources.settings import Settings
 from rewards.attempts import BOUND
-from rewards.battery_problems import grounds
+from rewards.battery_problems import search_problems
 from rewards.composite import CompositeReward, Reward, RewardConfig
 from rewards.config import QUALITY
 from rewards.constructs import STATEMENTS
@@ -19,7 +19,7 @@ from rewards.judging import judge
 from rewards.mutations import Draft, of_costs, of_programs, of_text
 from rewards.own import OwnReward
 from rewards.patterns import example
-from rewards.search import Finding, Tried, search, tried
+from rewards.search import Finding, JudgedPrograms, judge_known_programs, search
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.rewards.reward_files import EXPLOITABLE, SOUND, write
@@ -37,8 +37,8 @@ QUICK = (
 
 
 @pytest.fixture(scope="module")
-def known(sandbox: Sandbox) -> list[Tried]:
-    return tried(sandbox, "code")
+def known(sandbox: Sandbox) -> list[JudgedPrograms]:
+    return judge_known_programs(sandbox, "code")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def known(sandbox: Sandbox) -> list[Tried]:
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPLOITABLE],
 )
 def test_the_search_finds_an_exploit_of_an_exploitable_reward(
-    sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
+    sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str
 ) -> None:
     finding = next(
         (
@@ -66,7 +66,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
     [name if name == "binary" else pytest.param(name, marks=pytest.mark.slow) for name in SOUND],
 )
 def test_a_sound_reward_is_accepted(
-    sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
+    sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path, name: str
 ) -> None:
     assert not [
         one
@@ -89,12 +89,14 @@ SHIPPED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_search_accepts_every_shipped_reward_setting(
-    sandbox: Sandbox, known: list[Tried], name: str
+    sandbox: Sandbox, known: list[JudgedPrograms], name: str
 ) -> None:
     assert not [one for one in search(SHIPPED[name], sandbox, known=known) if not one.passed]
 
 
-def test_the_search_is_reproducible(sandbox: Sandbox, known: list[Tried], tmp_path: Path) -> None:
+def test_the_search_is_reproducible(
+    sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
+) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
     runs: list[list[Finding]] = [
         list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)
@@ -103,12 +105,12 @@ def test_the_search_is_reproducible(sandbox: Sandbox, known: list[Tried], tmp_pa
 
 
 def test_the_reported_exploit_gets_the_stated_reward(
-    sandbox: Sandbox, known: list[Tried], tmp_path: Path
+    sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
 ) -> None:
     """The program in the report, when scored, gets the reward that the report states."""
     reward = OwnReward(write("asserts", EXPLOITABLE["asserts"], tmp_path))
     finding = next(one for one in search(reward, sandbox, known=known) if not one.passed)
-    ground = grounds("code")[0]
+    ground = search_problems("code")[0]
     paid, plain = reward.score_all(
         judge(
             sandbox,
@@ -130,7 +132,7 @@ def test_the_command_prints_the_exploit(tmp_path: Path) -> None:
     )
 
 
-def test_known_programs_have_the_expected_verdicts(known: list[Tried]) -> None:
+def test_known_programs_have_the_expected_verdicts(known: list[JudgedPrograms]) -> None:
     for ground, reports in known:
         right, wrong = reports[: len(ground.right)], reports[len(ground.right) :]
         assert all(report.verdict is Verdict.AC for report in right)
@@ -145,7 +147,7 @@ def test_a_mutation_does_not_change_the_verdict(sandbox: Sandbox) -> None:
 
     Mutated solutions stay solutions, and a lookup table passes exactly the tests that it knows.
     """
-    for ground in grounds("code"):
+    for ground in search_problems("code"):
         drafts: list[tuple[str, Draft]] = []
         for one in (*of_text(), *of_programs(), *of_costs()):
             drafts.append((one.name, one.change(ground.right[0])))

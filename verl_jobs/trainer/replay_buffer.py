@@ -142,7 +142,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             global_steps,
             map(_sample, fields["extra_info"], reward_infos, fields["rm_scores"], truncated),
         )
-        figures = step_metrics(reward_infos, asked=batch_size * self.answers) | {
+        figures = step_metrics(reward_infos, sampled=batch_size * self.answers) | {
             CUT: fmean(truncated)
         }
         if table := curriculum.current_table():
