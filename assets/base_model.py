@@ -10,7 +10,7 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import demonstration
 from resources.capacity import check_fetched

@@ -20,11 +20,11 @@ from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
-from problems.dataset.rl_parquet import prompt_text
 from problems.dataset.trainable import explained, trainable, untrained
 from problems.difficulty.difficulty import Rank, counts, rank, read_ranks, write_ranks
 from problems.difficulty.features import read_difficulty, spearman
 from problems.difficulty.item_response import fit, read_scale, write_scale
+from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
 from resources.run_context import Made, RunContext, StageContext, result
 from resources.run_record import Champion

@@ -9,7 +9,7 @@ from typing import Any
 from evaluation.promotion.comparison import Rate
 from evaluation.reports.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.tests import wilson
+from evaluation.statistics.hypothesis_tests import wilson
 from problems.dataset.charts import histogram
 from problems.difficulty.difficulty import Rank
 from problems.difficulty.item_response import Scale

@@ -15,7 +15,7 @@ from assets.base_model import base_model, demonstrations
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
 from assets.pictures import loss_table
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.sources.compositional import demonstration
 from resources.run_context import Made, RunContext, result
 from verl_jobs.agents.corrections import corrections

@@ -35,7 +35,7 @@ from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin
-from evaluation.statistics.tests import wilson
+from evaluation.statistics.hypothesis_tests import wilson
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.gpus import gpus_of
-from problems.dataset.rl_parquet import prompt_text
 from problems.dataset.trainable import trainable
+from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
 from resources.capacity import gpu_of
 from resources.home import NotReady, available_memory_gib

@@ -28,7 +28,7 @@ from evaluation.statistics.bradley_terry import (
     favoured_left,
     standings,
 )
-from evaluation.statistics.tests import Interval
+from evaluation.statistics.hypothesis_tests import Interval
 from problems.columns import ProblemError
 from resources.home import NotReady
 from resources.settings import Settings

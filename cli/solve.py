@@ -16,7 +16,7 @@ from rich.markup import escape
 from cli.options import (
     ProfileOption,
 )
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply

@@ -26,7 +26,7 @@ from evaluation.evaluate import evaluate
 from evaluation.judging.by_problem import VERSION as HARNESS_VERSION
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.tests import Interval, bootstrap_mean, wilson
+from evaluation.statistics.hypothesis_tests import Interval, bootstrap_mean, wilson
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, Way, learn

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from assets.tables import markdown
 from evaluation.reports.plots import Band, bands
-from evaluation.statistics.tests import t_interval
+from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.study import Ended, Outcome, Study, conduct, outcome, train_job, write_report
 from resources.settings import Settings
 

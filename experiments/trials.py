@@ -19,7 +19,7 @@ from rich.table import Table
 
 from artifacts.store import write_atomic
 from assets.tables import markdown
-from evaluation.statistics.tests import wilson
+from evaluation.statistics.hypothesis_tests import wilson
 from experiments.search_space import change, space_of
 from experiments.study import Study, write_report
 from resources.settings import Settings

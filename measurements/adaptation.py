@@ -22,7 +22,7 @@ from evaluation.evaluate import evaluate
 from evaluation.scorecard import Scorecard
 from experiments.adapt import of_the_house
 from experiments.adaptation import Family, Row, Study, study_id
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, demonstration, generate
 from problems.sources.families import common
 from sandbox.sandbox import Sandbox, SandboxConfig

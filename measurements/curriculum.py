@@ -29,10 +29,11 @@ from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
-from evaluation.statistics.tests import bootstrap_mean
-from problems.dataset.rl_parquet import prompt_text, write_verl
+from evaluation.statistics.hypothesis_tests import bootstrap_mean
+from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.difficulty import rank
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration, heldout_draw
 from problems.sources.compositional import generate as compose

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation.promotion.gate import Policy, decide
 from evaluation.scorecard import Sample, Scorecard
-from evaluation.statistics.tests import power, wilson
+from evaluation.statistics.hypothesis_tests import power, wilson
 
 TASKS = 400
 

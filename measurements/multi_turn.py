@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import write_verl
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration, generate, heldout_draw
 from resources.ray.job import train

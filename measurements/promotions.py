@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evaluation.promotion.gate import Gate, Policy, decide
 from evaluation.scorecard import Sample, Scorecard
 from evaluation.statistics.alpha_spending import Spending, next_level
+from evaluation.statistics.hypothesis_tests import Floats, mcnemar, power, share_interval, wilson
 from evaluation.statistics.paired import (
     announced_share_gain,
     bootstrap_test,
@@ -25,7 +26,6 @@ from evaluation.statistics.paired import (
 )
 from evaluation.statistics.pass_at_k import curve, estimates
 from evaluation.statistics.seeds import compare_recipes
-from evaluation.statistics.tests import Floats, mcnemar, power, share_interval, wilson
 
 Row = tuple[object, ...]
 SETS = {"heldout": 400, "humaneval": 164, "mbpp": 500}

@@ -77,7 +77,7 @@ def main() -> None:
 
 def _chats(home: Path) -> list[tuple[str, str]]:
     from assets.base_model import demonstrations
-    from problems.dataset.rl_parquet import prompt_text
+    from problems.prompt import prompt_text
     from problems.sources.compositional import demonstration
 
     return [

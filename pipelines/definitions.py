@@ -15,7 +15,7 @@ from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
 from pipelines.jobs import CHAIN_ASSETS, JOBS
 from pipelines.schedules import SCHEDULES
-from pipelines.sensors.champion import SENSORS
+from pipelines.sensors import sensors
 from pipelines.settings import SETTINGS
 from resources.run_context import RunContext
 
@@ -38,7 +38,7 @@ defs = dg.Definitions(
     ],
     jobs=JOBS,
     schedules=SCHEDULES,
-    sensors=SENSORS,
+    sensors=sensors(),
     resources={
         "run_context": RunContext(
             path=str(SETTINGS.home.path),

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from artifacts.code_hash import hash_code, parts
 from artifacts.hashing import hash_data, hash_file
-from artifacts.sources import hash_code, parts
 from problems.schema import Problem
 from rewards import lint
 from rewards.components.component import Program

@@ -170,7 +170,7 @@ def _code(title: str, source: str) -> Panel:
 
 
 def _tests(problem: Problem, short: bool) -> Panel:
-    from problems.dataset.rl_parquet import shown_test
+    from problems.prompt import shown_test
 
     most = MOST_TESTS if short else len(problem.tests)
     texts = [shown_test(problem, test) for test in problem.tests[:most]]

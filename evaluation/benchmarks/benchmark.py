@@ -11,7 +11,7 @@ from artifacts.hashing import hash_data
 from evaluation.judging.by_problem import by_problem
 from evaluation.judging.harness import Harness
 from evaluation.sampling import Chat, Sampling
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.sampling import Chat, Sampling
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem
 
 

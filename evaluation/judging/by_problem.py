@@ -13,7 +13,7 @@ from functools import cached_property
 from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
-from problems.dataset.rl_parquet import prompt_text, shown_test
+from problems.prompt import prompt_text, shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 

@@ -68,7 +68,7 @@ def read_statements(path: Path) -> dict[str, str]:
     for an empty file, FileNotFoundError.
     """
     if path.suffix == ".parquet":
-        from problems.dataset.rl_parquet import prompt_text
+        from problems.prompt import prompt_text
         from problems.schema import read_parquet
 
         return {problem.problem_id: prompt_text(problem) for problem in read_parquet(path)}

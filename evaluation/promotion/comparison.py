@@ -14,6 +14,13 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.hypothesis_tests import (
+    Interval,
+    bootstrap_mean,
+    mcnemar,
+    share_interval,
+    smallest_gain,
+)
 from evaluation.statistics.paired import (
     PairedTest,
     announced_mean_gain,
@@ -24,13 +31,6 @@ from evaluation.statistics.paired import (
     smallest_mean_gain,
 )
 from evaluation.statistics.pass_at_k import curve, estimates
-from evaluation.statistics.tests import (
-    Interval,
-    bootstrap_mean,
-    mcnemar,
-    share_interval,
-    smallest_gain,
-)
 
 Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions)
 

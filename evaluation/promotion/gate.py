@@ -33,7 +33,7 @@ from evaluation.promotion.policy import Policy
 from evaluation.promotion.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate, next_level
-from evaluation.statistics.tests import tasks_for_gain
+from evaluation.statistics.hypothesis_tests import tasks_for_gain
 
 __all__ = [
     "Bucket",

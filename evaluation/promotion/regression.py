@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluation.promotion.comparison import Incomparable, Plain, Rate, counts_of, p_text
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.tests import fisher_fall
+from evaluation.statistics.hypothesis_tests import fisher_fall
 
 
 class Regression(Plain):

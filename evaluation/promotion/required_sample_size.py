@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import Any
 
 from evaluation.promotion.comparison import count
-from evaluation.statistics.tests import mcnemar
+from evaluation.statistics.hypothesis_tests import mcnemar
 
 MOST = 50_000  # tasks: more are not practical
 MENDS = {  # what each failed check needs; {about}: its subject

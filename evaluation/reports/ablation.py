@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluation.statistics.hypothesis_tests import Interval
 from evaluation.statistics.paired import difference_interval
 from evaluation.statistics.seeds import compare_recipes
-from evaluation.statistics.tests import Interval
 
 Runs = Sequence[Sequence[float]]  # one row for each seed, one column for each task
 

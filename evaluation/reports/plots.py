@@ -100,7 +100,7 @@ def bands(figures: Sequence[Band]) -> bytes:
     """
     from matplotlib.ticker import MaxNLocator
 
-    from evaluation.statistics.tests import t_interval
+    from evaluation.statistics.hypothesis_tests import t_interval
 
     drawn, panels = _figure(7.2, 2.3 * len(figures), rows=len(figures), heights=[1] * len(figures))
     for axes, figure in zip(panels, figures, strict=True):

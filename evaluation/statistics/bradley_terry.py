@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.statistics.tests import Interval, mcnemar, wilson
+from evaluation.statistics.hypothesis_tests import Interval, mcnemar, wilson
 from rewards.preference import Choice, bradley_terry
 
 DRAWS = 1000

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.statistics.tests import Floats, Interval, draw_means, mcnemar, power
+from evaluation.statistics.hypothesis_tests import Floats, Interval, draw_means, mcnemar, power
 
 NORMAL = NormalDist()
 

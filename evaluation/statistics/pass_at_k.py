@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.statistics.tests import Floats
+from evaluation.statistics.hypothesis_tests import Floats
 
 MOST = 100  # largest k of a curve
 FEW = 10  # mean tasks per class above which classes are drawn by their counts

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.statistics.tests import Floats, Interval
+from evaluation.statistics.hypothesis_tests import Floats, Interval
 
 
 class Recipes(NamedTuple):

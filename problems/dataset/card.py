@@ -18,9 +18,10 @@ from typing import Any
 from problems.cleaning.curation import Curated
 from problems.dataset.balance import Share, Weight, shares, weigh, write_weights
 from problems.dataset.charts import funnel_chart, histogram
-from problems.dataset.rl_parquet import shown_test, write_verl
+from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.features import write_features
 from problems.funnel import Stage, funnel
+from problems.prompt import shown_test
 from problems.schema import Problem, set_hash
 
 CARD, FUNNEL, DIFFICULTY = "README.md", "plots/funnel.svg", "plots/difficulty.svg"

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from problems.encoding import dumps, literal
+from problems.encoding import dumps
+from problems.prompt import prompt_text
 from problems.schema import Problem, from_row, to_row, write_table
-from problems.syntax import parse
 
 SCHEMA = pa.schema(
     [
@@ -37,7 +35,6 @@ SCHEMA = pa.schema(
         ),
     ]
 )
-ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
 COST = "reference_cost"  # key in `extra`: the cost measured by rewards/components/efficiency.py
 # columns that judging does not need
 UNSEEN: dict[str, Any] = {
@@ -92,58 +89,3 @@ def problem_from_ground_truth(text: str) -> Problem:
     Raises ProblemError naming the column, or ValueError if the text is not JSON.
     """
     return from_row(json.loads(text), "ground_truth")
-
-
-def prompt_text(problem: Problem) -> str:
-    """Return the prompt for a problem.
-
-    It has the statement, the starter code, the visible tests, and the function's name if nothing
-    else mentions it.
-    """
-    starter, shown = (
-        problem.starter_code.strip("\n"),
-        [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]],
-    )
-    statement = problem.statement.strip()
-    parts = (
-        [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
-    )
-    if starter:
-        parts.append(f"Start from this code:\n```python\n{starter}\n```")
-    if shown:
-        parts.append("Your code should pass:\n" + "\n".join(shown))
-    text = "\n\n".join(parts)
-    if problem.entry_point and not re.search(rf"\b{re.escape(problem.entry_point)}\b", text):
-        text += f"\n\nName the function `{problem.entry_point}`."
-    return text
-
-
-def shown_test(problem: Problem, test: dict[str, Any]) -> str:
-    """Format a test for people: asserts on the function's own name, or input and output."""
-    match problem.style:
-        case "call":
-            given = [literal(value) for value in test.get("args", ())] + [
-                f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
-            ]
-            return (
-                f"assert {problem.entry_point}({', '.join(given)}) == "
-                f"{literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
-            )
-        case "stdio":
-            return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
-        case "assert":
-            return _assert_text(test["source"], problem.entry_point or "candidate")
-        case "unittest":
-            return str(test["source"])
-
-
-def _assert_text(source: str, entry_point: str) -> str:
-    tree = parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == "candidate":
-            node.id = entry_point
-    check = next(
-        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"),
-        None,
-    )
-    return "\n".join(map(ast.unparse, check.body)) if check else source.strip()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.sources import hash_code, parts
+from artifacts.code_hash import hash_code, parts
 
 ROOT = Path(__file__).parents[2]
 REWARDS = ROOT / "rewards"

@@ -21,7 +21,7 @@ from cli.gpus import gpus_of
 from cli.lengths import show_lengths
 from cli.plan import over_machines, show_plan
 from pipelines.launch import prepare_run
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile

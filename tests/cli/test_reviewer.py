@@ -15,7 +15,8 @@ from artifacts.manifest import Manifest
 from assets.checkpoint import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
 from pipelines.run_worker import BUSY
-from problems.dataset.rl_parquet import problem_from_ground_truth, prompt_text
+from problems.dataset.rl_parquet import problem_from_ground_truth
+from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources import lease

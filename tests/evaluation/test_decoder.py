@@ -10,7 +10,7 @@ import pytest
 from evaluation.generation import decoder as generation
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem
 
 GREEDY = Sampling(max_new_tokens=12)

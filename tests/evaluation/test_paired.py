@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from evaluation.statistics.alpha_spending import Gate, Spending, next_level
+from evaluation.statistics.hypothesis_tests import clopper_pearson, share_interval
 from evaluation.statistics.paired import (
     bootstrap_test,
     difference_interval,
@@ -22,7 +23,6 @@ from evaluation.statistics.paired import (
 )
 from evaluation.statistics.pass_at_k import curve, pass_at_k
 from evaluation.statistics.seeds import compare_recipes
-from evaluation.statistics.tests import clopper_pearson, share_interval
 
 changes = st.integers(2, 300).flatmap(
     lambda n: st.tuples(st.integers(0, n // 2), st.integers(0, n // 2), st.just(n))

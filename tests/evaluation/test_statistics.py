@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.statistics.pass_at_k import pass_at_k
-from evaluation.statistics.tests import (
+from evaluation.statistics.hypothesis_tests import (
     bootstrap_mean,
     fisher_fall,
     mcnemar,
@@ -18,6 +17,7 @@ from evaluation.statistics.tests import (
     tasks_for_gain,
     wilson,
 )
+from evaluation.statistics.pass_at_k import pass_at_k
 
 shares = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from evaluation.reports.plots import Band, bands
-from evaluation.statistics.tests import t_interval
+from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.seeds import report, summary
 from experiments.study import Study, outcome, study_id, train_job
 from resources.config.profile import Profile

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
-from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from resources.config.profile import Profile

@@ -18,8 +18,8 @@ import pytest
 from artifacts.store import Store
 from assets.base_model import demonstrations
 from evaluation.promotion.gate import Decision
-from evaluation.statistics.tests import power
-from problems.dataset.rl_parquet import prompt_text
+from evaluation.statistics.hypothesis_tests import power
+from problems.prompt import prompt_text
 from problems.sources.compositional import demonstration
 from resources.home import Home
 from resources.registry.ledger import Entry, Ledger

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
 from tests.cli.test_reviewer import home_with
 from tests.journeys.demo_run import ratchet

@@ -10,12 +10,8 @@ import dagster as dg
 import pytest
 
 from pipelines.schedules import nightly_retraining
-from pipelines.sensors.champion import (
-    champion_regression,
-    changed_problems,
-    new_checkpoint,
-    wait_reason,
-)
+from pipelines.sensors.checkpoints import new_checkpoint
+from pipelines.sensors.retraining import champion_regression, changed_problems, wait_reason
 from problems.catalogue import add_source
 from resources import lease
 from resources.config.profile import Automation
@@ -165,7 +161,7 @@ def test_a_champion_is_evaluated_again_after_a_day(
     home_builder.promoted("chain-0001-sft")
     assert "hours ago" in str(look(champion_regression, home_builder, instance).skip_reason)
     now = time.time()
-    monkeypatch.setattr("pipelines.sensors.champion.time.time", lambda: now + 25 * 3600)
+    monkeypatch.setattr("pipelines.sensors.retraining.time.time", lambda: now + 25 * 3600)
     [request] = look(champion_regression, home_builder, instance).run_requests or []
     assert request.job_name == "evaluate_checkpoint" and request.tags["ratchet/kind"] == "rescore"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from problems.columns import ProblemError
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.sources.markdown import read_markdown
 
 CALLS = """# Second largest

@@ -10,12 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from problems.columns import ProblemError
-from problems.dataset.rl_parquet import (
-    ground_truth,
-    problem_from_ground_truth,
-    prompt_text,
-    write_verl,
-)
+from problems.dataset.rl_parquet import ground_truth, problem_from_ground_truth, write_verl
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.registry import load
 

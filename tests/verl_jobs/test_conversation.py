@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from problems.dataset.rl_parquet import ground_truth, problem_from_ground_truth, prompt_text
+from problems.dataset.rl_parquet import ground_truth, problem_from_ground_truth
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox

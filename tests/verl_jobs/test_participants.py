@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from problems.dataset.rl_parquet import ground_truth, prompt_text
+from problems.dataset.rl_parquet import ground_truth
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import NoReply, NoRoom, Reply

@@ -66,7 +66,7 @@ def test_held_out_gated_and_blind_problems_give_no_records(
 
 def test_no_record_contains_a_hidden_test(problems: list[Problem], records: list[Review]) -> None:
     """Search reports and prompts for hidden tests written like visible ones."""
-    from problems.dataset.rl_parquet import shown_test
+    from problems.prompt import shown_test
 
     by_id = {problem.problem_id: problem for problem in problems}
     for review in records:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import write_verl
+from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, demonstration, generate
 from resources.config.load import load_profile
 from rewards.composite import reward_hash

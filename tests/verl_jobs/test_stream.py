@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from rewards.score import Score
 from sandbox.protocol import Verdict

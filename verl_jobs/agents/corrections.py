@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from problems.dataset.rl_parquet import prompt_text
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import demonstration
 from verl_jobs.agents.conversation import Attempt, Message, begin, correction_request

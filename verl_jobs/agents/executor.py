@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from problems.dataset.rl_parquet import shown_test
+from problems.prompt import shown_test
 from problems.schema import Problem
 from problems.syntax import parse
 from rewards.extraction import extract_code

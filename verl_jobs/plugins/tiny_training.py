@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import write_verl
+from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import reward_hash

@@ -1,5 +1,4 @@
-"""Sensors that score new checkpoints and start a retraining after changed problems or a regression
-of the champion.
+"""Sensors that start a retraining: after changed problems, or a regression of the champion.
 
 They look at the home's files, never at Dagster's events, so that a lost database loses no work;
 `run_key` makes each cause start one run.
@@ -16,59 +15,16 @@ from assets.partitions import checkpoints
 from evaluation.promotion.gate import Regression, regressed
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
-from pipelines.sensors.mlflow import mlflow_follows
-from pipelines.sensors.problems import changed_hub, new_problems
-from pipelines.sensors.stale_scores import stale_scores
 from pipelines.settings import SETTINGS
 from problems.catalogue import listed
 from resources import lease
 from resources.config.profile import Automation
-from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import Record, next_id, records
 
 EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
-
-
-@dg.sensor(job=evaluate_checkpoint, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
-def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """A folder in `inbox/` is copied, hashed and scored once it has not changed between two ticks;
-    once for each content.
-    """
-    seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now: dict[str, str] = {}  # folder -> fingerprint, with " taken" once it was copied
-    requests, refused = [], []
-    for folder in waiting(run_context.home):
-        state, before = fingerprint(folder), seen.get(str(folder))
-        now[str(folder)] = state if before not in (state, f"{state} taken") else f"{state} taken"
-        if before != state:
-            continue  # still being copied perhaps, checked again at the next tick; or copied
-        try:
-            artifact = take_in(run_context.store, folder)
-        except NoCheckpoint as error:
-            refused.append(str(error))
-            context.log.error(str(error))
-            continue
-        tags = {"ratchet/why": f"put at {folder}", "ratchet/kind": "evaluation"}
-        requests.append(
-            dg.RunRequest(
-                run_key=artifact.content_hash, partition_key=artifact.manifest.name, tags=tags
-            )
-        )
-    return dg.SensorResult(
-        run_requests=requests,
-        skip_reason=None
-        if requests
-        else "; ".join(refused) or f"{len(now)} folders, no new complete one",
-        dynamic_partitions_requests=[
-            checkpoints.build_add_request([str(request.partition_key) for request in requests])
-        ]
-        if requests
-        else [],
-        cursor=json.dumps(now),
-    )
 
 
 @dg.sensor(job=full_chain, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
@@ -240,14 +196,3 @@ def _timestamp(iso: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(iso).timestamp()
-
-
-SENSORS = [
-    new_checkpoint,
-    new_problems,
-    changed_hub,
-    changed_problems,
-    champion_regression,
-    stale_scores,
-    mlflow_follows,
-]
