@@ -8,7 +8,6 @@ demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
 DOMAIN := tests/rewards tests/problems
-JUDGE := tests/sandbox tests/hostile
 FAST := $(bin)/pytest -m "not slow and not soak"
 
 help:  ## show this list
@@ -36,13 +35,13 @@ contracts:
 # The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and only `graph` loads torch. It is the longest, so
 # the others are nice.
 sandbox:
-	$(FAST) $(JUDGE)
+	$(FAST) tests/sandbox tests/hostile
 
 domain:
 	nice -n 10 $(FAST) $(DOMAIN)
 
 graph:
-	$(FAST) $(DOMAIN:%=--ignore=%) $(JUDGE:%=--ignore=%)
+	$(FAST) $(DOMAIN:%=--ignore=%) --ignore=tests/sandbox --ignore=tests/hostile
 
 test: check  ## everything that CI runs: check, then the slow tests with the complete pipeline once
 	$(bin)/pytest -m "slow and not soak" --durations=5 --tb=native

@@ -83,6 +83,7 @@ def test_status_of_a_missing_home_names_the_first_command(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "environment", "message"),
     [

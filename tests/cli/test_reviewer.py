@@ -86,6 +86,7 @@ def test_missing_options_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         reinforce(tmp_path, tmp_path / "to", Settings.read(), quiet())
 
 
+@pytest.mark.slow
 def test_the_reviewer_trains_only_on_ungated_training_problems(
     tmp_path: Path,
 ) -> None:

@@ -189,6 +189,7 @@ def test_no_program_can_hold_the_lock_of_a_pipe(sandbox: Sandbox, call: str) -> 
     assert run_all(sandbox, [job])[0].verdict is Verdict.TLE
 
 
+@pytest.mark.slow
 def test_a_program_copies_a_file_without_sendfile(sandbox: Sandbox) -> None:
     source = (
         "import shutil\ndef f(x):\n    open('a', 'w').write(str(7 * x + 1))\n"

@@ -136,6 +136,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.slow
 def test_no_protocol_attack_is_accepted_or_a_sandbox_failure(sandbox: Sandbox) -> None:
     reports = run_all(sandbox, ATTACKS.values())
     paid = {

@@ -331,6 +331,7 @@ def test_process_ids_reveal_nothing_about_earlier_programs(pids: Sandbox) -> Non
     assert len(printed(pids, source)) == 1
 
 
+@pytest.mark.slow
 def test_the_zygote_reveals_nothing_about_earlier_programs(sandbox: Sandbox) -> None:
     source = (
         "import sys, time\nframe, told = sys._getframe(), []\nwhile frame:\n"

@@ -111,6 +111,7 @@ def test_a_function_of_style_assert_is_called(sandbox: Sandbox) -> None:
     ) == [[Output(3)]]
 
 
+@pytest.mark.slow
 def test_outputs_of_a_unittest_problem_are_refused(sandbox: Sandbox) -> None:
     with pytest.raises(ValueError, match="unittest"):
         outputs_of(sandbox, question_of("f = 1", {"args": []}, style="unittest"))

@@ -69,6 +69,7 @@ def test_a_case_without_time_left_has_no_verdict(verifier: Verifier) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_verifier_process_is_replaced(verifier: Verifier) -> None:
     assert verifier.equal(["1/2"], "2/4")
     for process in _verifiers(os.getpid()):

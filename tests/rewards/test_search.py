@@ -94,6 +94,7 @@ def test_the_search_accepts_every_shipped_reward_setting(
     assert not [one for one in search(SHIPPED[name], sandbox, known=known) if not one.passed]
 
 
+@pytest.mark.slow
 def test_the_search_is_reproducible(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
 ) -> None:

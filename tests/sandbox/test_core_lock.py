@@ -39,6 +39,7 @@ def most_at_once(spans: list[list[float]]) -> int:
     return max(sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["call", "stdio"])
 def test_at_most_as_many_programs_run_as_workers(style: str) -> None:
     if style == "call":  # the report quotes a wrong result verbatim

@@ -69,6 +69,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "full" / "kept").exists()
 
 
+@pytest.mark.slow
 def test_leftover_folders_do_not_prevent_a_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

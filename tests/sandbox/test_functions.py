@@ -151,6 +151,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_program_that_misuses_a_function_is_not_accepted(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]

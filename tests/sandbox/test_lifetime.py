@@ -104,6 +104,7 @@ def held(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 
+@pytest.mark.slow
 def test_a_worker_stores_no_more_than_the_job_limits() -> None:
     fill = "import os, struct\nwhile True: os.write(4, struct.pack('>I', 4096) + bytes(4096))"
     # stored one by one, the bytes would take forty times as much memory

@@ -135,6 +135,7 @@ ATTACKS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_forged_object_is_not_accepted(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]

@@ -303,6 +303,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
+@pytest.mark.slow
 def test_correct_programs_pass_unusual_unittests(sandbox: Sandbox) -> None:
     texts = [
         "import unittest\nclass TestCases(unittest.TestCase):\n" + methods for _, methods in ODD

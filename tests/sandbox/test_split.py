@@ -223,6 +223,7 @@ FORGERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", FORGERS)
 def test_a_forger_of_answers_passes_no_test(sandbox: Sandbox, what: str) -> None:
     report = judged(

@@ -102,6 +102,7 @@ class RecordingBackend(LocalBackend):
         return RecordingChannel(self.isolation, self.packages)
 
 
+@pytest.mark.slow
 def test_a_job_of_a_killed_worker_goes_to_another_worker() -> None:
     jobs = [
         Job(name, f"import time\ntime.sleep({s})", "stdio", (StdioTest("", ""),), limits=QUICK)
@@ -179,6 +180,7 @@ def test_a_failed_start_raises_and_never_lowers_the_level(sandbox: Sandbox, vict
             )
 
 
+@pytest.mark.slow
 def test_random_kills_neither_lose_nor_repeat_jobs() -> None:
     jobs = [
         Job(str(i), "print(input())", "stdio", (StdioTest(f"{i}\n", f"{i}\n"),), limits=QUICK)
@@ -250,6 +252,7 @@ def by_default() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_outlives_a_killed_owner(sig: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "owner.py"

@@ -41,6 +41,7 @@ BUDGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["call", "stdio"])
 @pytest.mark.parametrize("what", BUDGETS)
 def test_total_limits_apply_over_all_tests(level: Sandbox, style: str, what: str) -> None:

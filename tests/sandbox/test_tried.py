@@ -151,6 +151,7 @@ def tried(sandbox: Sandbox, programs: tuple[str, ...]) -> list[Report]:
     )
 
 
+@pytest.mark.slow
 def test_honest_programs_make_no_attempts(level: Sandbox) -> None:
     assert {
         text: report
