@@ -147,8 +147,8 @@ def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str
         values = result.batch[name]
         if not isinstance(values, torch.Tensor) or values.shape != mask.shape:
             raise PluginError(
-                f"{reference}: its {name} are {_kind(values)}: return the shape of "
-                f"token_level_rewards, {tuple(mask.shape)}"
+                f"{reference}: its {name} are {_kind(values)}, token_level_rewards has "
+                f"{tuple(mask.shape)}: return the same shape"
             )
         if not torch.isfinite(values).all():
             raise PluginError(
