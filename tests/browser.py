@@ -38,12 +38,12 @@ PATIENCE_S = 60.0
 
 def chromium() -> str:
     """Return the browser's path; skip the test if no browser is installed."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
+    path = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if path is None:
         pytest.skip(
             f"no browser here: install one of {', '.join(NAMES)} (Debian: apt-get install chromium)"
         )
-    return found
+    return path
 
 
 class Browser:
@@ -133,12 +133,12 @@ class Browser:
 
         Raises RuntimeError if the expression throws.
         """
-        found = self.send(
+        result = self.send(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
-        if "exceptionDetails" in found:
-            raise RuntimeError(f"{script}: {found['exceptionDetails']}")
-        return found["result"].get("value")
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{script}: {result['exceptionDetails']}")
+        return result["result"].get("value")
 
     def until(self, script: str) -> None:
         """Wait until a JavaScript expression is true.

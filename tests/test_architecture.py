@@ -99,70 +99,70 @@ def shipped_files() -> list[Path]:
 
 
 def test_heavy_packages_are_imported_inside_functions() -> None:
-    found = {
+    violations = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in MODULES
         if path.relative_to(ROOT).parts[0] != "verl_jobs"
         for name in imported_at_load(path)
         if name in HEAVY
     }
-    assert not found
+    assert not violations
 
 
-def test_what_is_imported_is_declared() -> None:
+def test_imported_packages_are_declared_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["cluster"]]
     declared = {canonicalize_name(Requirement(line).name) for line in lines}
     brings = packages_distributions()
     known = sys.stdlib_module_names | set(PACKAGES)
-    found = {
+    violations = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in MODULES
         for name in all_imports(path) - known - OPTIONAL
         if not declared & {canonicalize_name(distribution) for distribution in brings.get(name, [])}
     }
-    assert not found
+    assert not violations
 
 
-def test_the_sandbox_stands_alone() -> None:
+def test_the_sandbox_imports_no_other_package() -> None:
     """Only a backend may import a client library.
 
     The module is named after the library, and imports it inside a function.
     """
-    known, found = sys.stdlib_module_names | {"sandbox"}, set()
+    known, violations = sys.stdlib_module_names | {"sandbox"}, set()
     for path in (path for path in MODULES if path.is_relative_to(ROOT / "sandbox")):
         client = (
             {path.stem}
             if path.parent.name == "backends" and path.stem not in imported_at_load(path)
             else set()
         )
-        found |= {
+        violations |= {
             f"{path.relative_to(ROOT)}: {name}" for name in all_imports(path) - known - client
         }
-    assert not found
+    assert not violations
 
 
 def test_artifacts_import_no_other_package() -> None:
-    found = {
+    violations = {
         str(path)
         for path in MODULES
         if path.is_relative_to(ROOT / "artifacts")
         and all_imports(path) & (set(PACKAGES) - {"artifacts"})
     }
-    assert not found
+    assert not violations
 
 
-def test_the_training_process_reports_through_dagster_pipes_alone() -> None:
-    found = {
+def test_the_training_process_imports_only_dagster_pipes() -> None:
+    violations = {
         str(path)
         for path in MODULES
         if path.is_relative_to(ROOT / "verl_jobs")
         and any(n.startswith("dagster") for n in all_imports(path) - {"dagster_pipes"})
     }
-    assert not found
+    assert not violations
 
 
-def test_every_package_and_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in MODULES
@@ -172,7 +172,7 @@ def test_every_package_and_module_says_what_it_is_for() -> None:
     assert not silent
 
 
-def test_every_file_is_called_by_its_subject() -> None:
+def test_every_file_is_named_after_its_subject() -> None:
     assert not [
         str(path.relative_to(ROOT))
         for path in shipped_files()
@@ -180,7 +180,7 @@ def test_every_file_is_called_by_its_subject() -> None:
     ]
 
 
-def test_no_file_knows_the_machine_it_was_written_on() -> None:
+def test_no_file_contains_paths_of_one_machine() -> None:
     # split in two, so that this file does not match itself
     foreign = [
         "/wo" + "rk/",
@@ -197,16 +197,16 @@ def test_no_file_knows_the_machine_it_was_written_on() -> None:
         if path.suffix
         in (".py", ".md", ".yaml", ".yml", ".toml", ".lock", ".sh", ".txt", ".jinja", ".json", "")
     ]
-    found = [
+    violations = [
         f"{path.relative_to(ROOT)}: {word}"
         for path in texts
         for word in foreign
         if word in path.read_text(encoding="utf-8", errors="ignore")
     ]
-    assert not found
+    assert not violations
 
 
-def test_no_module_is_so_long_that_it_has_two_subjects() -> None:
+def test_no_module_is_longer_than_400_lines() -> None:
     assert not [
         f"{path.relative_to(ROOT)}: {lines} lines"
         for path in MODULES

@@ -1,4 +1,4 @@
-"""Fixtures of the data stages' tests: homes with a family small enough for a test."""
+"""Fixtures for tests of the data stages: homes with a small family of problems."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def refreshed(template: Path, tmp_path: Path) -> RunContext:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
-        yield made
+    with dg.instance_for_test() as opened:
+        yield opened

@@ -1,4 +1,4 @@
-"""Shared by the tests of the data stages: a small home, and a run of its data job."""
+"""Helpers for tests of the data stages: a small home, and a run of its data job."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def refresh(run_context: RunContext, instance: dg.DagsterInstance) -> dg.Execute
     )
 
 
-def made(run_context: RunContext) -> dict[str, Artifact]:
+def datasets(run_context: RunContext) -> dict[str, Artifact]:
     return {name: run_context.store.require("datasets", name) for name in STAGES}

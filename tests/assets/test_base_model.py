@@ -1,5 +1,6 @@
 """A base model that cannot be downloaded, or does not fit, is reported with its profile key."""
 
+import re
 from pathlib import Path
 
 import dagster as dg
@@ -15,22 +16,19 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 @pytest.mark.parametrize(
     "hub_id", ["ratchet-tests/there-is-no-such-model", "three/parts/are too many"]
 )
-def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(
+def test_a_bad_hub_id_is_reported_with_its_profile_key(
     hub_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # An unreachable hub: nothing listens on this port.
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(
-        NotReady,
-        match=r"profile key base: .*(check the id and the network, or name a local folder)",
-    ) as raised:
+    with pytest.raises(NotReady, match="profile key base: ") as raised:
         snapshot(hub_id, "profile key base")
     assert hub_id in str(raised.value) and "\n" not in str(raised.value)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mebibytes", "fits"), [(81_920, True), (4_096, False)])
-def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
+def test_an_unknown_hub_model_is_checked_after_its_download(
     mebibytes: int,
     fits: bool,
     tmp_path: Path,
@@ -46,13 +44,13 @@ def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
     run_context = RunContext(
         path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml")
     )
-    made = dg.materialize(
+    result = dg.materialize(
         [base_model],
         resources={"run_context": run_context},
         tags={"ratchet/kind": "study"},
         raise_on_error=False,
     )
     assert (
-        made.success == fits
-        and ("leaves no 4 GiB of a NVIDIA H100 free" in capfd.readouterr().err) != fits
+        result.success == fits
+        and (bool(re.search("4 GiB.*NVIDIA H100", capfd.readouterr().err))) != fits
     )

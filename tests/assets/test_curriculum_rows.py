@@ -48,26 +48,26 @@ def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageConte
         why="test",
         champion=None,
     )
-    made = StageContext(
+    stage = StageContext(
         run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     )
-    with made.store.draft("datasets", "clean_problems") as folder:
+    with stage.store.draft("datasets", "clean_problems") as folder:
         write_parquet(PROBLEMS, folder / "problems.parquet")
         write_weights([_weight(problem, 0.5) for problem in TRAIN], folder / WEIGHTS)
-        made.store.publish(
+        stage.store.publish(
             folder,
             Manifest(
                 kind="datasets", name="clean_problems", key=hash_data("clean"), content_hash=""
             ),
         )
-    with made.store.draft("datasets", "difficulty_rankings") as folder:
+    with stage.store.draft("datasets", "difficulty_rankings") as folder:
         write_ranks(
             rank({TRAIN[0].problem_id: [True] * 4, TRAIN[1].problem_id: [True, False] * 2}),
             folder / "ranks.parquet",
         )
         if measured:
             write_weights([_weight(TRAIN[1], 2.0)], folder / WEIGHTS)
-        made.store.publish(
+        stage.store.publish(
             folder,
             Manifest(
                 kind="datasets",
@@ -76,14 +76,14 @@ def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageConte
                 content_hash="",
             ),
         )
-    return made
+    return stage
 
 
 def _weight(problem: Problem, weight: float) -> Weight:
     return Weight(problem.problem_id, problem.style, 3, False, weight)
 
 
-def test_every_row_that_is_trained_on_has_its_expectation_and_weight(tmp_path: Path) -> None:
+def test_every_training_row_has_its_expectation_and_weight(tmp_path: Path) -> None:
     rows = training_rows(stage(tmp_path, "window"))
     expected = read_expected(rows.path / FILE)
     trained = [
@@ -101,7 +101,7 @@ def test_every_row_that_is_trained_on_has_its_expectation_and_weight(tmp_path: P
     ] * 4
 
 
-def test_without_measured_weights_those_of_the_clean_dataset_count(tmp_path: Path) -> None:
+def test_without_measured_weights_the_clean_dataset_decides(tmp_path: Path) -> None:
     assert {
         row.weight
         for row in read_expected(
@@ -111,7 +111,7 @@ def test_without_measured_weights_those_of_the_clean_dataset_count(tmp_path: Pat
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "weighted"])
-def test_the_rows_are_the_same_whatever_the_schedule(tmp_path: Path, schedule: str) -> None:
+def test_the_schedule_does_not_change_the_rows(tmp_path: Path, schedule: str) -> None:
     rows, drawn = (
         training_rows(stage(tmp_path / "a", schedule)),
         training_rows(stage(tmp_path / "b", "window")),

@@ -21,17 +21,17 @@ from problems.verification.limits import SECONDS
 from resources.run_context import RunContext
 from resources.run_record import PipelineRun
 from resources.settings import Settings
-from tests.assets.data_stages import STAGES, made, refresh
+from tests.assets.data_stages import STAGES, datasets, refresh
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
 
 
-def test_a_second_refresh_finds_everything_and_changes_nothing(
+def test_a_second_refresh_changes_nothing(
     refreshed: RunContext, instance: dg.DagsterInstance
 ) -> None:
-    first = made(refreshed)
+    first = datasets(refreshed)
     assert refresh(refreshed, instance).success
-    assert made(refreshed) == first
+    assert datasets(refreshed) == first
     lines = (
         (refreshed.home.runs / "data" / "progress.jsonl").read_text(encoding="utf-8").splitlines()
     )
@@ -40,13 +40,13 @@ def test_a_second_refresh_finds_everything_and_changes_nothing(
     ] == ["end"] * len(STAGES) + ["found"] * len(STAGES)
 
 
-def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_taken_back(
+def test_changed_limits_give_another_dataset_and_can_be_undone(
     refreshed: RunContext, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, told = made(refreshed), Console(file=StringIO(), width=150)
+    first, console = datasets(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
-    assert data_limits(True, Settings.read(), told) == 0 and refresh(refreshed, instance).success
-    second = made(refreshed)
+    assert data_limits(True, Settings.read(), console) == 0 and refresh(refreshed, instance).success
+    second = datasets(refreshed)
     assert (
         second["raw_problems"] == first["raw_problems"]
         and "limits" in second["verified_problems"].manifest.inputs
@@ -61,7 +61,7 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
     assert (
         stale(Settings.read()) != []
         and refresh(refreshed, instance).success
-        and made(refreshed) == first
+        and datasets(refreshed) == first
     )
 
 
@@ -69,24 +69,24 @@ def test_two_homes_get_the_same_datasets(
     refreshed: RunContext, run_context: RunContext, instance: dg.DagsterInstance
 ) -> None:
     assert refresh(run_context, instance).success
-    assert {n: a.content_hash for n, a in made(run_context).items()} == {
-        n: a.content_hash for n, a in made(refreshed).items()
+    assert {n: a.content_hash for n, a in datasets(run_context).items()} == {
+        n: a.content_hash for n, a in datasets(refreshed).items()
     }
 
 
-def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(
+def test_a_half_written_dataset_is_rebuilt_with_the_same_content(
     refreshed: RunContext, instance: dg.DagsterInstance
 ) -> None:
-    clean = made(refreshed)["clean_problems"]
+    clean = datasets(refreshed)["clean_problems"]
     (clean.path / "manifest.json").unlink()
     (clean.path / "problems.parquet").write_bytes(b"half")
     assert refresh(refreshed, instance).success
-    again = made(refreshed)["clean_problems"]
+    again = datasets(refreshed)["clean_problems"]
     assert again.content_hash == clean.content_hash
     refreshed.store.verify(again)
 
 
-def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_on(
+def test_sources_are_partitions_and_bad_rows_are_reported(
     run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
@@ -110,29 +110,29 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
         "simple",
         "own",
     }
-    found = made(run_context)
+    artifacts = datasets(run_context)
     [rejected] = json.loads(
-        (found["raw_problems"].path / "rejected.json").read_text(encoding="utf-8")
+        (artifacts["raw_problems"].path / "rejected.json").read_text(encoding="utf-8")
     )
     [removed] = json.loads(
-        (found["verified_problems"].path / "removed.json").read_text(encoding="utf-8")
+        (artifacts["verified_problems"].path / "removed.json").read_text(encoding="utf-8")
     )
     assert (
         rejected["row"] == "own.jsonl: line 3"
         and removed["problem_id"] == "own/2"
-        and "a solution fails its tests" in removed["reason"]
+        and "solution" in removed["reason"]
     )
     assert "own/1" in {
         problem.problem_id
-        for problem in read_parquet(found["clean_problems"].path / "problems.parquet")
+        for problem in read_parquet(artifacts["clean_problems"].path / "problems.parquet")
     }
 
 
-def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
+def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"
-    said = (
+    statement = (
         "Write f(x) that gives the number x times two and then one more, for every whole number x."
     )
     row: dict[str, Any] = {
@@ -142,8 +142,8 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
         "solutions": ["def f(x):\n    return 2 * x + 1"],
     }
     rows = [
-        row | {"id": "asked", "statement": said, "gated": True},
-        row | {"id": "copied", "statement": f"Please: {said}"},
+        row | {"id": "asked", "statement": statement, "gated": True},
+        row | {"id": "copied", "statement": f"Please: {statement}"},
     ]
     rows.append(
         row
@@ -156,7 +156,7 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
     own.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     add_source(run_context.home.path, "own", own)
     assert refresh(run_context, instance).success
-    clean = made(run_context)["clean_problems"]
+    clean = datasets(run_context)["clean_problems"]
     removed = {
         row["problem_id"]: row["reason"]
         for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
     assert removed == gone | dict.fromkeys(of_copy, "overlaps a gated problem")
     # Nothing is augmented from the problem with personal data.
     assert (
-        made(run_context)["augmented_problems"].manifest.facts["not_parents"][
+        datasets(run_context)["augmented_problems"].manifest.facts["not_parents"][
             "secret or personal data"
         ]
         == 1
@@ -188,7 +188,7 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
     run_context.store.verify(clean)
 
 
-def test_a_source_that_is_gone_fails_with_its_name_and_is_remembered(
+def test_a_missing_source_fails_with_its_name(
     run_context: RunContext, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.jsonl"

@@ -57,7 +57,7 @@ def ranked(stage: StageContext, policy: str, passed: dict[str, int]) -> None:
         stage.store.publish(folder, manifest)
 
 
-def test_every_checkpoint_that_ever_ranked_has_its_place(stage: StageContext) -> None:
+def test_every_ranked_checkpoint_is_on_the_scale(stage: StageContext) -> None:
     ranked(stage, "first", {"a": 1, "b": 0, "c": 3})
     alone = scale_artifact(stage)
     assert "one checkpoint" in scale_markdown(alone) and scale_artifact(stage) == alone
@@ -74,7 +74,8 @@ def test_every_checkpoint_that_ever_ranked_has_its_place(stage: StageContext) ->
     assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != alone.manifest.key
 
 
-def test_the_static_score_is_compared_with_what_was_measured() -> None:
+def test_the_static_score_is_correlated_with_the_measured_ranking() -> None:
     ranks = rank({"a": [True, True], "b": [True, False], "c": [False, False]})
-    assert agreement(ranks, {"a": 0.1, "b": 0.5, "c": 0.9}) == "Spearman +1.00 over 3 problems"
+    text = agreement(ranks, {"a": 0.1, "b": 0.5, "c": 0.9})
+    assert "Spearman +1.00" in text and "3 problems" in text
     assert "are equal" in agreement(ranks, dict.fromkeys("abc", 0.5))

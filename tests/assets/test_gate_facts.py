@@ -1,4 +1,4 @@
-"""The gate's facts about a challenger, from a real store and ledger, are the same at every call."""
+"""The gate's facts about a challenger come from store and ledger and do not change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def home_builder(tmp_path: Path) -> HomeBuilder:
     return opened
 
 
-def made(
+def artifact(
     store: Store,
     kind: str,
     name: str,
@@ -85,12 +85,12 @@ def challenged(
     return stage(home_builder, chain)
 
 
-def test_a_passport_is_whole_until_a_link_is_gone(tmp_path: Path) -> None:
+def test_a_passport_is_complete_until_a_link_is_missing(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    raw = made(store, "datasets", "raw_problems", {"a source": "0" * 64})
-    rows = made(store, "datasets", "training_rows", {"raw_problems": raw.content_hash})
-    start = made(store, "checkpoints", "chain-0001-sft")
-    end = made(
+    raw = artifact(store, "datasets", "raw_problems", {"a source": "0" * 64})
+    rows = artifact(store, "datasets", "training_rows", {"raw_problems": raw.content_hash})
+    start = artifact(store, "checkpoints", "chain-0001-sft")
+    end = artifact(
         store,
         "checkpoints",
         "chain-0001",
@@ -101,7 +101,7 @@ def test_a_passport_is_whole_until_a_link_is_gone(tmp_path: Path) -> None:
     assert missing_links(store, end) == (f"raw_problems {raw.content_hash[:12]}",)
 
 
-def test_the_gate_promotes_records_its_level_and_says_the_same_when_asked_again(
+def test_a_repeated_decision_is_the_same(
     home_builder: HomeBuilder,
 ) -> None:
     home_builder.promoted("first")
@@ -123,7 +123,7 @@ def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object
     ).model_dump(mode="json")
 
 
-def test_tasks_that_have_decided_once_are_refused_as_no_longer_fresh(
+def test_tasks_of_an_earlier_decision_are_refused(
     home_builder: HomeBuilder,
 ) -> None:
     home_builder.promoted("first")
@@ -132,8 +132,7 @@ def test_tasks_that_have_decided_once_are_refused_as_no_longer_fresh(
     )
     refused = gate(challenged(home_builder, "chain-0003", 160, version="the same tasks"))
     assert refused.kind == "refuse" and any(
-        "These tasks have decided before (chain-0002)" in str(reason)
-        for reason in refused.decision["reasons"]
+        "chain-0002" in str(reason) for reason in refused.decision["reasons"]
     )
 
 
@@ -151,9 +150,9 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
     )[0][-1] == "0.02"
 
 
-def test_suspect_tasks_and_measures_reach_the_gate(home_builder: HomeBuilder) -> None:
+def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder) -> None:
     suspects = {"heldout": [{"task": "t/1", "problem_id": "x", "how": "solution"}], "mbpp": []}
-    made(
+    artifact(
         home_builder.run_context.store,
         "datasets",
         "clean_problems",
@@ -173,7 +172,7 @@ def test_suspect_tasks_and_measures_reach_the_gate(home_builder: HomeBuilder) ->
     }
 
 
-def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(
+def test_a_deciding_benchmark_without_scores_is_refused(
     home_builder: HomeBuilder, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {benchmark: mbpp}", encoding="utf-8")
@@ -182,11 +181,11 @@ def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(
     home_builder.run_context = type(home_builder.run_context)(
         path=home_builder.run_context.path, profile_name=str(tmp_path / "mine.yaml")
     )
-    with pytest.raises(ProfileError, match=r"policy.benchmark: mbpp has no scores"):
+    with pytest.raises(ProfileError, match=r"policy\.benchmark: mbpp"):
         decision_of_chain(home_builder, "chain-0002")
 
 
-def test_an_older_decision_in_the_ledger_counts_at_its_policys_alpha(
+def test_an_older_decision_counts_at_its_own_alpha(
     home_builder: HomeBuilder,
 ) -> None:
     first = home_builder.promoted("first")

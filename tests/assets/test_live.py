@@ -1,4 +1,4 @@
-"""The figures that Dagster shows of a running training."""
+"""The figures of a running training that Dagster shows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SAID = [
 ]
 
 
-def test_figures_of_run_and_machine_are_numbers_that_dagster_draws() -> None:
-    told = live(HISTORY, SAID, 4, 0.0, 0.0)
-    numbers = {name: value for name, value in told.items() if isinstance(value, float)}
+def test_dagster_gets_figures_of_run_and_machine_as_numbers() -> None:
+    figures = live(HISTORY, SAID, 4, 0.0, 0.0)
+    numbers = {name: value for name, value in figures.items() if isinstance(value, float)}
     assert numbers == {
         "reward": 0.2,
         "entropy": 0.3,
@@ -31,25 +31,25 @@ def test_figures_of_run_and_machine_are_numbers_that_dagster_draws() -> None:
         "memory_gib": 7.5,
         "minutes_left": 60.0,
     }
-    assert told["step"] == 2 and told["steps"] == 4
+    assert figures["step"] == 2 and figures["steps"] == 4
 
 
-def test_cost_and_end_follow_from_the_steps_so_far() -> None:
-    told = live(HISTORY, SAID, 4, price=3.0, now=1000.0)
-    assert told["cost_of_the_steps"] == pytest.approx(3.0)
-    end = told["expected_end"]
+def test_cost_and_end_are_estimated_from_finished_steps() -> None:
+    figures = live(HISTORY, SAID, 4, price=3.0, now=1000.0)
+    assert figures["cost_of_the_steps"] == pytest.approx(3.0)
+    end = figures["expected_end"]
     assert isinstance(end, dg.TimestampMetadataValue) and end.value == pytest.approx(1000.0 + 3600)
 
 
-def test_without_a_price_or_a_message_nothing_is_said_of_them() -> None:
-    told = live(HISTORY, [], 4, 0.0, 0.0)
-    assert not {"cost_of_the_steps", "cpu_percent"} & set(told) and "data:image/svg+xml" in str(
-        told["curves"].value
+def test_without_price_or_message_their_figures_are_missing() -> None:
+    figures = live(HISTORY, [], 4, 0.0, 0.0)
+    assert not {"cost_of_the_steps", "cpu_percent"} & set(figures) and "data:image/svg+xml" in str(
+        figures["curves"].value
     )
 
 
-def test_of_several_machines_each_is_told_by_its_address() -> None:
-    told = live(
+def test_each_of_several_machines_has_its_own_figures() -> None:
+    figures = live(
         HISTORY,
         [
             {
@@ -64,8 +64,8 @@ def test_of_several_machines_each_is_told_by_its_address() -> None:
         0.0,
         0.0,
     )
-    assert {name: value for name, value in told.items() if "percent" in name} == {
+    assert {name: value for name, value in figures.items() if "percent" in name} == {
         "cpu_percent of 10.0.0.3": 90.0,
         "cpu_percent of 10.0.0.4": 20.0,
     }
-    assert told["reward"] == 0.2 and "time" not in told
+    assert figures["reward"] == 0.2 and "time" not in figures

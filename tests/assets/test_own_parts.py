@@ -1,4 +1,4 @@
-"""A passport names the user's own parts."""
+"""A passport names the user's plug-ins."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def job(folder: Path, training: str) -> TrainingJob:
     )
     with stage.store.draft("datasets", "training_rows") as rows:
         (rows / "train.parquet").write_bytes(b"rows")
-        made = stage.store.publish(
+        rows_artifact = stage.store.publish(
             rows,
             Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
         )
-    return training_job(stage, made)
+    return training_job(stage, rows_artifact)
 
 
-def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_another_training(
+def test_a_changed_plugin_file_is_another_training(
     tmp_path: Path,
 ) -> None:
     mine = tmp_path / "mine.py"
@@ -57,7 +57,7 @@ def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_anothe
     assert after.key != before.key and after.folder != before.folder
 
 
-def test_a_reward_manager_of_ones_own_is_stamped_unverified(tmp_path: Path) -> None:
+def test_a_custom_reward_manager_is_marked_as_unverified(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Manager: ...\n")
     assert job(
         tmp_path, json.dumps({"reward_manager": f"{tmp_path / 'mine.py'}:Manager"})

@@ -80,7 +80,7 @@ def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
         return StageContext(home_builder.run_context, opened, stage)
 
 
-def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
+def test_a_promotion_stores_its_lost_tasks_for_later_runs(
     home_builder: HomeBuilder,
 ) -> None:
     old, new = home_builder.promoted("first"), home_builder.checkpoint("chain-0002")
@@ -102,12 +102,12 @@ def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
     entry = gate(stage(home_builder, "chain-0002"))
     assert entry.kind == "promote", entry.decision["reasons"]
     lost = {problems[0].problem_id}
-    kept = RegressionSet(home_builder.run_context.home.regressions)
-    assert {row.task_id for row in kept.read()} == lost and {
-        (row.solved_by, row.lost_by) for row in kept.read()
+    regressions = RegressionSet(home_builder.run_context.home.regressions)
+    assert {row.task_id for row in regressions.read()} == lost and {
+        (row.solved_by, row.lost_by) for row in regressions.read()
     } == {("first", "chain-0002")}
     gate(stage(home_builder, "chain-0002"))
-    assert len(kept.read()) == 1
+    assert len(regressions.read()) == 1
     open_run(
         home_builder.run_context.home.runs,
         "chain-0003",
@@ -117,30 +117,30 @@ def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
         why="test",
         champion=None,
     )
-    asked = {
+    benchmarks = {
         benchmark.name: benchmark
         for benchmark in benchmarks_of(stage(home_builder, "chain-0003"))[0]
     }
-    assert {problem.problem_id for problem in asked["regression"].problems} == lost and asked[
-        "regression"
-    ].gated
+    assert {
+        problem.problem_id for problem in benchmarks["regression"].problems
+    } == lost and benchmarks["regression"].gated
     assert "regression" not in {
         benchmark.name for benchmark in benchmarks_of(stage(home_builder, "chain-0002"))[0]
     }
 
 
-def test_a_task_comes_back_as_it_was_and_is_remembered_once(tmp_path: Path) -> None:
+def test_a_lost_task_is_stored_once_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "regressions.jsonl"
     remember(path, DRAW[:3])
     remember(path, DRAW[1:5], number=7)
-    kept = RegressionSet(path)
-    assert [lost.as_problem() for lost in kept.read()] == DRAW[:5]
-    assert [lost.task_id for lost in kept.read(before=7)] == [
+    regressions = RegressionSet(path)
+    assert [lost.as_problem() for lost in regressions.read()] == DRAW[:5]
+    assert [lost.task_id for lost in regressions.read(before=7)] == [
         problem.problem_id for problem in DRAW[:3]
     ]
 
 
-def test_half_a_line_at_the_end_is_cut_off_and_nothing_before_it_is_lost(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "regressions.jsonl"
     remember(path, DRAW[:2])
     whole = path.read_bytes()
@@ -152,15 +152,15 @@ def test_half_a_line_at_the_end_is_cut_off_and_nothing_before_it_is_lost(tmp_pat
     ] == [p.problem_id for p in DRAW[:3]]
 
 
-def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
+def test_a_broken_line_is_reported_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "regressions.jsonl"
     remember(path, DRAW[:1])
     path.write_text("{}\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(BadLine, match=r"regressions.jsonl: line 1 is no remembered task"):
+    with pytest.raises(BadLine, match=r"regressions\.jsonl: line 1"):
         RegressionSet(path).read()
 
 
-def test_two_processes_at_once_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:
     path, context = tmp_path / "regressions.jsonl", multiprocessing.get_context("fork")
     workers = [context.Process(target=remember, args=(path, DRAW[start:40])) for start in range(8)]
     for worker in workers:
@@ -172,13 +172,13 @@ def test_two_processes_at_once_lose_nothing_and_write_nothing_twice(tmp_path: Pa
     )
 
 
-def test_only_what_was_solved_reliably_and_is_mostly_failed_now_counts_as_lost() -> None:
+def test_only_reliably_solved_tasks_can_count_as_lost() -> None:
     assert lost_tasks(scorecard_of("old", [10, 10, 9, 10]), scorecard_of("new", [5, 6, 0, 10])) == (
         "t000",
     )
 
 
-def test_what_resembles_a_lost_task_is_drawn_more_often() -> None:
+def test_problems_that_resemble_lost_tasks_get_more_weight() -> None:
     lost, train = DRAW[0], DRAW[1:]
     weights = boosted({problem.problem_id: 1.0 for problem in train}, train, [lost])
     same = replace(train[0], tags=lost.tags, extra=lost.extra)
@@ -190,7 +190,7 @@ def test_what_resembles_a_lost_task_is_drawn_more_often() -> None:
     )
 
 
-def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(
+def test_only_a_run_after_a_regression_samples_by_weight(
     home_builder: HomeBuilder,
 ) -> None:
     remember(home_builder.run_context.home.regressions, DRAW[:2], number=0)

@@ -24,26 +24,26 @@ GOOD = BatteryResult(True, (Row("a", True, ""),), "good")
 BAD = BatteryResult(False, (Row("a", True, ""), Row("bounds", False, "2")), "bad")
 
 
-def test_a_reward_that_was_not_tried_may_not_train(tmp_path: Path) -> None:
+def test_an_unverified_reward_may_not_train(tmp_path: Path) -> None:
     with pytest.raises(UnverifiedReward, match="was not run"):
         battery_stamp(Home(tmp_path), RewardConfig())
 
 
-def test_a_reward_that_passed_trains_and_leaves_its_hash(tmp_path: Path) -> None:
+def test_a_verified_reward_trains_and_records_its_hash(tmp_path: Path) -> None:
     store_result(Home(tmp_path), RewardConfig(), GOOD)
     assert battery_stamp(Home(tmp_path), RewardConfig()) == "good"
     with pytest.raises(UnverifiedReward):
         battery_stamp(Home(tmp_path), RewardConfig(sparse=False))  # another reward
 
 
-def test_a_reward_that_did_not_pass_trains_only_when_told_and_is_stamped(tmp_path: Path) -> None:
+def test_a_failing_reward_trains_only_if_forced_and_is_marked(tmp_path: Path) -> None:
     store_result(Home(tmp_path), RewardConfig(), BAD)
     with pytest.raises(UnverifiedReward, match="bounds"):
         battery_stamp(Home(tmp_path), RewardConfig())
     assert battery_stamp(Home(tmp_path), RewardConfig(unverified=True)) == "unverified bad"
 
 
-def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
+def test_the_control_reward_is_marked_as_one(tmp_path: Path) -> None:
     assert battery_stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
 
 
@@ -58,7 +58,7 @@ def test_the_flag_reaches_every_process_of_a_run(
     )
 
 
-def test_a_passport_without_the_stamp_is_clean() -> None:
+def test_a_passport_without_a_mark_is_clean() -> None:
     known = Manifest(
         kind="checkpoints",
         name="x",

@@ -96,8 +96,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def output_of(command: object, *arguments: object, settings: Settings | None = None) -> str:
     """Call a command's function with its arguments, the home or the settings, and a console."""
     console = Console(file=StringIO(), width=140)
-    given = settings or Settings.read().home
-    assert command(*arguments, given, console) == 0  # type: ignore[operator]
+    context = settings or Settings.read().home
+    assert command(*arguments, context, console) == 0  # type: ignore[operator]
     out = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(out, str)
     return out

@@ -38,20 +38,20 @@ def test_every_line_of_a_lock_pins_a_package_with_a_hash(lock: Path) -> None:
     assert ENTRY.sub("", lock.read_text(encoding="utf-8")).count("\n") == 1  # the comment above
 
 
-def test_the_lock_holds_what_the_project_asks_for() -> None:
+def test_the_lock_contains_every_dependency() -> None:
     locked = pins(LOCKS[0])
     for requirement in map(Requirement, direct_requirements(ROOT / "pyproject.toml")):
         assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
 
 
-def test_every_direct_dependency_says_why_it_is_there() -> None:
+def test_every_direct_dependency_has_a_documented_reason() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
-    asked = {
+    reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
+    dependencies = {
         normal(Requirement(line).name) for line in direct_requirements(ROOT / "pyproject.toml")
     }
-    assert {normal(name) for name in told} == asked and all(
-        len(reason) > 10 for reason in told.values()
+    assert {normal(name) for name in reasons} == dependencies and all(
+        len(reason) > 10 for reason in reasons.values()
     )
 
 
@@ -59,7 +59,7 @@ def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
     assert install.pinned(LOCKS[0], ("torch",)).count("--hash") == 2
 
 
-def test_cuda_lies_beside_the_lock_and_not_in_it() -> None:
+def test_the_cuda_lock_is_a_file_of_its_own() -> None:
     cuda = pins(LOCKS[1])
     assert "triton" in cuda and not cuda.keys() & pins(LOCKS[0]).keys()
     assert not [name for name in pins(LOCKS[0]) if name.startswith(("nvidia-c", "cuda-"))]
@@ -82,14 +82,14 @@ def clone(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("lock", install.LOCKS)
-def test_another_lock_asks_for_another_environment(clone: Path, lock: str) -> None:
+def test_another_lock_needs_another_environment(clone: Path, lock: str) -> None:
     before = install.stamp(clone)
     (clone / lock).write_text("something else", encoding="utf-8")
     after = install.stamp(clone)
     assert after["packages"] != before["packages"] and after["ours"] == before["ours"]
 
 
-def test_another_command_of_ours_leaves_the_packages_alone(clone: Path) -> None:
+def test_another_command_of_the_project_keeps_the_packages(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
     pyproject.write_text(
         pyproject.read_text(encoding="utf-8").replace("cli.main:main", "cli.main:other"),
@@ -99,7 +99,7 @@ def test_another_command_of_ours_leaves_the_packages_alone(clone: Path) -> None:
     assert after["packages"] == before["packages"] and after["ours"] != before["ours"]
 
 
-def test_a_setting_of_a_linter_asks_for_nothing(clone: Path) -> None:
+def test_a_linter_setting_needs_no_installation(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
     pyproject.write_text(
         pyproject.read_text(encoding="utf-8").replace("line-length = 150", "line-length = 100"),
@@ -108,7 +108,7 @@ def test_a_setting_of_a_linter_asks_for_nothing(clone: Path) -> None:
     assert install.stamp(clone) == before
 
 
-def test_an_environment_that_has_its_stamp_is_left_alone(
+def test_an_up_to_date_environment_is_not_changed(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (clone / ".venv").mkdir()
@@ -119,27 +119,27 @@ def test_an_environment_that_has_its_stamp_is_left_alone(
     ]
 
 
-def test_a_foreign_machine_gets_one_line_that_says_where_it_would_run(tmp_path: Path) -> None:
+def test_an_unsupported_machine_gets_one_line_with_alternatives(tmp_path: Path) -> None:
     (tmp_path / "uname").write_text(
         '#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo arm64\n', encoding="utf-8"
     )
     (tmp_path / "uname").chmod(0o755)
-    told = platform_says(PATH=f"{tmp_path}:/usr/bin:/bin", PYTHON="python3.11")
-    assert told.returncode == 1 and told.stderr.count("\n") == 1
+    result = platform_says(PATH=f"{tmp_path}:/usr/bin:/bin", PYTHON="python3.11")
+    assert result.returncode == 1 and result.stderr.count("\n") == 1
     assert (
-        "Darwin arm64" in told.stderr
-        and "docker run --platform linux/amd64" in told.stderr
-        and "WSL" in told.stderr
+        "Darwin arm64" in result.stderr
+        and "docker run --platform linux/amd64" in result.stderr
+        and "WSL" in result.stderr
     )
 
 
-def test_a_machine_without_python_3_11_gets_one_line_too() -> None:
-    told = platform_says(PATH="/usr/bin:/bin", PYTHON="no-such-python")
+def test_a_machine_without_python_3_11_gets_one_line() -> None:
+    result = platform_says(PATH="/usr/bin:/bin", PYTHON="no-such-python")
     assert (
-        told.returncode == 1
-        and told.stderr.count("\n") == 1
-        and "Python 3.11" in told.stderr
-        and "no-such-python" in told.stderr
+        result.returncode == 1
+        and result.stderr.count("\n") == 1
+        and "Python 3.11" in result.stderr
+        and "no-such-python" in result.stderr
     )
 
 

@@ -23,7 +23,7 @@ KUBERAY = json.loads((ROOT / "tests" / "deploy" / "kuberay-1.7.json").read_text(
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
     files = sorted(FOLDER.glob("*.yaml"))
-    found = [
+    documents = [
         (path, document)
         for path in files
         for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
@@ -31,7 +31,7 @@ def documents() -> list[tuple[str, dict[str, Any]]]:
     ]
     return [
         (f"{path.name}:{document['kind']}/{document['metadata']['name']}", document)
-        for path, document in found
+        for path, document in documents
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_custom_kind_has_known_fields_and_valid_pods(name: str, document: dict
         kubernetes_validate.validate(pod, RELEASES[-1], strict=True)
 
 
-def test_everything_lies_in_the_namespace_of_the_profile_and_runs_its_image() -> None:
+def test_manifests_use_namespace_and_image_of_the_profile() -> None:
     kubernetes = load_profile("cluster").orchestration.kubernetes
     assert kubernetes is not None
     assert {
@@ -89,7 +89,7 @@ def test_everything_lies_in_the_namespace_of_the_profile_and_runs_its_image() ->
     ]
 
 
-def test_what_the_pods_mount_and_read_exists() -> None:
+def test_everything_that_pods_mount_and_read_exists() -> None:
     # the secret is created by hand, see docs/how-to/deploy.md
     names = {(document["kind"], document["metadata"]["name"]) for _, document in ALL} | {
         ("Secret", "ratchet-secrets")
@@ -111,7 +111,7 @@ def test_ray_in_the_cluster_is_the_ray_of_the_lock() -> None:
     )
 
 
-def test_dagster_takes_its_settings() -> None:
+def test_dagster_accepts_its_settings() -> None:
     from dagster._config import Shape, validate_config
     from dagster._core.instance.config import dagster_instance_config_schema
     from dagster_k8s import K8sRunLauncher
@@ -125,12 +125,12 @@ def test_dagster_takes_its_settings() -> None:
         ]["dagster.yaml"]
     )
     assert settings["run_launcher"]["class"] == K8sRunLauncher.__name__
-    for schema, given in (
+    for schema, values in (
         (dagster_instance_config_schema(), settings),
         (K8sRunLauncher.config_type(), settings["run_launcher"]["config"]),
         (storage.DagsterPostgresStorage.config_type(), settings["storage"]["postgres"]),
     ):
-        taken = validate_config(Shape(schema), given)  # type: ignore[no-untyped-call]
+        taken = validate_config(Shape(schema), values)  # type: ignore[no-untyped-call]
         assert taken.success, taken.errors
 
 
@@ -138,14 +138,14 @@ def test_run_pods_get_the_home_and_the_secrets() -> None:
     from dagster_k8s.container_context import K8sContainerContext
 
     code = next(container for container in containers() if container["name"] == "code")
-    told = json.loads(
+    config = json.loads(
         next(
             variable["value"]
             for variable in code["env"]
             if variable["name"] == "DAGSTER_CONTAINER_CONTEXT"
         )
     )
-    context = K8sContainerContext.create_from_config(told)
+    context = K8sContainerContext.create_from_config(config)
     spec, container = (
         context.run_k8s_config.pod_spec_config,
         context.run_k8s_config.container_config,
@@ -161,13 +161,13 @@ def test_run_pods_get_the_home_and_the_secrets() -> None:
     }
 
 
-def test_nothing_that_we_start_in_the_pod_listens_beyond_it() -> None:
+def test_processes_listen_only_inside_their_pod() -> None:
     for container in containers():
         if "--host" in container.get("command", []):
             assert container["command"][container["command"].index("--host") + 1] == "127.0.0.1"
 
 
-def test_the_image_is_made_of_files_that_exist_and_of_all_packages() -> None:
+def test_the_image_contains_all_packages_from_existing_files() -> None:
     text = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     copied = [
         source

@@ -83,13 +83,13 @@ def run_outside(
     )
 
 
-def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_only_the_packages(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_holds_every_module_and_every_data_file_of_the_rooms(wheel: Path) -> None:
+def test_the_wheel_contains_every_module_and_data_file(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     relative = [path.relative_to(ROOT) for path in shipped_files()]
     wanted = {
@@ -100,7 +100,7 @@ def test_the_wheel_holds_every_module_and_every_data_file_of_the_rooms(wheel: Pa
     assert not wanted - names
 
 
-def test_the_rooms_hold_no_data_of_a_kind_that_the_wheel_would_forget() -> None:
+def test_packages_contain_only_data_types_that_are_shipped() -> None:
     relative = [path.relative_to(ROOT) for path in shipped_files()]
     assert not [
         str(path)
@@ -112,8 +112,8 @@ def test_the_rooms_hold_no_data_of_a_kind_that_the_wheel_would_forget() -> None:
 def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Path) -> None:
     where = run_outside(installed, tmp_path, "-c", "import pipelines; print(pipelines.__file__)")
     assert where.stdout.startswith(str(installed)), where.stderr
-    told = run_outside(installed, tmp_path, installed / "bin" / "ratchet", "--help")
-    assert told.returncode == 0 and "demo" in told.stdout, told.stderr
+    result = run_outside(installed, tmp_path, installed / "bin" / "ratchet", "--help")
+    assert result.returncode == 0 and "demo" in result.stdout, result.stderr
     assert not list(tmp_path.iterdir())  # asking for help writes no files
 
 
@@ -122,7 +122,7 @@ def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) ->
         "from resources.config.load import FOLDER, load_profile as load\n"
         "for p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
     )
-    told = run_outside(installed, tmp_path, "-c", code)
-    assert told.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(told.stdout.split()), (
-        told.stderr
-    )
+    result = run_outside(installed, tmp_path, "-c", code)
+    assert result.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(
+        result.stdout.split()
+    ), result.stderr

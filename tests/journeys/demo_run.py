@@ -1,4 +1,4 @@
-"""Start the real pipeline as a user does, kill parts of it, read the result: for all journeys."""
+"""Start the real pipeline as a user does, kill parts of it, and read the result."""
 
 from __future__ import annotations
 
@@ -135,16 +135,16 @@ def command_line(process: psutil.Process) -> list[str]:
 
 def of_home(home: Path) -> list[psutil.Process]:
     """Return all live processes of runs in this home, including Ray's daemons."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(
                 MARK, ""
             ).startswith(str(home)):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def orphans(home: Path, within: float = SETTLE_S) -> list[str]:

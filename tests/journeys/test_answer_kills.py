@@ -21,7 +21,7 @@ from evaluation.generation.completion_sources import Endpoint, Source, Told, ans
 from evaluation.sampling import Sampling
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.home import Home
-from tests.serving.door import door_to, served
+from tests.serving.faulty_proxy import proxy_to, served
 
 AT_ONCE = 4
 SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
@@ -52,7 +52,7 @@ def killed(
     benchmark: Benchmark,
     source: Source,
     sampling: Sampling,
-    kept: Path,
+    cache: Path,
     kills: int,
     progress: Callable[[], int],
     most: int,
@@ -60,7 +60,7 @@ def killed(
     """Start the pass `kills` times; kill it each time after a random amount of progress."""
     for at in range(kills):
         begun, wanted = progress(), random.Random(at).randint(1, most)
-        process = STARTS.Process(target=answers, args=(benchmark, source, sampling, kept))
+        process = STARTS.Process(target=answers, args=(benchmark, source, sampling, cache))
         process.start()
         while progress() < begun + wanted:
             assert process.is_alive(), f"it ended before kill {at + 1}"
@@ -70,45 +70,45 @@ def killed(
 
 
 def drawn(
-    benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path
+    benchmark: Benchmark, source: Source, sampling: Sampling, cache: Path
 ) -> tuple[list[Completion], Told]:
-    told = Told()
+    counts = Told()
     return [
         replace(each, seconds=None)
-        for each in answers(benchmark, source, sampling, kept, told=told)
-    ], told
+        for each in answers(benchmark, source, sampling, cache, told=counts)
+    ], counts
 
 
-def each_line_once(told: Told, total: int) -> None:
-    rows = [json.loads(line) for line in told.journal.read_bytes().splitlines()[1:]]
+def each_line_once(counts: Told, total: int) -> None:
+    rows = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({(row["prompt"], row["number"]) for row in rows}) == total
 
 
 @pytest.mark.soak
-def test_thirty_kills_of_a_pass_over_an_endpoint(
+def test_thirty_kills_lose_and_repeat_no_completion(
     benchmark: Benchmark, folder: Path, tmp_path: Path
 ) -> None:
     total, kills = SAMPLING.n * len(benchmark.problems), 30
-    with served(folder, Home(tmp_path / "home")) as gateway, door_to(gateway) as door:
-        door.wait_s = 0.02
-        source = Endpoint(door.url, "champion", at_once=AT_ONCE)
+    with served(folder, Home(tmp_path / "home")) as gateway, proxy_to(gateway) as proxy:
+        proxy.wait_s = 0.02
+        source = Endpoint(proxy.url, "champion", at_once=AT_ONCE)
         killed(
             benchmark,
             source,
             SAMPLING,
             tmp_path / "kept",
             kills,
-            lambda: sum(door.heard.values()),
+            lambda: sum(proxy.heard.values()),
             10,
         )
-        found, told = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
-        repeated = sum(door.heard.values()) - total
+        completions, counts = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
+        repeated = sum(proxy.heard.values()) - total
         print(
-            f"{kills} kills: {told.found} of {total} answers were there, "
-            f"{repeated} questions asked again, at most {kills * AT_ONCE} were under way"
+            f"{kills} kills: {counts.found} of {total} completions were cached, "
+            f"{repeated} requests repeated, at most {kills * AT_ONCE} were in flight"
         )
-        assert 0 <= repeated <= kills * AT_ONCE and told.asked + told.found == total
-        each_line_once(told, total)
+        assert 0 <= repeated <= kills * AT_ONCE and counts.asked + counts.found == total
+        each_line_once(counts, total)
         undisturbed, _ = drawn(benchmark, source, SAMPLING, tmp_path / "other")
     # each request has its own seed, so the model repeats its completions
-    assert found == undisturbed
+    assert completions == undisturbed

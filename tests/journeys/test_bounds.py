@@ -40,10 +40,9 @@ def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return [row for row in metrics(job.path) if row["step"] > 0]
 
 
-def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(  # noqa: E501, RUF100
-    tmp_path: Path,
-) -> None:
-    found = steps(
+def test_a_dapo_step_ends_without_a_mixed_group(tmp_path: Path) -> None:
+    """The step also has KL in the loss, a falling temperature and capped importance weights."""
+    rows = steps(
         {
             "algorithm": "dapo",
             "kl_coefficient": 0.01,
@@ -53,36 +52,34 @@ def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falli
         },
         tmp_path,
     )
-    assert [row["step"] for row in found] == [1, 2]
-    # more may be dropped: the samples found alike in the same check as the last of these
+    assert [row["step"] for row in rows] == [1, 2]
+    # More may be dropped: equal samples in the same check as the last of these.
     most = MOST_DROPPED * 4
-    assert all(most <= row["training/filter_groups/evicted_samples"] <= most + 8 for row in found)
-    assert [round(row[TEMPERATURE], 6) for row in found] == [1.2, 0.8]
-    assert (
-        found[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and found[1]["actor/kl_loss"] > 0
-    )
-    assert all(row["rollout_corr/rollout_is_mean"] == pytest.approx(1.0, abs=0.01) for row in found)
+    assert all(most <= row["training/filter_groups/evicted_samples"] <= most + 8 for row in rows)
+    assert [round(row[TEMPERATURE], 6) for row in rows] == [1.2, 0.8]
+    assert rows[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and rows[1]["actor/kl_loss"] > 0
+    assert all(row["rollout_corr/rollout_is_mean"] == pytest.approx(1.0, abs=0.01) for row in rows)
 
 
-def test_kl_in_the_reward_is_steered_to_its_target_and_rewards_are_cut(tmp_path: Path) -> None:
+def test_the_kl_coefficient_is_controlled_and_rewards_are_clipped(tmp_path: Path) -> None:
     """The KL coefficient changes by 2 % a step; equal rewards have no deviation.
 
     The 2 % do not depend on the batch. See arXiv:1909.08593: K = 0.1, and the error is clipped to
     at most 0.2.
     """
-    told = {
+    settings = {
         "kl_coefficient": 0.1,
         "kl_in": "reward",
         "kl_target": 1e-6,
         "reward_normalised": True,
         "reward_clip": 0.5,
     }
-    found = steps(told, tmp_path)
-    assert found[0]["actor/reward_kl_penalty"] < 1e-6 < found[1]["actor/reward_kl_penalty"]
+    rows = steps(settings, tmp_path)
+    assert rows[0]["actor/reward_kl_penalty"] < 1e-6 < rows[1]["actor/reward_kl_penalty"]
     down, up = 1 - 0.1 * 0.2, 1 + 0.1 * 0.2
-    assert [row["actor/reward_kl_penalty_coeff"] for row in found] == pytest.approx(
+    assert [row["actor/reward_kl_penalty_coeff"] for row in rows] == pytest.approx(
         [0.1, 0.1 * down], rel=1e-9
     )
-    kept = json.loads((tmp_path / "saves" / "global_step_2" / STATE).read_text())
-    assert kept["kl_coefficient"] == pytest.approx(0.1 * down * up, rel=1e-9)
-    assert all(row[RAW] == -1.0 and row["critic/score/mean"] == -0.5 for row in found)
+    state = json.loads((tmp_path / "saves" / "global_step_2" / STATE).read_text())
+    assert state["kl_coefficient"] == pytest.approx(0.1 * down * up, rel=1e-9)
+    assert all(row[RAW] == -1.0 and row["critic/score/mean"] == -0.5 for row in rows)

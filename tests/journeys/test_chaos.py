@@ -41,7 +41,7 @@ VICTIMS: dict[str, Callable[[list[str]], bool]] = {
 pytestmark = [pytest.mark.soak]
 
 
-def test_trainings_with_a_random_kill_end_by_themselves() -> None:
+def test_trainings_with_a_random_kill_finish_automatically() -> None:
     expected, record = undisturbed(), FOLDER / "chaos.jsonl"
     done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     for number in range(len(done), RUNS):
@@ -111,10 +111,12 @@ def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) ->
     """
     folder = training_of(home)
     assert folder
-    found = [process for process in of_home(home) if VICTIMS[victim](command_line(process) or [""])]
-    if not found or (folder / "done.json").exists():
+    candidates = [
+        process for process in of_home(home) if VICTIMS[victim](command_line(process) or [""])
+    ]
+    if not candidates or (folder / "done.json").exists():
         return ""
-    killed = rng.choice(sorted(found, key=lambda process: process.pid))
+    killed = rng.choice(sorted(candidates, key=lambda process: process.pid))
     name, before = (command_line(killed) or [""])[0].split("(")[0].rpartition("/")[2], steps(folder)
     began = time.monotonic()
     killed.send_signal(signal.SIGKILL)

@@ -36,7 +36,7 @@ DAGSTER = str(Path(sys.executable).with_name("dagster"))
 
 @pytest.mark.soak
 @pytest.mark.timeout(2400)
-def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
+def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
     home = tmp_path / "home"
     environment = os.environ | {
         "RATCHET_HOME": str(home),

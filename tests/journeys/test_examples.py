@@ -69,22 +69,22 @@ def profile(name: str, monkeypatch: pytest.MonkeyPatch) -> Profile:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_is_a_profile_that_says_how_it_is_started(
+def test_every_recipe_loads_and_names_its_command(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = profile(path.stem, monkeypatch)
+    recipe = profile(path.stem, monkeypatch)
     assert f"ratchet train --profile examples/{path.name}" in path.read_text(encoding="utf-8")
-    assert found != Profile()
-    assert set(found.training.plugins.hashes()) == {
-        f"plugins.{kind}" for kind in found.training.plugins.references
+    assert recipe != Profile()
+    assert set(recipe.training.plugins.hashes()) == {
+        f"plugins.{kind}" for kind in recipe.training.plugins.references
     }
 
 
 @pytest.mark.slow
-def test_the_example_of_a_reward_passes_the_battery(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_reward_passes_the_battery(monkeypatch: pytest.MonkeyPatch) -> None:
     with Sandbox() as sandbox:
-        found = run_battery(reward_of(profile("own_reward", monkeypatch).reward), sandbox)
-    assert not [row for row in found.rows if not row.passed]
+        battery = run_battery(reward_of(profile("own_reward", monkeypatch).reward), sandbox)
+    assert not [row for row in battery.rows if not row.passed]
 
 
 def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
@@ -127,9 +127,7 @@ def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PPO with a critic, as in examples/ppo.yaml, for one step."""
     page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
@@ -171,7 +169,7 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(
 @pytest.mark.parametrize(
     "name", ["ppo", "own_reward", "own_loss", "curriculum", "multi_turn", "transfer"]
 )
-def test_a_recipe_trains_for_a_step(
+def test_a_recipe_trains_one_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each recipe on its own; `two_nodes` is in test_two_nodes.py."""

@@ -49,8 +49,8 @@ TRADE = (
 
 
 @dataclass
-class Told:
-    """The decision about one checkpoint and the explanations of it."""
+class Explained:
+    """The decision about one checkpoint and its explanations."""
 
     entry: Entry
     decision: Decision
@@ -63,13 +63,13 @@ class Told:
 
     @property
     def in_short(self) -> str:
-        """The first sentences, below the heading."""
-        told = self.explain if self.explain.returncode == 0 else self.why_not
-        return told.stdout.split("\n\n")[0].partition("\n")[2]
+        """Return the first sentences below the heading."""
+        output = self.explain if self.explain.returncode == 0 else self.why_not
+        return output.stdout.split("\n\n")[0].partition("\n")[2]
 
 
 @pytest.fixture(scope="module")
-def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explained]:
     """Return the decision about each checkpoint.
 
     The one that cheats comes from a pipeline run of its own; the others are folders passed to
@@ -80,19 +80,17 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     (folder / "generous.py").write_text(GENEROUS)
     profile.write_text(PROFILE.replace("GENEROUS", str(folder / "generous.py")))
     refused = demo(home, profile=str(profile))
-    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, (
-        refused.output[-3000:]
-    )
+    assert refused.code != 0 and "exploit battery" in refused.output, refused.output[-3000:]
     cheated = demo(home, "--unverified", profile=str(profile))
     assert cheated.code == 0, cheated.output[-3000:]
     for name, checkpoint in candidates(home, folder).items():
-        print(name, said(home, profile, "promote", str(checkpoint)).stdout)
+        print(name, run_command(home, profile, "promote", str(checkpoint)).stdout)
     entries = {
         entry.checkpoint.split("-")[0]: entry
         for entry in Ledger(Home(home).ledger).history()
         if entry.kind != "install"
     }
-    return {name: told(home, profile, entry) for name, entry in entries.items()}
+    return {name: explained(home, profile, entry) for name, entry in entries.items()}
 
 
 def candidates(home: Path, folder: Path) -> dict[str, Path]:
@@ -107,19 +105,19 @@ def candidates(home: Path, folder: Path) -> dict[str, Path]:
         (prompt_text(problem), demonstration(problem))
         for problem in demonstrations(store.require("datasets", "clean_problems").path)
     ]
-    made = {name: folder / name for name in ("better", "worse", "equal")}
-    warm_up(first, chats, WarmUp(steps=300), made["better"])
-    warm_up(first, chats, WarmUp(steps=100), made["worse"])
+    folders = {name: folder / name for name in ("better", "worse", "equal")}
+    warm_up(first, chats, WarmUp(steps=300), folders["better"])
+    warm_up(first, chats, WarmUp(steps=100), folders["worse"])
     warm_up(
-        made["better"],
+        folders["better"],
         chats,
         WarmUp(steps=4, learning_rate=2e-5, schedule="constant"),
-        made["equal"],
+        folders["equal"],
     )
-    return made
+    return folders
 
 
-def said(home: Path, profile: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(home: Path, profile: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {
         "RATCHET_HOME": str(home),
         "RATCHET_PROFILE": str(profile),
@@ -130,15 +128,16 @@ def said(home: Path, profile: Path, *arguments: str) -> subprocess.CompletedProc
     )
 
 
-def told(home: Path, profile: Path, entry: Entry) -> Told:
+def explained(home: Path, profile: Path, entry: Entry) -> Explained:
     explain, why_not = (
-        said(home, profile, command, str(entry.version)) for command in ("explain", "why-not")
+        run_command(home, profile, command, str(entry.version))
+        for command in ("explain", "why-not")
     )
     print(explain.stdout if explain.returncode == 0 else why_not.stdout)
-    return Told(entry, Decision.model_validate(entry.decision), explain, why_not)
+    return Explained(entry, Decision.model_validate(entry.decision), explain, why_not)
 
 
-def test_the_better_one_alone_is_promoted(gated: dict[str, Told]) -> None:
+def test_only_the_better_checkpoint_is_promoted(gated: dict[str, Explained]) -> None:
     assert {name: one.entry.kind for name, one in gated.items()} == {
         "chain": "refuse",
         "better": "promote",
@@ -151,27 +150,23 @@ def test_the_better_one_alone_is_promoted(gated: dict[str, Told]) -> None:
         and better.decision.comparison.p_better <= better.decision.policy.alpha
     )
     assert better.explain.returncode == 0 and better.why_not.returncode == 1
-    assert better.in_short.startswith("It is better: of 200 tasks it solved ")
+    assert re.match(r"It is better\b.*\b200 tasks\b", better.in_short)
 
 
-def test_the_worse_one_is_told_what_it_lost_and_where(gated: dict[str, Told]) -> None:
+def test_the_losses_of_the_worse_checkpoint_are_explained(gated: dict[str, Explained]) -> None:
     worse = gated["worse"]
     assert {"win", "tags"} <= worse.refused_by
     compared = worse.decision.comparison
     assert compared and compared.difference_high < 0
     falls = [check for check in worse.decision.checks if check.name == "tags"]
     most = max(falls, key=lambda check: check.numbers["before"] - check.numbers["after"])
-    assert (
-        worse.in_short.startswith("It is worse: ")
-        and f"most of all on {most.about}" in worse.in_short
-    )
-    assert all(
-        f"{check.about} from {100 * check.numbers['before']:.1f} to" in worse.why_not.stdout
-        for check in falls
-    )
+    assert worse.in_short.startswith("It is worse") and most.about in worse.in_short
+    shares = [(check.about, f"{100 * check.numbers['before']:.1f}") for check in falls]
+    assert all(about in worse.why_not.stdout for about, _ in shares)
+    assert all(share in worse.why_not.stdout for _, share in shares)
 
 
-def test_the_equal_one_is_told_what_so_many_tasks_can_show(gated: dict[str, Told]) -> None:
+def test_the_power_is_explained_for_the_equal_checkpoint(gated: dict[str, Explained]) -> None:
     equal = gated["equal"]
     compared, policy = equal.decision.comparison, equal.decision.policy
     assert (
@@ -180,13 +175,8 @@ def test_the_equal_one_is_told_what_so_many_tasks_can_show(gated: dict[str, Told
         and equal.decision.champion != equal.decision.challenger
     )
     changed = (len(compared.won) + len(compared.lost)) / compared.before.tasks
-    seen = re.search(
-        r"with 200 tasks a true gain of ([\d.]+) points or more is found four times in five",
-        equal.why_not.stdout,
-    )
-    more = re.search(
-        r"To find 2\.0 points as surely, .* takes about ([\d,]+) tasks", equal.why_not.stdout
-    )
+    seen = re.search(r"with 200 tasks.*? gain of ([\d.]+) points", equal.why_not.stdout)
+    more = re.search(r"\b2\.0 points.*? about ([\d,]+) tasks", equal.why_not.stdout)
     assert seen and more, equal.why_not.stdout
     gain, tasks = float(seen[1]) / 100, int(more[1].replace(",", ""))
     assert (
@@ -198,21 +188,18 @@ def test_the_equal_one_is_told_what_so_many_tasks_can_show(gated: dict[str, Told
         0.8, abs=0.1
     )
     assert (
-        "It was not shown to be better" in equal.in_short
-        and f"miss a gain below {seen[1]} points" in equal.in_short
+        "It was not shown to be better" in equal.in_short and f"{seen[1]} points" in equal.in_short
     )
 
 
-def test_the_one_that_cheats_is_refused_by_the_battery(gated: dict[str, Told]) -> None:
+def test_the_cheating_checkpoint_is_refused_by_the_battery(gated: dict[str, Explained]) -> None:
     cheat = gated["chain"]
     assert "battery" in cheat.refused_by and cheat.decision.facts.unverified == ("chain-0001",)
-    assert cheat.in_short.startswith(
-        "It was trained with a reward that pays for answers that cheat"
-    )
-    assert "with a reward that passes the exploit battery" in cheat.why_not.stdout
+    assert cheat.in_short.startswith("It was trained with a reward")
+    assert "exploit battery" in cheat.why_not.stdout
 
 
-def test_what_is_said_first_needs_no_knowledge_of_statistics(gated: dict[str, Told]) -> None:
+def test_the_first_sentences_contain_no_statistical_terms(gated: dict[str, Explained]) -> None:
     assert all(
         one.in_short and not [word for word in TRADE if word in one.in_short]
         for one in gated.values()

@@ -84,7 +84,7 @@ def remembered(folder: Path, home: str) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True) if path.exists() else []
 
 
-def told(folder: Path, home: str) -> list[dict[str, Any]]:
+def verdicts(folder: Path, home: str) -> list[dict[str, Any]]:
     """Return the verdict of each sample, without measured times."""
     rows = [json.loads(line) for line in (folder / f"{home}.jsonl").read_text().splitlines()]
     return [
@@ -115,25 +115,25 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
     lay(folder, count)
     assert start(folder, "undisturbed").wait() == 0
     killed(folder, times, most)
-    found = len(remembered(folder, "killed"))
+    recorded = len(remembered(folder, "killed"))
     assert start(folder, "killed").wait() == 0
     keys = [json.loads(line)["key"] for line in remembered(folder, "killed")]
     print(
-        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, "
-        f"{len(keys) - len(set(keys))} are there twice"
+        f"{times} kills: {recorded} of {len(keys)} verdicts were recorded before the last pass, "
+        f"{len(keys) - len(set(keys))} are recorded twice"
     )
     assert (
         len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == count * len(TASKS)
     )
-    assert told(folder, "killed") == told(folder, "undisturbed")
-    assert len({row["verdict"] for row in told(folder, "killed")}) == 5
+    assert verdicts(folder, "killed") == verdicts(folder, "undisturbed")
+    assert len({row["verdict"] for row in verdicts(folder, "killed")}) == 5
 
 
 @pytest.mark.slow
-def test_two_kills(tmp_path: Path) -> None:
+def test_two_kills_lose_and_repeat_no_verdict(tmp_path: Path) -> None:
     killed_and_undisturbed(tmp_path / "judging", 15, 2, 150)
 
 
 @pytest.mark.soak
-def test_thirty_kills(tmp_path: Path) -> None:
+def test_thirty_kills_lose_and_repeat_no_verdict(tmp_path: Path) -> None:
     killed_and_undisturbed(tmp_path / "judging", 150, 30, 190)

@@ -21,7 +21,7 @@ KILLS = 10
 pytestmark = [pytest.mark.soak]
 
 
-def test_ten_random_kills() -> None:
+def test_a_pipeline_run_survives_ten_random_kills() -> None:
     expected, record = undisturbed(), FOLDER / "kills.jsonl"
     done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     for number in range(len(done), KILLS):
@@ -29,7 +29,7 @@ def test_ten_random_kills() -> None:
         with record.open("a") as file:
             file.write(json.dumps(done[-1]) + "\n")
         print(done[-1], flush=True)
-    print(f"{sum(row['good'] for row in done)} of {len(done)} went on to the same end")
+    print(f"{sum(row['good'] for row in done)} of {len(done)} finished with the same result")
     assert all(row["good"] for row in done), [row for row in done if not row["good"]]
 
 
@@ -50,10 +50,10 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     while again.code != 0 and starts < 3:
         again = demo(home)
         starts, seconds = starts + 1, seconds + again.seconds
-    found = json.loads(json.dumps(asdict(left(home)))) if again.code == 0 else {}
+    result = json.loads(json.dumps(asdict(left(home)))) if again.code == 0 else {}
     remaining = orphans(home)
-    same = {part: found.get(part) == expected[part] for part in ("datasets", "models", "scores")}
-    twice = len(found.get("ledger", [])) - len({tuple(row) for row in found.get("ledger", [])})
+    same = {part: result.get(part) == expected[part] for part in ("datasets", "models", "scores")}
+    twice = len(result.get("ledger", [])) - len({tuple(row) for row in result.get("ledger", [])})
     good = again.code == 0 and same["datasets"] and not remaining and twice == 0
     row: dict[str, Any] = {
         "killed": first.killed,

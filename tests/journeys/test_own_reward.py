@@ -28,7 +28,7 @@ def passport(home: Path) -> dict[str, object]:
     return facts
 
 
-def test_the_template_trains_as_it_is(tmp_path: Path) -> None:
+def test_the_reward_template_trains_unchanged(tmp_path: Path) -> None:
     written = subprocess.run(
         ratchet("reward", "new", "--task", "code", "--output", str(tmp_path / "my_reward.py")),
         check=False,
@@ -39,15 +39,13 @@ def test_the_template_trains_as_it_is(tmp_path: Path) -> None:
     assert not passport(tmp_path / "home").get("unverified")
 
 
-def test_a_reward_that_pays_everything_is_refused_unless_told_and_then_stamped(
+def test_an_unverified_reward_trains_only_with_its_flag(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "generous.py").write_text(GENEROUS)
     home, own = tmp_path / "home", profile(tmp_path, tmp_path / "generous.py")
     refused = demo(home, profile=own)
-    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, (
-        refused.output[-3000:]
-    )
+    assert refused.code != 0 and "exploit battery" in refused.output, refused.output[-3000:]
     run = demo(home, "--unverified", profile=own)
     assert run.code == 0, run.output[-3000:]
     assert passport(home)["unverified"] == ["chain-0001"]

@@ -55,7 +55,7 @@ class Ended:
 @pytest.fixture(scope="module")
 def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """An unrelated Ray on this host, on Ray's default port and with its default address file."""
-    # a path short enough for Ray's sockets
+    # The paths of Ray's sockets must be short.
     session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")
     command = [
         python(Path(session)),
@@ -75,12 +75,14 @@ def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "--disable-usage-stats",
         f"--object-store-memory={80 * 2**20}",
     ]
-    said = tmp_path_factory.mktemp("another ray") / "log"
-    with said.open("w") as log:
+    log_file = tmp_path_factory.mktemp("another ray") / "log"
+    with log_file.open("w") as log:
         ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    assert wait_until(lambda: "Ray runtime started" in said.read_text(), 120), said.read_text()
+    assert wait_until(lambda: "Ray runtime started" in log_file.read_text(), 120), (
+        log_file.read_text()
+    )
     yield
-    assert ray.poll() is None, "the other Ray did not survive the chain"
+    assert ray.poll() is None, "the other Ray did not survive the pipeline run"
     ray.terminate()
     ray.wait(30)
     shutil.rmtree(session, ignore_errors=True)
@@ -120,7 +122,7 @@ def steps(home: Path, attempt: int) -> list[int]:
     return [line["step"] for line in lines if "critic/score/mean" in line["data"]]
 
 
-def test_the_kill_fell_into_the_training_and_nothing_outlived_it(ended: Ended) -> None:
+def test_the_kill_hits_the_training_and_no_process_survives(ended: Ended) -> None:
     assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), (
         ended.first.output[-3000:]
     )
@@ -128,7 +130,7 @@ def test_the_kill_fell_into_the_training_and_nothing_outlived_it(ended: Ended) -
     assert ended.ran_on == []
 
 
-def test_the_chain_reaches_a_decision_and_tells_it(ended: Ended) -> None:
+def test_the_pipeline_run_reaches_and_reports_a_decision(ended: Ended) -> None:
     assert ended.again.code == 0, ended.again.output[-3000:]
     [report] = ended.home.glob("reports/*/summary.json")
     assert (report.parent / "index.html").stat().st_size > 10_000
@@ -139,26 +141,24 @@ def test_the_chain_reaches_a_decision_and_tells_it(ended: Ended) -> None:
     )
 
 
-def test_the_training_goes_on_from_the_last_save(ended: Ended) -> None:
-    begun, gone_on = steps(ended.home, 1), steps(ended.home, 2)
-    assert gone_on == list(range(gone_on[0], STEPS + 1)) and (gone_on[0] - 1) % SAVE_EVERY == 0
-    assert begun[-1] - SAVE_EVERY <= gone_on[0] - 1 <= begun[-1] + 1, (
-        "more was done again than since the last save"
+def test_the_training_resumes_from_the_last_checkpoint(ended: Ended) -> None:
+    first, second = steps(ended.home, 1), steps(ended.home, 2)
+    assert second == list(range(second[0], STEPS + 1)) and (second[0] - 1) % SAVE_EVERY == 0
+    assert first[-1] - SAVE_EVERY <= second[0] - 1 <= first[-1] + 1, (
+        "steps before the last checkpoint were repeated"
     )
 
 
-def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(ended: Ended) -> None:
+def test_the_ledger_holds_the_first_version_and_one_decision(ended: Ended) -> None:
     kinds = [kind for kind, *_ in left(ended.home).ledger]
     assert kinds[0] == "install" and len(kinds) == 2
 
 
-def test_nothing_runs_on_and_nothing_half_written_lies_about(ended: Ended) -> None:
+def test_no_process_and_no_half_written_file_remains(ended: Ended) -> None:
     assert orphans(ended.home) == [] and stray(ended.home) == []
 
 
-def test_another_home_gets_the_same_datasets_from_dagster_alone(
-    ended: Ended, tmp_path: Path
-) -> None:
+def test_dagster_makes_the_same_datasets_in_another_home(ended: Ended, tmp_path: Path) -> None:
     job = [
         sys.executable,
         "-m",

@@ -63,7 +63,7 @@ def step(ledger: Ledger, rng: random.Random) -> Entry:
     )
 
 
-def work(home: Path, seed: int, told: Connection) -> None:
+def work(home: Path, seed: int, reports: Connection) -> None:
     """Promote and roll back until killed.
 
     Each entry is reported once it is in the ledger, and again once it is in MLflow.
@@ -72,9 +72,9 @@ def work(home: Path, seed: int, told: Connection) -> None:
     registry.project(ledger)
     while True:
         entry = step(ledger, rng)
-        told.send(("recorded", entry.entry))
+        reports.send(("recorded", entry.entry))
         registry.project(ledger)
-        told.send(("projected", entry.entry))
+        reports.send(("projected", entry.entry))
 
 
 def process_of(call: str, **arguments: object) -> BaseProcess:
@@ -127,25 +127,27 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
     took = LONGEST_S
     for number in range(kills):
         listening, telling = PROCESSES.Pipe(duplex=False)
-        process = process_of("work(home, seed, told)", home=home, seed=seed + number, told=telling)
+        process = process_of(
+            "work(home, seed, reports)", home=home, seed=seed + number, reports=telling
+        )
         telling.close()
-        said: list[tuple[str, int]] = []
+        messages: list[tuple[str, int]] = []
         assert listening.poll(LONGEST_S), "nothing was recorded"
         began = time.monotonic()
-        said.append(listening.recv())
+        messages.append(listening.recv())
         if number == 0:  # measure how long one entry takes on this machine
-            while said[-1][0] != "projected":
-                said.append(listening.recv())
+            while messages[-1][0] != "projected":
+                messages.append(listening.recv())
             took = time.monotonic() - began
         time.sleep(rng.uniform(0, min(2 * took, LONGEST_WAIT_S)))
         assert process.pid
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        said += heard(listening)
-        fell[f"after it was {said[-1][0]}"] += 1
+        messages += heard(listening)
+        fell[f"after it was {messages[-1][0]}"] += 1
         history = ledger.history()
-        assert {entry for _, entry in said} <= {entry.entry for entry in history}, (
-            "an entry that was said to be recorded is lost"
+        assert {entry for _, entry in messages} <= {entry.entry for entry in history}, (
+            "an entry that was reported as recorded is lost"
         )
         assert [entry.entry for entry in history] == list(range(1, len(history) + 1))
         moves = [entry.predecessor for entry in history if entry.kind != "refuse"]
@@ -153,17 +155,17 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
             history
         )
     wanted = {alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()}
-    found = registry.project(ledger)
+    aliases = registry.project(ledger)
     watcher.ended.set()
     watcher.join()
     versions = {
         int(v.version): v.tags[HASH_TAG]
         for v in registry._client().search_model_versions(f"name = '{MODEL}'", max_results=1000)
     }
-    assert {alias: versions[version] for alias, version in found.items()} == wanted
+    assert {alias: versions[version] for alias, version in aliases.items()} == wanted
     decided = {entry.checkpoint_hash for entry in ledger.history() if entry.kind != "rollback"}
     assert sorted(versions.values()) == sorted(decided), (
-        "a version is missing from MLflow, or there twice"
+        "a version is missing from MLflow, or is there twice"
     )
     assert watcher.looks > kills and watcher.absent == 0
     return fell + Counter(
@@ -177,13 +179,13 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
 
 def heard(listening: Connection) -> list[tuple[str, int]]:
     """Return the messages sent before the end, without a partial last one."""
-    found = []
+    messages = []
     try:
         while listening.poll(0):
-            found.append(listening.recv())
+            messages.append(listening.recv())
     except (EOFError, OSError):
         pass
-    return found
+    return messages
 
 
 @pytest.mark.slow
@@ -198,7 +200,7 @@ def test_thirty_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -
 
 
 def roll_back(home: Path, telling: Connection) -> None:
-    """`ratchet rollback`, without the start of the command."""
+    """Do what `ratchet rollback` does, without the start of the command."""
     os.environ["RATCHET_HOME"] = str(home)
     from rich.console import Console
 
@@ -225,7 +227,7 @@ def rolled_back(home: Path, after: float | None) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
+def test_a_killed_and_repeated_rollback_undoes_one_promotion(
     tmp_path: Path,
 ) -> None:
     Home(tmp_path).make()
@@ -257,7 +259,7 @@ def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
 
 
 class Never(random.Random):
-    """Random numbers that lead to promotions only."""
+    """A source of random numbers that lead to promotions only."""
 
     def random(self) -> float:
         return 1.0

@@ -36,7 +36,7 @@ PROBLEM = (
 )
 
 
-def test_a_reviewer_is_taught_reinforced_and_asked(
+def test_a_reviewer_is_trained_and_used_by_solve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = generate(FamilyConfig(demonstrations=60, train=16, validation=4, visible_tests=2))
@@ -86,8 +86,8 @@ def test_a_reviewer_is_taught_reinforced_and_asked(
         len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)})
         == 3
     )
-    [told] = (tmp_path / ".better.training").glob("*/job.json")
-    job = TrainingJob.read(told)
+    [job_file] = (tmp_path / ".better.training").glob("*/job.json")
+    job = TrainingJob.read(job_file)
     assert metrics(job.path)[-1]["step"] == 1
     assert all(abs(sample.reward) <= 1 for sample in read(job.path, 1))
     (tmp_path / "problem.md").write_text(PROBLEM)

@@ -24,7 +24,7 @@ from problems.verification.verification import verify
 from resources.home import Home
 from resources.run_context import RunContext
 from sandbox.sandbox import Sandbox, SandboxConfig
-from tests.serving.door import FAULTS, door_to, served
+from tests.serving.faulty_proxy import FAULTS, proxy_to, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -35,13 +35,13 @@ def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
     The solution is another of the problem's programs than the proposer's.
     """
     inputs = json.dumps([test["args"] for test in taught.tests[1:5]])
-    said = (
+    proposal = (
         f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n"
         f"## Inputs\n{inputs}"
     )
-    asked = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
+    prompt = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
     return [
-        (asked, said),
+        (prompt, proposal),
         (
             SOLVE.format(statement=taught.statement, entry="solve"),
             f"```python\n{taught.solutions[1]}\n```",
@@ -49,7 +49,7 @@ def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
     ]
 
 
-def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path) -> None:
+def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
     from verl_jobs.sft.warm_up import WarmUp, warm_up
 
@@ -86,19 +86,19 @@ def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path
     )
     with (
         served(tmp_path / "taught", Home(tmp_path / "home")) as server,
-        door_to(server) as door,
-        Endpoint(door.url, pause_s=0.001) as endpoint,
+        proxy_to(server) as proxy,
+        Endpoint(proxy.url, pause_s=0.001) as endpoint,
         Replies(tmp_path / "replies.jsonl", endpoint) as replies,
         Sandbox(SandboxConfig(workers=2)) as sandbox,
     ):
-        door.faults = list(FAULTS)
-        found = synthesize(seeds, config, 1, replies, sandbox)
-        kept = verify(found.made, sandbox, tmp_path / "journal.jsonl").kept
+        proxy.faults = list(FAULTS)
+        synthesis = synthesize(seeds, config, 1, replies, sandbox)
+        verified = verify(synthesis.made, sandbox, tmp_path / "journal.jsonl").kept
     right = {
         problem.statement: {json.dumps(test["args"]): test["expected"] for test in problem.tests}
         for problem in family[1:2]
     }
-    for problem in kept:
+    for problem in verified:
         assert (
             problem.parents[0] in {seed.problem_id for seed in seeds}
             and len(problem.solutions) == 2
@@ -107,10 +107,10 @@ def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path
             right[problem.statement][json.dumps(test["args"])] == test["expected"]
             for test in problem.tests
         )
-    assert kept and curate(kept, []).kept == kept
+    assert verified and curate(verified, []).kept == verified
 
 
-def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refusal(
+def test_the_stage_records_every_rejected_proposal(
     tmp_path: Path,
 ) -> None:
     from pipelines.definitions import defs
@@ -121,12 +121,13 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
     )
     with (
         served(tmp_path / "random", Home(tmp_path / "served")) as server,
-        door_to(server) as door,
+        proxy_to(server) as proxy,
         dg.instance_for_test() as instance,
     ):
         profile = tmp_path / "profile.yaml"
         synthesis = (
-            f"{{endpoint: '{door.url}', model: champion, problems: 1, requests: 6, max_tokens: 16}}"
+            f"{{endpoint: '{proxy.url}', model: champion, problems: 1, requests: 6, "
+            "max_tokens: 16}"
         )
         profile.write_text(
             (
@@ -140,15 +141,15 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
         assert job.execute_in_process(
             instance=instance, resources={"run_context": run_context}
         ).success
-        asked = sum(door.heard.values())
+        requests = sum(proxy.heard.values())
         assert job.execute_in_process(
             instance=instance, resources={"run_context": run_context}
         ).success
-        assert sum(door.heard.values()) == asked == 8  # in groups of four
-    made = run_context.store.require("datasets", "synthetic_problems")
-    refused = json.loads((made.path / "removed.json").read_text(encoding="utf-8"))
+        assert sum(proxy.heard.values()) == requests == 8  # in groups of four
+    artifact = run_context.store.require("datasets", "synthetic_problems")
+    refused = json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
     assert (
-        made.manifest.facts["proposals"] == 8 == len(refused)
-        and read_parquet(made.path / "problems.parquet") == []
+        artifact.manifest.facts["proposals"] == 8 == len(refused)
+        and read_parquet(artifact.path / "problems.parquet") == []
     )
     assert {row["reason"] for row in refused} == {"no section problem"}

@@ -27,7 +27,7 @@ TUNE = [
 ]
 
 
-def test_a_search_that_was_killed_in_a_training_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_search_that_was_killed_during_a_training_resumes(tmp_path: Path) -> None:
     path = tmp_path / "a home with spaces"
     path.mkdir()
     environment = os.environ | {"RATCHET_HOME": str(path)}
@@ -49,13 +49,13 @@ def test_a_search_that_was_killed_in_a_training_goes_on_with_it(tmp_path: Path) 
         assert first.poll() is None, (path / "first.log").read_text()
         first.kill()
         first.wait()
-    said = subprocess.run(
+    output = subprocess.run(
         ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
     ).stdout
     assert (
-        "Best: trial" in said
-        and "2 of 2 trials there" not in said
-        and "--set training.learning_rate=" in said
+        "Best: trial" in output
+        and "2 of 2 trials" not in output
+        and "--set training.learning_rate=" in output
     )
     folders = [job.parent for job in Home(path).runs.glob("study-*/training/*/job.json")]
     assert len(folders) == 2 and all(
@@ -64,7 +64,5 @@ def test_a_search_that_was_killed_in_a_training_goes_on_with_it(tmp_path: Path) 
     again = subprocess.run(
         ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
     ).stdout
-    assert "trial 1: step" not in again and "Best: trial" in again, (
-        "what was done is not done again"
-    )
+    assert "trial 1: step" not in again and "Best: trial" in again, "a finished trial was repeated"
     assert not orphans(path)

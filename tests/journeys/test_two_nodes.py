@@ -5,6 +5,7 @@ One of the raylets is killed during training, or both are.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from verl_jobs.trainer.checkpoints import complete_saves
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(
+def test_a_run_on_two_nodes_survives_the_loss_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, seen = tmp_path / "home", dict[str, Any]()
@@ -50,23 +51,19 @@ def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(
     assert [row["step"] for row in metrics(folder)][-1] == TrainingJob.read(
         folder / "job.json"
     ).training.steps
-    told = [fault.what for fault in faults.read(folder)]
-    assert any(
-        "hold [1] GPUs: the training continues on 1 rank on 1 node" in what for what in told
-    ), told
-    assert (
-        f"converted the save of step {seen['step']} to 1 ranks"
-        in (folder / "trainer.log").read_text()
-    )
-    print(run.seconds, told)
+    events = [fault.what for fault in faults.read(folder)]
+    assert any(re.search(r"\[1\] GPUs.*1 rank.*1 node", event) for event in events), events
+    resharded = rf"step {seen['step']}\b.*\b1 rank"
+    assert re.search(resharded, (folder / "trainer.log").read_text())
+    print(run.seconds, events)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_ray_is_gone(
+def test_a_conversation_training_survives_the_loss_of_its_ray(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Options that are rarely combined on a joined Ray.
+    """The training has multi-turn completions, frozen layers and a trace, on a joined Ray.
 
     The number of ranks stays the same after the loss, now on one node.
     """
@@ -86,11 +83,16 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
             nodes.kill(HEAD)
             return HEAD
 
-        asked = {"agents": {"turns": 2}, "prompt_tokens": 160, "frozen": [frozen], "trace": [1, 4]}
+        settings = {
+            "agents": {"turns": 2},
+            "prompt_tokens": 160,
+            "frozen": [frozen],
+            "trace": [1, 4],
+        }
         run = demo(
             home,
             kill=lose_all,
-            profile=str(small(tmp_path, nodes.dashboard, asked, visible_tests=2)),
+            profile=str(small(tmp_path, nodes.dashboard, settings, visible_tests=2)),
             timeout=2500,
         )
     assert run.code == 0, run.output[-3000:]
@@ -99,8 +101,8 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
     job = TrainingJob.read(folder / "job.json")
     last = metrics(folder)[-1]
     assert last["step"] == job.training.steps and last["num_turns/mean"] > 2
-    told = [fault.what for fault in faults.read(folder)]
-    assert any("the training goes on here, on one node" in what for what in told), told
+    events = [fault.what for fault in faults.read(folder)]
+    assert any(re.search("no Ray.*one node", event) for event in events), events
     before, after = (
         load_file(path / "model.safetensors")
         for path in (Path(job.start), folder / "candidates" / "step-000004")
@@ -108,7 +110,7 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
     moved = {name for name in before if not (before[name] == after[name]).all()}
     assert moved == before.keys() - {frozen}
     assert operations(folder) and tasks(folder)
-    print(run.seconds, seen, told)
+    print(run.seconds, seen, events)
 
 
 def small(

@@ -20,7 +20,7 @@ IN_BACKGROUND = [
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def test_the_web_interface_answers_and_leaves_nothing_when_it_is_stopped(tmp_path: Path) -> None:
+def test_the_stopped_web_interface_leaves_no_process(tmp_path: Path) -> None:
     [port] = free_ports(1)
     environment = os.environ | {
         "RATCHET_HOME": str(tmp_path / "a home"),

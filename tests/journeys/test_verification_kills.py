@@ -55,14 +55,14 @@ removed = sorted([row.problem_id, row.reason] for row in done.removed)
 """
 
 
-def problems(count: int) -> list[Problem]:
+def make_problems(count: int) -> list[Problem]:
     """Return this many problems; every fifth is wrong."""
-    made = []
+    problems = []
     for number in range(count):
         source = f"def f(x):\n    return {'0' if number % 5 == 0 else 'x'} + {number}\n"
         tests = tuple({"args": [x], "expected": x + number} for x in (1, 5, -7))
         limits = Limits(wall_s=5.0, memory_mb=128)
-        made.append(
+        problems.append(
             Problem(
                 f"toy/{number}",
                 "toy",
@@ -74,7 +74,7 @@ def problems(count: int) -> list[Problem]:
                 limits=limits,
             )
         )
-    return made
+    return problems
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
@@ -95,9 +95,9 @@ class Counts:
     journal: list[str]
 
 
-def counts(folder: Path, made: list[Problem]) -> Counts:
+def counts(folder: Path, problems: list[Problem]) -> Counts:
     jobs = [json.loads(line) for line in lines(folder / "jobs")]
-    names = {problem.solutions[0]: problem.problem_id for problem in made}
+    names = {problem.solutions[0]: problem.problem_id for problem in problems}
     return Counts(
         len(jobs),
         Counter(names[source] for source in jobs if source in names),
@@ -105,14 +105,14 @@ def counts(folder: Path, made: list[Problem]) -> Counts:
     )
 
 
-def kill_times(folder: Path, made: list[Problem], times: int) -> int:
+def kill_times(folder: Path, problems: list[Problem], times: int) -> int:
     """Start the pass until it has been killed `times` times, then until it ends; return the kills.
 
     Resumes from the state in the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "problems.parquet").exists():
-        write_parquet(made, folder / "problems.parquet")
+        write_parquet(problems, folder / "problems.parquet")
     record = folder / "kills"
     while not (folder / "end.json").exists():
         done = len(lines(record))
@@ -133,10 +133,10 @@ def kill_times(folder: Path, made: list[Problem], times: int) -> int:
 
 
 def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
-    made = problems(count)
-    assert kill_times(folder / "undisturbed", made, 0) == 0
-    kills = kill_times(folder / "killed", made, times)
-    one, other = counts(folder / "undisturbed", made), counts(folder / "killed", made)
+    problems = make_problems(count)
+    assert kill_times(folder / "undisturbed", problems, 0) == 0
+    kills = kill_times(folder / "killed", problems, times)
+    one, other = counts(folder / "undisturbed", problems), counts(folder / "killed", problems)
     again = sum((other.own - one.own).values())
     print(
         f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; "
@@ -148,7 +148,7 @@ def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
     )
     each = max(one.own.values())  # how often one pass runs a solution
     assert (
-        set(one.own) == set(other.own) == {problem.problem_id for problem in made}
+        set(one.own) == set(other.own) == {problem.problem_id for problem in problems}
         and again <= kills * BATCH * each
     )
     hashes = [json.loads(line)["content_hash"] for line in other.journal]
@@ -156,11 +156,11 @@ def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
 
 
 @pytest.mark.slow
-def test_two_kills(tmp_path: Path) -> None:
+def test_two_kills_repeat_no_verdict(tmp_path: Path) -> None:
     killed_and_undisturbed(tmp_path, 24, 2)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-def test_twenty_kills() -> None:
+def test_twenty_kills_repeat_no_verdict() -> None:
     killed_and_undisturbed(FOLDER, 240, 20)

@@ -23,23 +23,24 @@ HOME = FOLDER / "undisturbed"
 def undisturbed() -> dict[str, Any]:
     """Return the measurements and the result of the undisturbed run.
 
-    They are `seconds` of the whole run, `training_s` of the training, and the fields of chain.Left.
+    They are `seconds` of the whole run, `training_s` of the training, and the fields of
+    demo_run.Left.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
-    told = FOLDER / "undisturbed.json"
-    if not told.exists():
+    file = FOLDER / "undisturbed.json"
+    if not file.exists():
         shutil.rmtree(HOME, ignore_errors=True)
         run = demo(HOME)
         assert run.code == 0, run.output[-2000:]
         stages = PipelineRun(HOME / "runs" / "chain-0001").record.stages
-        told.write_text(
+        file.write_text(
             json.dumps(
                 {"seconds": run.seconds, "training_s": stages["checkpoint"].seconds}
                 | asdict(left(HOME))
             )
         )
-    found: dict[str, Any] = json.loads(told.read_text())
-    return found
+    result: dict[str, Any] = json.loads(file.read_text())
+    return result
 
 
 def before_training(home: Path) -> None:

@@ -1,7 +1,7 @@
 """Owners of a training start, die, cancel and return: real private Ray, real jobs, toy training.
 
-tests/verl_jobs/test_remote_checkpoints.py tests what verl does on a notice; tests/journeys/
-test_chaos.py (`make soak`) does so with real trainings.
+tests/verl_jobs/test_remote_checkpoints.py tests what verl does on a notice;
+tests/journeys/test_chaos.py (`make soak`) does so with real trainings.
 """
 
 from __future__ import annotations

@@ -118,13 +118,13 @@ def ask(url: str, **more: Any) -> tuple[int, dict[str, Any]]:
     return call(f"{url}/v1/chat/completions", {"messages": CHAT, "max_tokens": 12} | more)
 
 
-def test_without_a_champion_every_door_says_so(url: str) -> None:
+def test_without_a_champion_every_endpoint_reports_it(url: str) -> None:
     replies = [call(f"{url}/health"), call(f"{url}/v1/models"), ask(url)]
     assert [status for status, _ in replies] == [503, 503, 503]
     assert all("ratchet demo" in body["error"]["message"] for _, body in replies)
 
 
-def test_the_champion_answers_under_its_name_and_as_champion(
+def test_the_champion_has_its_name_and_an_alias(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
@@ -134,7 +134,7 @@ def test_the_champion_answers_under_its_name_and_as_champion(
     assert [m["id"] for m in call(f"{url}/v1/models")[1]["data"]] == ["champion", "old"]
 
 
-def test_the_request_after_a_promotion_and_after_a_rollback_is_answered_by_the_new_champion(
+def test_requests_after_promotion_and_rollback_use_the_new_champion(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
@@ -147,7 +147,7 @@ def test_the_request_after_a_promotion_and_after_a_rollback_is_answered_by_the_n
     assert old["choices"] == back["choices"] != new["choices"]
 
 
-def test_a_champion_that_cannot_be_loaded_is_named_and_a_rollback_mends_it(
+def test_a_rollback_replaces_an_unloadable_champion(
     url: str, home: Home, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
     promote(home, "old", checkpoints["old"])
@@ -162,7 +162,7 @@ def test_a_champion_that_cannot_be_loaded_is_named_and_a_rollback_mends_it(
     assert ask(url)[0] == 200
 
 
-def test_the_same_seed_draws_the_same_answer(
+def test_the_same_seed_gives_the_same_completion(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
@@ -173,7 +173,7 @@ def test_the_same_seed_draws_the_same_answer(
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_an_answer_ends_before_a_stop_string(
+def test_a_completion_ends_before_a_stop_string(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
@@ -195,7 +195,7 @@ def test_an_answer_ends_before_a_stop_string(
         ({"messages": [{"role": "user", "content": "x" * 500}]}, 400, "128 positions"),
     ],
 )
-def test_what_it_cannot_do_is_refused_by_name(
+def test_unsupported_options_are_refused_by_name(
     url: str,
     home: Home,
     checkpoints: dict[str, Path],
@@ -208,7 +208,7 @@ def test_what_it_cannot_do_is_refused_by_name(
     assert got == status and named in body["error"]["message"]
 
 
-def test_a_port_that_is_taken_is_named(home: Home) -> None:
+def test_a_port_in_use_is_reported(home: Home) -> None:
     from resources.home import NotReady
     from serving.gateway import HOST, serve
 

@@ -86,7 +86,7 @@ def ask(page: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
     return dict(page.post(path, json=body).raise_for_status().json())
 
 
-def test_nobody_comes_in_without_the_token(page: httpx.Client) -> None:
+def test_requests_without_the_token_are_refused(page: httpx.Client) -> None:
     tries = (
         ("GET", "/", ""),
         ("GET", "/?token=other", ""),
@@ -102,7 +102,7 @@ def test_nobody_comes_in_without_the_token(page: httpx.Client) -> None:
     assert page.get("/", params={"token": TOKEN}).status_code == 200
 
 
-def test_the_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(
+def test_the_page_loads_only_its_own_scripts(
     page: httpx.Client,
 ) -> None:
     reply = page.get("/", params={"token": TOKEN})
@@ -117,7 +117,7 @@ def test_the_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(
     )
 
 
-def test_nothing_that_is_sent_says_whose_answer_it_is(page: httpx.Client) -> None:
+def test_the_page_does_not_reveal_the_contestants(page: httpx.Client) -> None:
     sent = [page.get("/", params={"token": TOKEN}).text, page.get("/page.js").text]
     state = ask(page, "/next", judge="ann")
     while state["pair"]:
@@ -126,9 +126,7 @@ def test_nothing_that_is_sent_says_whose_answer_it_is(page: httpx.Client) -> Non
     assert len(sent) == 8 and not any(name in text for name in NAMES for text in sent)
 
 
-def test_every_judge_sees_every_pair_once_and_goes_on_after_a_restart(
-    page: httpx.Client, folder: Path
-) -> None:
+def test_every_judge_sees_every_pair_once(page: httpx.Client, folder: Path) -> None:
     seen: dict[str, list[str]] = {"ann": [], "bob": []}
     for judge, number in (("ann", 2), ("bob", 6), ("ann", 4)):
         for _ in range(number):
@@ -148,9 +146,7 @@ def test_every_judge_sees_every_pair_once_and_goes_on_after_a_restart(
     )
 
 
-def test_a_second_choice_in_a_pair_and_an_unknown_one_are_refused(
-    page: httpx.Client, folder: Path
-) -> None:
+def test_repeated_and_unknown_choices_are_refused(page: httpx.Client, folder: Path) -> None:
     pair = ask(page, "/next", judge="ann")["pair"]["id"]
     codes = [
         page.post("/choose", json={"judge": "ann", "pair": p, "chosen": "left"}).status_code
@@ -162,11 +158,11 @@ def test_a_second_choice_in_a_pair_and_an_unknown_one_are_refused(
 @pytest.mark.parametrize(
     "body", [{"judge": " "}, {"judge": "x" * 41}, {"judge": "a\nb"}, {}, {"judge": "a", "more": 1}]
 )
-def test_a_name_that_is_none_is_refused(page: httpx.Client, body: dict[str, Any]) -> None:
+def test_an_invalid_judge_name_is_refused(page: httpx.Client, body: dict[str, Any]) -> None:
     assert page.post("/next", json=body).status_code == 400
 
 
-def test_many_presses_at_once_are_one_choice(folder: Path) -> None:
+def test_simultaneous_presses_are_one_choice(folder: Path) -> None:
     opened = Round(folder)
     pair = opened.next("ann")
     assert pair is not None
@@ -184,7 +180,7 @@ def test_many_presses_at_once_are_one_choice(folder: Path) -> None:
     assert len(read_choices(folder / "choices.jsonl")) == 1
 
 
-def test_one_process_has_a_round(folder: Path) -> None:
+def test_only_one_process_may_open_a_round(folder: Path) -> None:
     opened = Round(folder)
     with pytest.raises(RoundInUse, match=r"another process"):
         Round(folder)
@@ -192,7 +188,7 @@ def test_one_process_has_a_round(folder: Path) -> None:
     Round(folder).close()
 
 
-def test_a_line_torn_by_a_kill_is_asked_again_and_the_others_stay(folder: Path) -> None:
+def test_a_truncated_choice_is_asked_again(folder: Path) -> None:
     opened = Round(folder)
     pairs = [
         pair.id
@@ -222,31 +218,33 @@ while pair := opened.next("ann"):
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_point_loses_no_choice_that_was_told(tmp_path: Path) -> None:
+def test_a_kill_loses_no_confirmed_choice(tmp_path: Path) -> None:
     folder = begun(tmp_path / "round", tasks=400)
-    told: list[str] = []
+    confirmed: list[str] = []
     for number in range(4):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
         assert process.stdout
-        told += [process.stdout.readline().strip() for _ in range(5 + 7 * number)]
+        confirmed += [process.stdout.readline().strip() for _ in range(5 + 7 * number)]
         process.send_signal(signal.SIGKILL)
-        told += [line.strip() for line in process.stdout.read().split("\n")[:-1]]
+        confirmed += [line.strip() for line in process.stdout.read().split("\n")[:-1]]
         process.wait()
     opened = Round(folder)
-    kept = [met.pair for met in read_matches(folder)]
+    stored = [met.pair for met in read_matches(folder)]
     opened.close()
-    assert len(told) >= 62 and set(told) <= set(kept) and len(set(kept)) == len(kept)
+    assert (
+        len(confirmed) >= 62 and set(confirmed) <= set(stored) and len(set(stored)) == len(stored)
+    )
 
 
-def test_a_round_does_not_change_under_its_judges(folder: Path) -> None:
+def test_a_started_round_cannot_change(folder: Path) -> None:
     begun(folder)
     with pytest.raises(ProblemError, match="another round"):
         begun(folder, tasks=5)
 
 
-def test_a_row_that_belongs_to_no_pair_is_named(folder: Path) -> None:
+def test_a_choice_of_an_unknown_pair_is_reported(folder: Path) -> None:
     (folder / "choices.jsonl").write_text(
         '{"problem_id": "t/0", "left": "a", "right": "b", "chosen": "tie", "judge": "x"}\n'
     )
@@ -254,7 +252,7 @@ def test_a_row_that_belongs_to_no_pair_is_named(folder: Path) -> None:
         read_matches(folder)
 
 
-def test_what_the_page_writes_the_reward_pays(tmp_path: Path) -> None:
+def test_the_reward_reads_the_choices_of_the_page(tmp_path: Path) -> None:
     task, good = MEDIAN, CODE["call"].reference
     contestants = [
         Contestant("a", {task.problem_id: (good,)}),

@@ -71,7 +71,7 @@ def enter(browser: Browser, address: str, judge: str) -> None:
     browser.until("!document.querySelector('#pair').hidden")
 
 
-def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(
+def test_a_judge_decides_by_keyboard_and_resumes(
     round: Round, address: str, tmp_path: Path
 ) -> None:
     with Browser(tmp_path / "browser") as browser:
@@ -95,9 +95,7 @@ def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(
     ]
 
 
-def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(
-    round: Round, address: str, tmp_path: Path
-) -> None:
+def test_model_output_is_shown_as_plain_text(round: Round, address: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "browser") as browser:
         enter(browser, address, "<img src=x onerror='window.hacked = 4'>"[:40])
         pair = round.next("<img src=x onerror='window.hacked = 4'>"[:40])
@@ -113,7 +111,7 @@ def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(
         assert "old-model" not in page and "new-model" not in page
 
 
-def test_buttons_do_what_keys_do_and_a_dead_server_is_told(
+def test_buttons_work_like_keys_and_a_stopped_server_is_reported(
     round: Round, address: str, tmp_path: Path
 ) -> None:
     with Browser(tmp_path / "browser", width=420, height=800) as browser:

@@ -23,7 +23,7 @@ from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
 from problems.synthesis.synthesize import AT_ONCE, Synthesis, synthesize
 from resources.home import Home
 from sandbox.sandbox import Sandbox, SandboxConfig
-from tests.serving.door import FAULTS, Door, door_to, served
+from tests.serving.faulty_proxy import FAULTS, FaultyProxy, proxy_to, served
 
 SEED = Problem(
     "toy/1",
@@ -55,13 +55,13 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def door(gateway: str) -> Iterator[Door]:
-    with door_to(gateway) as made:
-        yield made
+def proxy(gateway: str) -> Iterator[FaultyProxy]:
+    with proxy_to(gateway) as opened:
+        yield opened
 
 
-def opened(door: Door) -> Endpoint:
-    return Endpoint(door.url, timeout_s=20.0, pause_s=0.001)
+def opened(proxy: FaultyProxy) -> Endpoint:
+    return Endpoint(proxy.url, timeout_s=20.0, pause_s=0.001)
 
 
 @pytest.fixture(scope="module")
@@ -71,25 +71,23 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_passes_costs_another_try_and_nothing_else(door: Door, fault: str) -> None:
-    door.faults = [fault, fault]
-    with opened(door) as endpoint:
+def test_a_temporary_fault_is_retried(proxy: FaultyProxy, fault: str) -> None:
+    proxy.faults = [fault, fault]
+    with opened(proxy) as endpoint:
         reply = endpoint.ask(ASK)
     assert reply.tokens > 0 and endpoint.sent == 3 and sum(endpoint.faults.values()) == 2
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_stays_leaves_the_question_without_an_answer_and_the_next_has_one(
-    door: Door, fault: str
-) -> None:
-    door.faults = [fault] * TRIES
-    with opened(door) as endpoint:
-        with pytest.raises(NoReply, match=f"no whole answer in {TRIES} tries"):
+def test_a_lasting_fault_fails_only_its_own_request(proxy: FaultyProxy, fault: str) -> None:
+    proxy.faults = [fault] * TRIES
+    with opened(proxy) as endpoint:
+        with pytest.raises(NoReply, match=rf"\b{TRIES} tries"):
             endpoint.ask(ASK)
         assert endpoint.ask(ASK)
 
 
-def test_a_server_that_says_nothing_for_too_long_is_given_up(door: Door) -> None:
+def test_a_silent_server_times_out(proxy: FaultyProxy) -> None:
     import socket
 
     with (
@@ -100,7 +98,7 @@ def test_a_server_that_says_nothing_for_too_long_is_given_up(door: Door) -> None
         endpoint.ask(ASK)
 
 
-def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
+def test_an_unreachable_server_ends_the_pass(proxy: FaultyProxy) -> None:
     with Endpoint("http://127.0.0.1:9/v1", pause_s=0.001) as endpoint:
         for _ in range(2):
             with pytest.raises(NoReply):
@@ -113,22 +111,20 @@ def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
         assert endpoint.sent == sent  # no further request is sent to it
 
 
-def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(  # noqa: E501, RUF100
-    door: Door,
-) -> None:
-    with opened(door) as endpoint:
+def test_an_unknown_model_but_no_long_prompt_ends_the_pass(proxy: FaultyProxy) -> None:
+    with opened(proxy) as endpoint:
         with pytest.raises(NoReply, match="status 400"):
             endpoint.ask(ASK | {"messages": [{"role": "user", "content": "word " * 4000}]})
-        with pytest.raises(EndpointDown, match="check the address"):
+        with pytest.raises(EndpointDown, match="model"):
             endpoint.ask(ASK | {"model": "nobody"})
 
 
-def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
-    door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_api_key_comes_from_the_environment_only(
+    proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-other")
     monkeypatch.setenv("RATCHET_OPENAI_API_KEY", "the-key")
-    with opened(door) as endpoint, Replies(tmp_path / "replies.jsonl", endpoint) as replies:
+    with opened(proxy) as endpoint, Replies(tmp_path / "replies.jsonl", endpoint) as replies:
         assert endpoint._client.headers["Authorization"] == "Bearer the-key"
         replies.ask(ASK)
         assert "the-key" not in repr(endpoint) + (tmp_path / "replies.jsonl").read_text(
@@ -136,38 +132,40 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
         )
 
 
-def synthesized(door: Door, journal: Path, sandbox: Sandbox, config: Synthesis = CONFIG) -> Any:
-    with opened(door) as endpoint, Replies(journal, endpoint) as replies:
+def synthesized(
+    proxy: FaultyProxy, journal: Path, sandbox: Sandbox, config: Synthesis = CONFIG
+) -> Any:
+    with opened(proxy) as endpoint, Replies(journal, endpoint) as replies:
         return synthesize([SEED], config, 1, replies, sandbox)
 
 
-def test_what_a_random_model_says_is_refused_by_name_and_nothing_is_lost(
-    door: Door, sandbox: Sandbox, tmp_path: Path
+def test_output_of_a_random_model_is_rejected_with_reasons(
+    proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    door.faults = [*FAULTS, "", *FAULTS]
-    found = synthesized(door, tmp_path / "replies.jsonl", sandbox)
-    assert found.made == [] and found.stage.came_in == CONFIG.requests == found.questions
-    assert {row.reason for row in found.refused} <= {"no section problem"} and len(
-        {row.problem_id for row in found.refused}
+    proxy.faults = [*FAULTS, "", *FAULTS]
+    result = synthesized(proxy, tmp_path / "replies.jsonl", sandbox)
+    assert result.made == [] and result.stage.came_in == CONFIG.requests == result.questions
+    assert {row.reason for row in result.refused} <= {"no section problem"} and len(
+        {row.problem_id for row in result.refused}
     ) == CONFIG.requests
 
 
-def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(
-    door: Door, sandbox: Sandbox, tmp_path: Path
+def test_a_resumed_pass_requests_nothing_twice(
+    proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
-    first = synthesized(door, whole, sandbox)
+    first = synthesized(proxy, whole, sandbox)
     lines = whole.read_bytes().splitlines(keepends=True)
     # killed while writing a line
     torn.write_bytes(b"".join(lines[:5]) + lines[5][:20])
-    door.heard.clear()
-    again = synthesized(door, torn, sandbox)
-    assert sum(door.heard.values()) == len(lines) - 5 and set(door.heard.values()) == {1}
+    proxy.heard.clear()
+    again = synthesized(proxy, torn, sandbox)
+    assert sum(proxy.heard.values()) == len(lines) - 5 and set(proxy.heard.values()) == {1}
     assert again.stage == first.stage and again.questions == first.questions
     # each request has its own seed, so the model repeats its reply
     assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
-    door.heard.clear()
-    assert synthesized(door, whole, sandbox) == first and not door.heard
+    proxy.heard.clear()
+    assert synthesized(proxy, whole, sandbox) == first and not proxy.heard
 
 
 PASS = """
@@ -186,43 +184,43 @@ Sandbox(SandboxConfig(workers=1)) as sandbox:
 
 
 @pytest.mark.slow
-def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(
-    door: Door, sandbox: Sandbox, tmp_path: Path
+def test_a_killed_pass_repeats_only_requests_in_flight(
+    proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    journal, seeds, door.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 1.0
+    journal, seeds, proxy.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 1.0
     write_parquet([SEED], seeds)
-    arguments = [door.url, str(journal), str(seeds), CONFIG.model_dump_json()]
+    arguments = [proxy.url, str(journal), str(seeds), CONFIG.model_dump_json()]
     killed = subprocess.Popen(
         [sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2]
     )
-    while sum(door.heard.values()) < 6:
+    while sum(proxy.heard.values()) < 6:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.005)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    kept = journal.read_bytes().count(b"\n")
-    door.wait_s = 0.0
-    found = synthesized(door, journal, sandbox)
-    assert found.stage.came_in == CONFIG.requests and 0 < kept < CONFIG.requests
-    assert sum(door.heard.values()) - CONFIG.requests <= AT_ONCE and max(door.heard.values()) <= 2
+    cached = journal.read_bytes().count(b"\n")
+    proxy.wait_s = 0.0
+    result = synthesized(proxy, journal, sandbox)
+    assert result.stage.came_in == CONFIG.requests and 0 < cached < CONFIG.requests
+    assert sum(proxy.heard.values()) - CONFIG.requests <= AT_ONCE and max(proxy.heard.values()) <= 2
 
 
-def test_the_budget_ends_the_pass(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_budget_ends_the_pass(proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path) -> None:
     assert (
         synthesized(
-            door, tmp_path / "a", sandbox, CONFIG.model_copy(update={"requests": 4})
+            proxy, tmp_path / "a", sandbox, CONFIG.model_copy(update={"requests": 4})
         ).questions
         == 4
     )
     assert (
         synthesized(
-            door, tmp_path / "b", sandbox, CONFIG.model_copy(update={"tokens": 1})
+            proxy, tmp_path / "b", sandbox, CONFIG.model_copy(update={"tokens": 1})
         ).questions
         == 4
     )
 
 
-def test_a_broken_line_of_the_journal_is_named(tmp_path: Path) -> None:
+def test_a_broken_line_of_the_journal_is_reported(tmp_path: Path) -> None:
     (tmp_path / "replies").write_text(
         json.dumps({"question": "a", "text": "b", "tokens": 1}) + "\n{}\n", encoding="utf-8"
     )

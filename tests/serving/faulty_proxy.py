@@ -31,7 +31,7 @@ FAULTY = {
 
 
 @dataclass
-class Door:
+class FaultyProxy:
     """A proxy that forwards requests, or applies the next of `faults` to them.
 
     A fault costs the client another attempt.
@@ -80,8 +80,8 @@ def served(folder: Path, home: Home) -> Iterator[str]:
 
 
 @contextmanager
-def door_to(server: str) -> Iterator[Door]:
-    made = Door(server)
+def proxy_to(server: str) -> Iterator[FaultyProxy]:
+    proxy = FaultyProxy(server)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -89,7 +89,7 @@ def door_to(server: str) -> Iterator[Door]:
             fault = ""
             # each request has a thread of its own
             with contextlib.suppress(IndexError):
-                fault = made.faults.pop(0)
+                fault = proxy.faults.pop(0)
             status, answer = (
                 self._forward(body)
                 if fault in ("", "cut")
@@ -101,13 +101,13 @@ def door_to(server: str) -> Iterator[Door]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             if status == 429:
-                self.send_header("Retry-After", made.retry_after)
+                self.send_header("Retry-After", proxy.retry_after)
             self.end_headers()
             self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
 
         def do_GET(self) -> None:
             status, answer = (
-                FAULTY[made.models.pop(0)] if made.models else self._forward(b"", "GET")
+                FAULTY[proxy.models.pop(0)] if proxy.models else self._forward(b"", "GET")
             )
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
@@ -116,9 +116,9 @@ def door_to(server: str) -> Iterator[Door]:
 
         def _forward(self, body: bytes, method: str = "POST") -> tuple[int, bytes]:
             if method == "POST":
-                made.heard[body.decode()] += 1
-                time.sleep(made.wait_s)
-            connection = http.client.HTTPConnection(made.server)
+                proxy.heard[body.decode()] += 1
+                time.sleep(proxy.wait_s)
+            connection = http.client.HTTPConnection(proxy.server)
             connection.request(method, self.path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             return response.status, response.read()
@@ -132,9 +132,9 @@ def door_to(server: str) -> Iterator[Door]:
 
     listening = Listening(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}).start()
-    made.url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
+    proxy.url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
     try:
-        yield made
+        yield proxy
     finally:
         listening.shutdown()
         listening.server_close()
