@@ -7,6 +7,7 @@ are judged before the function is called.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -113,6 +114,7 @@ def _load(path: Path) -> ModuleType:
         raise RewardFileError(
             f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one"
         )
+    _alias_moved_modules(path)
     name = f"ratchet_reward_{hash_file(path)[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -126,6 +128,16 @@ def _load(path: Path) -> ModuleType:
             f"{path}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
     return module
+
+
+def _alias_moved_modules(path: Path) -> None:
+    """Let a file of the version before import components by their old names, with a notice."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for name in ("correctness", "efficiency", "format", "preference", "style"):
+        old, new = f"rewards.{name}", f"rewards.components.{name}"
+        if old in text:
+            sys.modules[old] = importlib.import_module(new)
+            print(f"{path}: {old} is {new} now; the old name ends with the next version")
 
 
 def _task(module: ModuleType, path: Path) -> Kind:

@@ -127,7 +127,8 @@ from serving.gateway import make_app
 
 home = Home(Path(sys.argv[1]))
 Ledger(home.ledger).append(
-    "promote", checkpoint="one", checkpoint_hash="h", path=sys.argv[1], decision={}, chain="chain-0001", against=None
+    "promote", checkpoint="one", checkpoint_hash="h", path=sys.argv[1], decision={},
+    chain="chain-0001", against=None,
 )
 chat = {"model": "champion", "messages": [{"role": "user", "content": "Hello?"}]}
 answer = TestClient(make_app(home, engine_of("echo"))).post("/v1/chat/completions", json=chat)

@@ -1,4 +1,4 @@
-"""`ratchet evaluate --benchmark --completions`, on a few tasks of HumanEval and in the real sandbox."""
+"""`ratchet evaluate --benchmark --completions`, on tasks of HumanEval, in the real sandbox."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
         "prompt": "from typing import List\n",
         "problem_description": "Double each.",
         "entry_point": "Solution().twice",
-        "completion": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        return [2 * x for x in xs]\n",
+        "completion": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n"
+        "        return [2 * x for x in xs]\n",
         "test": "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n",
     }
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
@@ -206,7 +207,8 @@ def test_an_answer_to_livecodebench_has_upstream_s_names(
         "question_content": "Double each.",
         "platform": "leetcode",
         "contest_date": "2024-10-01",
-        "starter_code": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        ",
+        "starter_code": "class Solution:\n"
+        "    def twice(self, xs: List[int]) -> List[int]:\n        ",
         "difficulty": "easy",
         "public_test_cases": json.dumps([case]),
         "private_test_cases": json.dumps([case]),

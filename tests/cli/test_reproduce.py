@@ -29,7 +29,7 @@ SAMPLING = Sampling(max_new_tokens=8, temperature=1.0, seed=5)
 
 @pytest.fixture
 def score(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> Artifact:
-    """tiny--heldout, on the held-out draw of the home's second record, with a sampling of its own."""
+    """Return tiny--heldout, scored on the held-out draw of the home's second record."""
     from verl_jobs.sft.tiny_model import TinyModel, make
 
     monkeypatch.setenv("RATCHET_HOME", str(home_builder.run_context.home.path))

@@ -1,4 +1,4 @@
-"""An ablation: what a short form stands for, what is refused before anything starts, and what is told of runs that ended."""
+"""An ablation: its short forms, the changes that it refuses, and its report."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def test_seeds_are_summed_up_by_mean_and_interval_and_one_has_none(tmp_path: Pat
         for seed in (1, 2, 3)
     ]
     assert (
-        "Mean of 3 seeds: best validation 40.0 % (95 % interval 15.2 to 64.8), gain +20.0 points (95 % interval -4.8 to 44.8)"
-        in summary(found)
+        "Mean of 3 seeds: best validation 40.0 % (95 % interval 15.2 to 64.8), gain +20.0 points "
+        "(95 % interval -4.8 to 44.8)" in summary(found)
     )
     assert "Mean of 1 seed: best validation 30.0 % (one seed has no interval)" in summary(found[:1])
 

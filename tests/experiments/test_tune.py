@@ -1,4 +1,4 @@
-"""The search over a training's settings: its space, its sweep file, its trials' records, and a search that was killed and goes on."""
+"""The search over settings: its space, its sweep file, its trials, and its resume after a kill."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_a_change_is_written_as_the_command_line_reads_it() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_search_that_was_killed_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
-    """On Ray Tune, Optuna and ASHA themselves; a trial's training is a process that writes verl's metrics without a model."""
+    """Real Ray Tune, Optuna and ASHA; a trial is a process that writes metrics without a model."""
     folder = tmp_path / "a home"
     command = [sys.executable, toy_search.__file__, str(folder)]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
