@@ -1,8 +1,8 @@
-"""A search whose trainings learn nothing: `python toy_search.py FOLDER TRIALS`. Ray Tune, Optuna and
-ASHA are real.
+"""A search whose trainings learn nothing: `python toy_search.py FOLDER TRIALS`. Ray Tune, Optuna
+and ASHA are real.
 
 `... --train FOLDER JOB PARENT` is one training: it writes a line of metrics for each step, better
-the nearer its learning rate is to 3e-4, and resumes. Each step that it did is a line of `steps.log`.
+the nearer its learning rate is to 3e-4, and resumes. Each of its steps is a line of `steps.log`.
 """
 
 from __future__ import annotations
