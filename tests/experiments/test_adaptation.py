@@ -1,4 +1,4 @@
-"""Few-shot adaptation: every way is measured once, on held-out problems; it resumes after a kill."""
+"""Few-shot adaptation: each way is measured once, on held-out problems; it resumes after a kill."""
 
 from __future__ import annotations
 
