@@ -20,7 +20,7 @@ from pipelines.sensors.mlflow import mlflow_follows
 from pipelines.sensors.problems import changed_hub, new_problems
 from pipelines.sensors.stale_scores import stale_scores
 from pipelines.settings import SETTINGS
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
 from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
@@ -84,7 +84,7 @@ def changed_problems(
         )
     if gone := [
         f"{name} ({at.path})"
-        for name, at in listed(run_context.home.path).items()
+        for name, at in read_sources(run_context.home.path).items()
         if at.path and not at.path.exists()
     ]:
         return dg.SensorResult(
@@ -93,7 +93,7 @@ def changed_problems(
                 "add` it from another place"
             )
         )
-    wanted = {name: place.content for name, place in listed(run_context.home.path).items()}
+    wanted = {name: place.content for name, place in read_sources(run_context.home.path).items()}
     changed = sorted(
         name
         for name in wanted.keys() | made.manifest.inputs.keys()

@@ -15,7 +15,7 @@ import dagster as dg
 from assets.partitions import sources
 from assets.raw_problems import problem_sources
 from pipelines.settings import SETTINGS
-from problems.catalogue import asked, listed, pin
+from problems.catalogue import current_commit, pin, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from resources.problem_intake import fingerprint, take_in, waiting
@@ -66,7 +66,7 @@ def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) ->
     a new one.
     """
     followed = {
-        name: place for name, place in listed(run_context.home.path).items() if _moves(place)
+        name: place for name, place in read_sources(run_context.home.path).items() if _moves(place)
     }
     if not followed:
         return dg.SensorResult(skip_reason="no source is a dataset of the hub that could move")
@@ -84,7 +84,7 @@ def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) ->
             said.append(f"{name}: not asked, the hub is slow")
             continue
         try:
-            commit = asked(name, place)
+            commit = current_commit(name, place)
         except ProblemError as error:
             said.append(str(error))
             continue

@@ -54,10 +54,10 @@ def write_verl(
 
     prompts: used instead of the problems' own prompts.
     """
-    asked = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
+    chats = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     rows = [
         _row(problem, index, chat)
-        for index, (problem, chat) in enumerate(zip(problems, asked, strict=True))
+        for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
     write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
@@ -82,8 +82,8 @@ def ground_truth(problem: Problem) -> str:
 
     It is the problem without statement, solutions and extra, except for the references' cost.
     """
-    kept = {COST: problem.extra[COST]} if COST in problem.extra else {}
-    return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(kept)}, sort_keys=True)
+    extra = {COST: problem.extra[COST]} if COST in problem.extra else {}
+    return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(extra)}, sort_keys=True)
 
 
 def problem_from_ground_truth(text: str) -> Problem:
@@ -122,11 +122,11 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
     """Format a test for people: asserts on the function's own name, or input and output."""
     match problem.style:
         case "call":
-            given = [literal(value) for value in test.get("args", ())] + [
+            arguments = [literal(value) for value in test.get("args", ())] + [
                 f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
             ]
             return (
-                f"assert {problem.entry_point}({', '.join(given)}) == "
+                f"assert {problem.entry_point}({', '.join(arguments)}) == "
                 f"{literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
             )
         case "stdio":

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from pipelines.sensors.problems import changed_hub, new_problems
-from problems.catalogue import add_source, listed
+from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
@@ -63,7 +63,7 @@ def test_a_file_in_the_inbox_becomes_a_source_when_it_has_been_still_for_one_loo
         and event.partition == "my_problems"
         and "broken JSON" in str(event.metadata["rejected"].value)
     )
-    [(name, place)] = listed(home_builder.run_context.home.path).items()
+    [(name, place)] = read_sources(home_builder.run_context.home.path).items()
     assert (
         name == "my_problems"
         and place.path
@@ -79,7 +79,7 @@ def test_a_file_that_is_still_growing_is_left_alone(
     for count in range(1, 4):
         put(home_builder, "mine.jsonl", *(ROW | {"id": str(number)} for number in range(count)))
         cursor = look(new_problems, home_builder, instance, cursor).cursor
-    assert listed(home_builder.run_context.home.path) == {}
+    assert read_sources(home_builder.run_context.home.path) == {}
 
 
 def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_as_it_was(
@@ -87,10 +87,10 @@ def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_a
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
     second = looks(home_builder, instance, 2)[1]
-    before = listed(home_builder.run_context.home.path)["mine"]
+    before = read_sources(home_builder.run_context.home.path)["mine"]
     put(home_builder, "mine.jsonl", ROW, ROW | {"id": "b"})
     looks(home_builder, instance, 2, second.cursor)
-    after = listed(home_builder.run_context.home.path)["mine"]
+    after = read_sources(home_builder.run_context.home.path)["mine"]
     assert (
         before.content != after.content
         and len(load("mine", before).problems) == 1
@@ -113,7 +113,9 @@ def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_
         take_in(home_builder.run_context.home, second)
     assert [
         problem.problem_id
-        for problem in load("mine", listed(home_builder.run_context.home.path)["mine"]).problems
+        for problem in load(
+            "mine", read_sources(home_builder.run_context.home.path)["mine"]
+        ).problems
     ] == ["mine/a"]
     first.unlink()
     assert take_in(home_builder.run_context.home, second).source == "mine"
@@ -124,12 +126,12 @@ def test_the_same_content_put_again_is_no_new_source(
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
     second = looks(home_builder, instance, 2)[1]
-    content = listed(home_builder.run_context.home.path)["mine"].content
+    content = read_sources(home_builder.run_context.home.path)["mine"].content
     put(home_builder, "mine.jsonl", ROW).touch()
     again = looks(home_builder, instance, 2, second.cursor)[1]
     assert (
         "as it was" in str(again.skip_reason)
-        and listed(home_builder.run_context.home.path)["mine"].content == content
+        and read_sources(home_builder.run_context.home.path)["mine"].content == content
     )
 
 
@@ -137,7 +139,7 @@ def test_the_same_content_put_again_is_no_new_source(
     ("name", "row", "reason"),
     [
         ("mine.jsonl", "{broken", "line 1: broken JSON"),
-        ("mine.parquet", "half", "not a whole parquet file"),
+        ("mine.parquet", "half", "not a complete parquet file"),
         ("mine.csv", "a,b", "ending .csv is unknown"),
         ("mine.jsonl", "", "the file is empty"),
         ("humaneval.jsonl", ROW, "key 'task_id' is missing"),
@@ -152,7 +154,7 @@ def test_a_bad_file_is_refused_with_its_reason_once(
     assert reason in str(second.skip_reason) and reason not in str(first.skip_reason) + str(
         third.skip_reason
     )
-    assert listed(home_builder.run_context.home.path) == {}
+    assert read_sources(home_builder.run_context.home.path) == {}
 
 
 def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
@@ -169,7 +171,7 @@ def test_a_file_that_is_called_as_upstream_calls_it_is_that_source(
         },
     )
     looks(home_builder, instance, 2)
-    [problem] = load("mbpp", listed(home_builder.run_context.home.path)["mbpp"]).problems
+    [problem] = load("mbpp", read_sources(home_builder.run_context.home.path)["mbpp"]).problems
     assert problem.problem_id == "mbpp/11" and problem.gated
 
 
@@ -224,7 +226,8 @@ def test_a_commit_of_the_hub_is_noted_once_and_not_asked_for_again_too_soon(
     )
     assert [event.partition for event in later.asset_events or []] == ["mine"]
     assert {
-        name: place.commit for name, place in listed(home_builder.run_context.home.path).items()
+        name: place.commit
+        for name, place in read_sources(home_builder.run_context.home.path).items()
     } == {
         "mine": second,
         "fixed": first,
@@ -246,7 +249,7 @@ def test_a_hub_that_cannot_be_reached_is_a_reason_to_wait(
         and not said.asset_events
         and float(str(said.cursor)) > 0
     )
-    assert listed(home_builder.run_context.home.path) == {"mine": place}
+    assert read_sources(home_builder.run_context.home.path) == {"mine": place}
 
 
 def test_without_a_dataset_of_the_hub_nobody_is_asked(

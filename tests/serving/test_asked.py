@@ -134,7 +134,7 @@ def test_an_endpoint_that_fails_for_ever_is_named_and_what_it_answered_is_kept(
     door.faults = [fault] * (TRIES * TASKS)
     with pytest.raises(
         EndpointDown,
-        match=rf"{door.url}: .*{TRIES} times for each of 3 questions: see whether the server is up",
+        match=rf"{door.url}: .*{TRIES} times for each of 3 requests",
     ):
         answers(benchmark, endpoint(door), GREEDY, tmp_path)
     door.faults, told = [], Told()

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from problems.dataset.rl_parquet import ground_truth, prompt_text
 from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import NoReply, NoRoom, Reply
+from problems.synthesis.replies import ContextTooLong, NoReply, Reply
 from rewards.config import RewardConfig
 from rewards.question import Question, question_truth
 from rewards.score import Score
@@ -251,7 +251,7 @@ class Goes:
     [
         ("Review: Double", NoReply, [None, 0]),
         ("This one fails", NoReply, [None, None]),
-        ("Review: Double", NoRoom, [-1, 0]),
+        ("Review: Double", ContextTooLong, [-1, 0]),
     ],
     ids=["a mend", "the control", "no room for a mend"],
 )
