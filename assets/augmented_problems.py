@@ -13,7 +13,7 @@ from assets.partitions import DATA, OWNERS
 from assets.tables import examples, markdown, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.augment import augment
-from problems.augmentation.draft import unfit
+from problems.augmentation.draft import reason_not_parent
 from problems.cleaning.curation import faulty
 from problems.dataset.trainable import untrained
 from problems.funnel import funnel
@@ -51,7 +51,11 @@ def augmented_problems(
             # Variants of these would not be trained on either.
             untrainable = untrained(problems, base)
             poor = faulty(
-                (one for one in problems if one.problem_id not in untrainable and not unfit(one)),
+                (
+                    one
+                    for one in problems
+                    if one.problem_id not in untrainable and not reason_not_parent(one)
+                ),
                 curation,
             )
             with run_context.sandbox() as sandbox:

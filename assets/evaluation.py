@@ -31,7 +31,7 @@ from evaluation.evaluate import evaluate
 from evaluation.judging.scoring import harness_version
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
@@ -280,7 +280,7 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
         # Lost tasks of the other benchmarks are part of those benchmarks.
         benchmarks.append(regression(lost, sampling))
     missing: dict[str, str] = {}
-    paths = listed(stage.run_context.home.path)
+    paths = read_sources(stage.run_context.home.path)
     for name in in_pipeline():
         if name not in config.benchmarks:
             missing[name] = "left out by the profile (evaluation.benchmarks)"

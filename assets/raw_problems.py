@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from artifacts.hashing import hash_data, hash_file
 from assets.partitions import DATA, OWNERS, sources
 from assets.tables import by_split, examples, markdown
-from problems.catalogue import pinned
+from problems.catalogue import pinned_sources
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
 from problems.sources import compositional, simple
@@ -43,7 +43,7 @@ def raw_problems(
     reason.
     """
     with run_context.stage(context) as stage:
-        added = pinned(run_context.home.path)
+        added = pinned_sources(run_context.home.path)
         inputs = {name: place.content for name, place in added.items()}
         family = stage.profile.family.model_dump(mode="json")
 

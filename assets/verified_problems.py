@@ -16,7 +16,7 @@ from problems.dataset.charts import funnel_chart
 from problems.funnel import Removed, Stage, funnel
 from problems.schema import read_parquet, write_parquet
 from problems.verification import strength
-from problems.verification.chosen_limits import chosen, input_of
+from problems.verification.chosen_limits import input_of, read_choice
 from problems.verification.limits import read as read_measured
 from problems.verification.limits import savings, with_limits
 from problems.verification.limits import write as write_measured
@@ -33,7 +33,10 @@ def verified_problems(
     cached.
     """
     with run_context.stage(context) as stage:
-        raw, limits = stage.store.require("datasets", "raw_problems"), chosen(run_context.home.path)
+        raw, limits = (
+            stage.store.require("datasets", "raw_problems"),
+            read_choice(run_context.home.path),
+        )
         config = stage.profile.verification
         inputs = {"raw_problems": raw.content_hash} | input_of(limits)
 

@@ -27,7 +27,7 @@ from evaluation.promotion.comparison import Rate
 from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.config.profile import Profile
@@ -306,7 +306,7 @@ def _candidates(
                 ]
             )
     elif card.benchmark in in_pipeline():
-        place = listed(home.path).get(card.benchmark)
+        place = read_sources(home.path).get(card.benchmark)
         hub = profile.evaluation.hub or place is not None
         yield load_public(card.benchmark, place, home.path, hub)
 

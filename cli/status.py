@@ -64,8 +64,8 @@ def show_status(settings: Settings, console: Console) -> None:
 
 def stale(settings: Settings) -> list[str]:
     """What no longer follows from what lies before it, in words."""
-    from problems.catalogue import listed
-    from problems.verification.chosen_limits import chosen, input_of
+    from problems.catalogue import read_sources
+    from problems.verification.chosen_limits import input_of, read_choice
 
     home, store, found = settings.home, settings.store, list[str]()
     stages = (
@@ -77,7 +77,7 @@ def stale(settings: Settings) -> list[str]:
     )
     current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
-        places, read = listed(home.path), raw.manifest.inputs
+        places, read = read_sources(home.path), raw.manifest.inputs
         now = {name: place.path for name, place in places.items()}
         if sorted(now) != sorted(raw.manifest.inputs):
             found.append(
@@ -108,7 +108,7 @@ def stale(settings: Settings) -> list[str]:
             f"problems: source {name} is at another commit of the hub than was read"
             for name in moved
         ]
-    wanted = input_of(chosen(home.path)).get("limits")
+    wanted = input_of(read_choice(home.path)).get("limits")
     if (verified := current.get("verified_problems")) and verified.manifest.inputs.get(
         "limits"
     ) != wanted:

@@ -17,7 +17,7 @@ from problems.sources.place import Place
 FILE = "sources.json"
 
 
-def listed(home: Path) -> dict[str, Place]:
+def read_sources(home: Path) -> dict[str, Place]:
     """Return the place of each source by name. Raises ProblemError if the file is broken."""
     file = home / FILE
     if not file.exists():
@@ -32,10 +32,10 @@ def listed(home: Path) -> dict[str, Place]:
             'write {"name": "path, null, or an object"}, or remove the file and add the sources '
             "again"
         )
-        raise ProblemError(f"broken ({error})", mend, str(file)) from error
+        raise ProblemError(f"not a valid list of sources ({error})", mend, str(file)) from error
 
 
-def checked(name: str, place: Place) -> Place:
+def validated(name: str, place: Place) -> Place:
     """Validate a source to be added and return its place, with an absolute path.
 
     Raises ProblemError for a bad name, and for a known dataset under another name;
@@ -49,11 +49,13 @@ def checked(name: str, place: Place) -> Place:
     known = SOURCES.get(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ProblemError(
-            f"{name!r} is no name of a source", "use lower-case letters, digits and _", "sources"
+            f"invalid source name {name!r}", "use lower-case letters, digits and _", "sources"
         )
     if (known and known.generate) or name in (AUGMENTED, SYNTHETIC):
         raise ProblemError(
-            f"{name} is always there", "give your own problems another name", "sources"
+            f"{name} is built in and needs no location",
+            "give your own problems another name",
+            "sources",
         )
     if known is None and place.path is None and place.hub is None:
         raise ProblemError(
@@ -67,20 +69,22 @@ def checked(name: str, place: Place) -> Place:
         )
     if known and place.mapped:
         raise ProblemError(
-            f"{name} has columns of its own", "give your own problems another name", "sources"
+            f"{name} is a known source and takes no column mapping",
+            "give your own problems another name",
+            "sources",
         )
     if (
         place.hub
         and (
-            same := [
+            names := [
                 s.name for s in SOURCES.values() if (s.hub_id or "").lower() == place.hub.lower()
             ]
         )
-        and name not in same
+        and name not in names
     ):
         raise ProblemError(
-            f"{place.hub} is a known dataset, whose gated tasks are known too",
-            f"ratchet data add {same[0]}",
+            f"{place.hub} is the known source {names[0]}",
+            f"run `ratchet data add {names[0]}`",
             "sources",
         )
     check_names(place)
@@ -93,34 +97,36 @@ def checked(name: str, place: Place) -> Place:
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:
     """Add a source, or change its place. Raises as `checked` does."""
-    whole = checked(name, place if isinstance(place, Place) else Place(place))
+    validated_place = validated(name, place if isinstance(place, Place) else Place(place))
     with _changed(home) as sources:
-        sources[name] = whole
+        sources[name] = validated_place
 
 
 def remove_source(home: Path, name: str) -> None:
     """Forget a source; its files stay. Raises ProblemError if it was never added."""
-    if name not in (there := listed(home)):
+    if name not in (sources := read_sources(home)):
         raise ProblemError(
-            f"{name!r} was not added", f"there are: {', '.join(there) or 'none'}", str(home / FILE)
+            f"{name!r} was not added",
+            f"added sources: {', '.join(sources) or 'none'}",
+            str(home / FILE),
         )
     with _changed(home) as sources:
         sources.pop(name, None)
 
 
-def pinned(home: Path) -> dict[str, Place]:
+def pinned_sources(home: Path) -> dict[str, Place]:
     """Return the sources, each hub source with a commit.
 
     If no commit is recorded yet, the hub is asked once. Raises ProblemError if it does not answer.
     """
-    sources = listed(home)
+    sources = read_sources(home)
     for name, place in sources.items():
         if place.path is None and place.commit is None:
-            pin(home, name, asked(name, place))
-    return listed(home)
+            pin(home, name, current_commit(name, place))
+    return read_sources(home)
 
 
-def asked(name: str, place: Place) -> str:
+def current_commit(name: str, place: Place) -> str:
     """Return the current commit of a hub source. Raises ProblemError."""
     from problems.sources.hub import commit_of
     from problems.sources.registry import revision_of
@@ -147,7 +153,7 @@ def _changed(home: Path) -> Iterator[dict[str, Place]]:
     home.mkdir(parents=True, exist_ok=True)
     with (home / f".{FILE}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        sources = listed(home)
+        sources = read_sources(home)
         yield sources
         write_atomic(
             home / FILE,

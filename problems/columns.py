@@ -61,7 +61,7 @@ WORDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 class Column(NamedTuple):
-    wanted: str  # described in words, for the error
+    expected: str  # described in words, for the error
     fits: Callable[[Any], bool]
     required: bool = False
 
@@ -93,8 +93,8 @@ def _objects(value: Any) -> bool:
 def _limits(value: Any) -> bool:
     if not isinstance(value, Mapping) or not set(value) <= set(LIMIT_KEYS):
         return False
-    given = [(key, v) for key, v in value.items() if v is not None or key not in TOTALS]
-    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in given)
+    values = [(key, v) for key, v in value.items() if v is not None or key not in TOTALS]
+    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in values)
 
 
 def _callable(name: str) -> bool:
@@ -142,7 +142,7 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, column in COLUMNS.items():
         if name not in record:
             if column.required:
-                meant = next(
+                suggestion = next(
                     (
                         f": there is {key!r}, did you mean {name}?"
                         for key in record
@@ -151,11 +151,11 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
                     "",
                 )
                 raise ProblemError(
-                    f"column {name} is missing{meant}", f"add it: {column.wanted}", where
+                    f"column {name} is missing{suggestion}", f"add it: {column.expected}", where
                 )
         elif not column.fits(record[name]):
             raise ProblemError(
-                f"column {name} is {shown(record[name])}", f"expected {column.wanted}", where
+                f"column {name} is {shown(record[name])}", f"expected {column.expected}", where
             )
     _check_tests(record, where)
     return {name: record[name] for name in COLUMNS if name in record}
@@ -179,7 +179,7 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
     mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):
-            meant = next(
+            suggestion = next(
                 (
                     f": it has {key!r}, did you mean {missing[0]}?"
                     for key in test
@@ -188,7 +188,7 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
                 "",
             )
             raise ProblemError(
-                f"column tests: test {number} lacks {missing[0]!r}{meant}", mend, where
+                f"column tests: test {number} lacks {missing[0]!r}{suggestion}", mend, where
             )
         if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
             raise ProblemError(
@@ -196,10 +196,10 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
             )
         for key, value in test.items():
             if not _fits_test(style, key, value):
-                wanted = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
+                expected = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
                 raise ProblemError(
                     f"column tests: test {number}, key {key!r} is {shown(value)}",
-                    f"expected {wanted}",
+                    f"expected {expected}",
                     where,
                 )
     if record.get("visible_tests", 0) > len(tests):
@@ -230,8 +230,8 @@ def means(key: Any, name: str) -> bool:
 
 def near(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for an unknown name; empty if no known name is close."""
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f", did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(name, list(known), 1)
+    return f", did you mean {matches[0]!r}?" if matches else ""
 
 
 def shown(value: Any) -> str:

@@ -36,7 +36,7 @@ class Stage:
         if self.came_in != self.went_out + len(self.removed):
             raise ValueError(
                 f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
-                f"{len(self.removed)} removed: a problem was lost or doubled"
+                f"{len(self.removed)} removed: a problem was lost or counted twice"
             )
 
     @property

@@ -42,7 +42,7 @@ class JsonLines:
                 read(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
                 raise ProblemError(
-                    f"broken ({error})", mend, f"{self.path}: line {number}"
+                    f"not a valid line ({error})", mend, f"{self.path}: line {number}"
                 ) from error
             whole += len(line)
         self._file.truncate(whole)

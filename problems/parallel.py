@@ -14,28 +14,28 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Spread(Protocol):
+class ParallelMap(Protocol):
     """Yields one result per part, in any order. Work, parts and results can be pickled."""
 
     def __call__(self, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]: ...
 
 
-def spread(work: Callable[[T], R], parts: Sequence[T], processes: int = 1) -> Iterator[R]:
+def parallel_map(work: Callable[[T], R], parts: Sequence[T], processes: int = 1) -> Iterator[R]:
     """Yield the results in the order of the parts, as they arrive."""
     if processes == 1 or len(parts) < 2:
         yield from map(work, parts)
     else:
-        with ProcessPoolExecutor(processes, get_context("forkserver"), _take, (work,)) as pool:
-            yield from pool.map(_do, parts)
+        with ProcessPoolExecutor(processes, get_context("forkserver"), _set_work, (work,)) as pool:
+            yield from pool.map(_run, parts)
 
 
-_taken: Callable[[Any], Any]
+_work: Callable[[Any], Any]
 
 
-def _take(work: Callable[[Any], Any]) -> None:
-    global _taken
-    _taken = work
+def _set_work(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
 
 
-def _do(part: Any) -> Any:
-    return _taken(part)
+def _run(part: Any) -> Any:
+    return _work(part)

@@ -95,13 +95,13 @@ class Problem:
 
     def job(self, source: str, job_id: str) -> Job:
         """Return the sandbox job that decides whether `source` solves this problem."""
-        made: dict[str, Any] = {
+        test_types: dict[str, Any] = {
             "call": _call,
             "stdio": StdioTest,
             "assert": AssertTest,
             "unittest": UnittestTest,
         }
-        tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
+        tests: tuple[Test, ...] = tuple(test_types[self.style](**test) for test in self.tests)
         return Job(
             job_id,
             source,
@@ -131,10 +131,10 @@ class Problem:
 
         In a user's own file this column may hold anything.
         """
-        named = self.extra.get("parents")
+        parents = self.extra.get("parents")
         return (
-            tuple(name for name in named if isinstance(name, str))
-            if isinstance(named, (list, tuple))
+            tuple(name for name in parents if isinstance(name, str))
+            if isinstance(parents, (list, tuple))
             else ()
         )
 
@@ -279,12 +279,12 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
 def write_table(table: pa.Table, path: Path) -> None:
     """Write any table as parquet under a temporary name and rename it: readers never see a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        pq.write_table(table, beside, compression="zstd")
-        beside.replace(path)
+        pq.write_table(table, temporary, compression="zstd")
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def read_parquet(path: Path) -> list[Problem]:
@@ -301,7 +301,7 @@ def read_parquet(path: Path) -> list[Problem]:
         table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
         raise ProblemError(
-            f"not a whole parquet file ({str(error).splitlines()[0]})",
+            f"not a complete parquet file ({str(error).splitlines()[0]})",
             "write it again with write_parquet",
             str(path),
         ) from error
@@ -318,7 +318,7 @@ def check_table(schema: pa.Schema, where: str) -> None:
     version = int((schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
     if version > SCHEMA_VERSION:
         raise ProblemError(
-            f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}",
+            f"schema version {version} is newer than the latest known one, {SCHEMA_VERSION}",
             "update Ratchet",
             where,
         )

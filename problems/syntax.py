@@ -13,7 +13,7 @@ from functools import cache
 
 from artifacts.parsing import parse as parse
 
-SPOKEN = frozenset(keyword.kwlist) | frozenset(dir(builtins))
+RESERVED = frozenset(keyword.kwlist) | frozenset(dir(builtins))
 TOKENS = re.compile(
     r"""(?P<skip>\#[^\n]*|\b(?:from|import)\ [^\n]*|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')"""
     r"""|(?P<token>\.?[^\W\d]\w*|\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[^\s\w])""",
@@ -27,7 +27,7 @@ NAMING: dict[type[ast.AST], str] = {
     ast.Attribute: "attr",
 } | dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
 # Fields without an effect on a program's behaviour.
-UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}
+WITHOUT_EFFECT = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}
 
 
 def normal_form(source: str) -> str:
@@ -39,15 +39,15 @@ def normal_form(source: str) -> str:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(source.split())
-    waiting: list[ast.AST] = [tree]
-    while waiting:  # only statements: expressions contain no docstrings
-        node = waiting.pop()
+    pending: list[ast.AST] = [tree]
+    while pending:  # only statements: expressions contain no docstrings
+        node = pending.pop()
         if (
             isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
             and ast.get_docstring(node, clean=False) is not None
         ):
             node.body = node.body[1:]
-        waiting += [inner for block in BLOCKS for inner in getattr(node, block, ())]
+        pending += [inner for block in BLOCKS for inner in getattr(node, block, ())]
     return ast.dump(tree)
 
 
@@ -81,10 +81,10 @@ def code_tokens(source: str) -> list[str]:
     Leaves out comments, imports and long strings; a name that is no keyword, builtin or attribute
     becomes `v`.
     """
-    found = [match for match in TOKENS.findall(source) if match[1]]
+    matches = [match for match in TOKENS.findall(source) if match[1]]
     return [
-        token if not (token[0].isalpha() or token[0] == "_") or token in SPOKEN else "v"
-        for _, token in found
+        token if not (token[0].isalpha() or token[0] == "_") or token in RESERVED else "v"
+        for _, token in matches
     ]
 
 
@@ -115,6 +115,6 @@ def _plan(kind: type[ast.AST]) -> tuple[str, tuple[str, ...], str | None]:
     """Return how a node of this kind begins, its relevant fields, and the field with its name."""
     return (
         f"({kind.__name__}",
-        tuple(name for name in kind._fields if name not in UNSAID),
+        tuple(name for name in kind._fields if name not in WITHOUT_EFFECT),
         NAMING.get(kind),
     )

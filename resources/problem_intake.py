@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from artifacts.hashing import hash_data, hash_file
-from problems.catalogue import add_source, listed
+from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import SOURCES, load
@@ -82,7 +82,7 @@ def take_in(home: Home, file: Path) -> Taken:
     already is this source.
     """
     name = source_name(file)
-    before = listed(home.path).get(name)
+    before = read_sources(home.path).get(name)
     if (
         before
         and (other := _put_before(home, before))

@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 
 from problems.dataset.partitioned import Rules, clean
 from problems.funnel import funnel
-from problems.parallel import spread
+from problems.parallel import parallel_map
 from problems.schema import read_parquet
 from resources.ray.data import RayData
 from resources.settings import Settings
@@ -42,7 +42,7 @@ def data_clean(
         )
         where = f"on {len(cluster.nodes)} nodes"
     else:
-        done, where = clean(source, target, spread, rules, guards), "here"
+        done, where = clean(source, target, parallel_map, rules, guards), "here"
     console.print(Markdown(funnel(done.stages)))
     console.print(
         f"{done.stages[-1].went_out} problems in {target}/problems, content "

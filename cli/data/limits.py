@@ -15,7 +15,7 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     version of the data.
     """
     from problems.schema import read_parquet
-    from problems.verification.chosen_limits import choose
+    from problems.verification.chosen_limits import write_choice
     from problems.verification.limits import proposals, read, savings
 
     home = settings.home
@@ -34,8 +34,8 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     )
     if apply:
         told += (
-            f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data "
-            f"with them ({READS}). Remove that file to take it back"
+            f". Chosen: {write_choice(home.path, choice)}; the next run verifies and writes the "
+            f"data with them ({READS}). Remove that file to take it back"
         )
     console.print(f"{told}.", soft_wrap=True, highlight=False)
     return 0

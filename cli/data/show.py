@@ -55,10 +55,10 @@ def diff(before: str, after: str, settings: Settings, console: Console) -> int:
     """Compare two versions of a dataset: counts by source, added, removed and why, changed. Raises
     ProblemError for an unknown version.
     """
-    from problems.dataset.diff import compare, named
+    from problems.dataset.diff import compare, find_dataset
 
     store = settings.store
-    one, other = named(store, before), named(store, after)
+    one, other = find_dataset(store, before), find_dataset(store, after)
     found = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
         manifest = artifact.manifest
@@ -181,11 +181,11 @@ def _tests(problem: Problem, short: bool) -> Panel:
 
 def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
     """Sources that were added since the problems were read."""
-    from problems.catalogue import listed
+    from problems.catalogue import read_sources
 
     return {
         name: str(place)
-        for name, place in listed(home.path).items()
+        for name, place in read_sources(home.path).items()
         if raw is None or name not in raw.manifest.inputs
     }
 

@@ -29,7 +29,7 @@ def add(
     """Add a source; for the hub, with the commit that the revision has now. Raises ProblemError if
     no row can be read, or the hub does not answer.
     """
-    from problems.catalogue import add_source, asked, checked
+    from problems.catalogue import add_source, current_commit, validated
     from problems.sources.mapping import constant, pairs
     from problems.sources.own import overlooked
     from problems.sources.place import Place
@@ -37,14 +37,14 @@ def add(
 
     home.make()
     constants = {ours: constant(value) for ours, value in pairs(values).items()}
-    place = checked(
+    place = validated(
         name,
         Place(
             path, hub, config, revision, None, pairs(filter(None, columns.split(","))), constants
         ),
     )
     if place.path is None:
-        place = replace(place, commit=asked(name, place))
+        place = replace(place, commit=current_commit(name, place))
     loaded = load(name, place)
     for bad in loaded.rejected[:20]:
         console.print(

@@ -11,7 +11,7 @@ from evaluation import benchmarks
 from evaluation.benchmarks import custom
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured
 from evaluation.benchmarks.published import Opened, Published
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 
@@ -50,7 +50,7 @@ def opened(name: str, data: Path | None, home: Path) -> Opened:
             "--benchmark",
         )
     benchmark = published()[bare]
-    place = Place(data) if data else listed(home).get(benchmark.source.name, Place())
+    place = Place(data) if data else read_sources(home).get(benchmark.source.name, Place())
     if place.path is None and place.hub is None:
         raise ProblemError(
             f"no file of {name} is known here",

@@ -20,7 +20,7 @@ from evaluation.generation.completion_cache import Kept, Key
 from evaluation.generation.decoder import before_stop
 from evaluation.sampling import Answer, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
-from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
+from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
 
 MOST_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the reply
 # consecutive requests that the server rejects as invalid: then the cause is not one request, and
@@ -119,7 +119,7 @@ class _Asker:
         began = time.perf_counter()
         try:
             reply = self.client.ask(self.question(key, prompt))
-        except NoRoom:
+        except ContextTooLong:
             # The same result as for a checkpoint whose positions the prompt fills.
             return self.kept.add([(key, Answer("", 0, True))])
         except NoReply as error:

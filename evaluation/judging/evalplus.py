@@ -31,7 +31,7 @@ from problems.json_lines import JsonLines
 from problems.schema import Problem
 from problems.sources.mbppplus import RESTORE
 from problems.sources.source import Row, text
-from problems.verification.outputs import TOO_LONG, Output, Question, Runs, outputs
+from problems.verification.outputs import TOO_LONG, Output, OutputRequest, Runs, outputs
 from sandbox.protocol import CallTest, Job, Limits, Report, Verdict
 
 SETS = ("base", "plus")
@@ -232,7 +232,7 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     return found
 
 
-def _question(task: PlusTask, arguments: tuple[Any, ...]) -> Question:
+def _question(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
     limits = Limits(
         wall_s=plus_program.LOAD * REFERENCE_S,
         cpu_s=REFERENCE_S,
@@ -240,7 +240,7 @@ def _question(task: PlusTask, arguments: tuple[Any, ...]) -> Question:
         output_kb=64 * 1024,
     )
     asked = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
-    return Question(asked, _source("plus_program.py"), [{"args": arguments}])
+    return OutputRequest(asked, _source("plus_program.py"), [{"args": arguments}])
 
 
 def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str, Any, bool], ...]:

@@ -15,7 +15,7 @@ import dagster as dg
 from assets.partitions import sources
 from assets.raw_problems import problem_sources
 from pipelines.settings import SETTINGS
-from problems.catalogue import asked, listed, pin
+from problems.catalogue import current_commit, pin, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from resources.problem_intake import fingerprint, take_in, waiting
@@ -67,7 +67,7 @@ def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) ->
     """
     followed = {
         name: place
-        for name, place in listed(run_context.home.path).items()
+        for name, place in read_sources(run_context.home.path).items()
         if _follows_branch(place)
     }
     if not followed:
@@ -86,7 +86,7 @@ def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) ->
             messages.append(f"{name}: not checked, the hub is slow; the next check covers it")
             continue
         try:
-            commit = asked(name, place)
+            commit = current_commit(name, place)
         except ProblemError as error:
             messages.append(str(error))
             continue

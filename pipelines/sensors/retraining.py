@@ -16,7 +16,7 @@ from evaluation.promotion.gate import Regression, regressed
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from pipelines.settings import SETTINGS
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
@@ -41,7 +41,7 @@ def changed_problems(
         )
     if missing := [
         f"{name} ({place.path})"
-        for name, place in listed(run_context.home.path).items()
+        for name, place in read_sources(run_context.home.path).items()
         if place.path and not place.path.exists()
     ]:
         return dg.SensorResult(
@@ -50,7 +50,7 @@ def changed_problems(
                 "`ratchet data add`"
             )
         )
-    current = {name: place.content for name, place in listed(run_context.home.path).items()}
+    current = {name: place.content for name, place in read_sources(run_context.home.path).items()}
     changed = sorted(
         name
         for name in current.keys() | artifact.manifest.inputs.keys()

@@ -21,7 +21,7 @@ from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
 from pipelines.settings import SETTINGS
-from problems.catalogue import listed
+from problems.catalogue import read_sources
 from problems.schema import read_parquet
 from problems.sources.place import Place
 from resources.registry.ledger import Entry
@@ -112,7 +112,7 @@ def versions(run_context: RunContext) -> dict[str, Versions]:
         if clean
         else {}
     )
-    for name, place in listed(run_context.home.path).items():
+    for name, place in read_sources(run_context.home.path).items():
         if (
             name in in_pipeline()
             and place.path

@@ -12,10 +12,10 @@ from pydantic import PositiveInt
 
 from artifacts.section import Section
 from problems.augmentation import composed, constant, inverted, renamed, reworded
-from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
+from problems.augmentation.draft import Draft, Mutation, problem_of, reason_not_parent
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
-from problems.verification.outputs import Output, Question, Runs, outputs
+from problems.verification.outputs import Output, OutputRequest, Runs, outputs
 from sandbox.protocol import Compare
 from sandbox.wire import encode
 from sandbox.worker.compare import same_text
@@ -74,31 +74,33 @@ def augment(
     the parent. Raises problems.verification.outputs.NoOutput when the sandbox failed.
     """
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
-    parents = [problem for problem in ordered if not unfit(problem)]
-    made: dict[str, Problem] = {}
+    parents = [problem for problem in ordered if not reason_not_parent(problem)]
+    problems_by_id: dict[str, Problem] = {}
     refused: list[Removed] = []
-    tried = [
+    attempts = [
         (f"{parent.problem_id}+{kind}/{n}", _draft(parent, parents, kind, n, seed))
         for parent in parents
         for kind in config.kinds
         for n in range(config.variants)
     ]
-    drafts = [(attempt, draft) for attempt, draft in tried if isinstance(draft, Draft)]
-    refused += [Removed(attempt, draft, "") for attempt, draft in tried if isinstance(draft, str)]
-    for (attempt, _), found in zip(
+    drafts = [(attempt, draft) for attempt, draft in attempts if isinstance(draft, Draft)]
+    refused += [
+        Removed(attempt, draft, "") for attempt, draft in attempts if isinstance(draft, str)
+    ]
+    for (attempt, _), result in zip(
         drafts, _finished([draft for _, draft in drafts], sandbox), strict=True
     ):
-        if isinstance(found, str):
-            refused.append(Removed(attempt, found))
-        elif found.problem_id in made:
-            refused.append(Removed(attempt, "the same as another attempt made", found.problem_id))
+        if isinstance(result, str):
+            refused.append(Removed(attempt, result))
+        elif result.problem_id in problems_by_id:
+            refused.append(Removed(attempt, "the same as another attempt made", result.problem_id))
         else:
-            made[found.problem_id] = found
-    left = Counter(reason for problem in ordered if (reason := unfit(problem)))
+            problems_by_id[result.problem_id] = result
+    not_parents = Counter(reason for problem in ordered if (reason := reason_not_parent(problem)))
     return Augmented(
-        [made[key] for key in sorted(made)],
+        [problems_by_id[key] for key in sorted(problems_by_id)],
         sorted(refused, key=lambda row: row.problem_id),
-        dict(sorted(left.items())),
+        dict(sorted(not_parents.items())),
     )
 
 
@@ -115,57 +117,61 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
 
     All programs run in one pass; a program that is the only solution runs twice.
     """
-    asked = [
+    programs = [
         (at, source)
         for at, draft in enumerate(drafts)
-        if draft.asks
+        if draft.needs_outputs
         for source in (draft.solutions if len(draft.solutions) > 1 else draft.solutions * 2)
     ]
-    called = [replace(draft.parents[0], entry_point=draft.entry_point) for draft in drafts]
-    questions = [Question(called[at], source, drafts[at].tests) for at, source in asked]
-    given: dict[int, list[list[Output]]] = {}
-    for (at, _), found in zip(asked, outputs(questions, sandbox), strict=True):
-        given.setdefault(at, []).append(found)
+    callable_problems = [
+        replace(draft.parents[0], entry_point=draft.entry_point) for draft in drafts
+    ]
+    requests = [
+        OutputRequest(callable_problems[at], source, drafts[at].tests) for at, source in programs
+    ]
+    rows: dict[int, list[list[Output]]] = {}
+    for (at, _), program_outputs in zip(programs, outputs(requests, sandbox), strict=True):
+        rows.setdefault(at, []).append(program_outputs)
     return [
-        _computed(draft, given[at])
-        if draft.asks
+        _with_outputs(draft, rows[at])
+        if draft.needs_outputs
         else problem_of(draft, draft.tests, draft.solutions, "")
         for at, draft in enumerate(drafts)
     ]
 
 
-def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
+def _with_outputs(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
     """Build the problem from the computed outputs.
 
     rows: one list of outputs per solution, or two of the only solution.
     """
-    alone, first = len(draft.solutions) == 1, draft.parents[0]
+    single, first = len(draft.solutions) == 1, draft.parents[0]
     if not all(
         _same(first, one, other) for row in rows for one, other in zip(rows[0], row, strict=True)
     ):
         return (
-            "its reference does not agree with itself" if alone else "its references do not agree"
+            "its reference does not agree with itself" if single else "its references do not agree"
         )
     tests = [
-        {**asked, "expected": settled(output.value, first.compare)}
-        for asked, output in zip(draft.tests, rows[0], strict=True)
+        {**test_input, "expected": settled(output.value, first.compare)}
+        for test_input, output in zip(draft.tests, rows[0], strict=True)
         if not output.fault
     ]
     if len(tests) < LEAST_TESTS:
         return "its references fail on nearly all inputs"
     if len({output.same for output in rows[0] if not output.fault}) < LEAST_OUTPUTS:
         return "the same comes out whatever goes in"
-    wanted = [Output(test["expected"]) for test in first.tests]
+    old_outputs = [Output(test["expected"]) for test in first.tests]
     if draft.differs and all(
         output.fault or _same(first, output, old)
-        for output, old in zip(rows[0], wanted, strict=True)
+        for output, old in zip(rows[0], old_outputs, strict=True)
     ):
         return "nothing changes on its inputs"
     return problem_of(
         draft,
         tests,
         draft.solutions,
-        "one reference, run twice" if alone else f"{len(draft.solutions)} references that agree",
+        "one reference, run twice" if single else f"{len(draft.solutions)} references that agree",
     )
 
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from problems.augmentation.draft import Draft, function, inputs_of, untouchable
+from problems.augmentation.draft import Draft, function, inputs_of, reason_unchangeable
 from problems.augmentation.names import Unclear, all_names, fresh, parameters, renamed, top_names
 from problems.schema import Problem
 from problems.syntax import parse
@@ -23,15 +23,15 @@ PARTNERS = 64  # number of other problems considered
 def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Draft | str:
     if why := _unfit(problem):
         return why
-    given = [test["expected"] for test in problem.tests]
-    drawn = rng.sample(pool, min(PARTNERS, len(pool)))
+    values = [test["expected"] for test in problem.tests]
+    partners = rng.sample(pool, min(PARTNERS, len(pool)))
     fitting = [
-        o
-        for o in drawn
-        if o.problem_id != problem.problem_id
-        and _alike(problem, o)
-        and _takes(o, given)
-        and not _unfit(o)
+        partner
+        for partner in partners
+        if partner.problem_id != problem.problem_id
+        and _compatible(problem, partner)
+        and _accepts(partner, values)
+        and not _unfit(partner)
     ]
     if not fitting:
         return "no other problem takes what it gives"
@@ -59,7 +59,7 @@ def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Dra
         entry,
         tuple(programs),
         inputs_of(problem),
-        asks=True,
+        needs_outputs=True,
         change=f"{second} after {first}",
     )
 
@@ -71,7 +71,7 @@ def covered(value: Any, seen: Sequence[Any]) -> bool:
     as long as the shortest, and of equal length if at least three values were seen and all have one
     length. The same applies to its items.
     """
-    like = [one for one in seen if type(one) is type(value)]
+    like = [example for example in seen if type(example) is type(value)]
     if not like or value is None or isinstance(value, (bool, complex)):
         return bool(like)
     if isinstance(value, (int, float)):
@@ -80,20 +80,20 @@ def covered(value: Any, seen: Sequence[Any]) -> bool:
     if len(value) < lengths[0] or (len(lengths) > 2 and lengths[0] == lengths[-1] != len(value)):
         return False
     if isinstance(value, dict):
-        keys, held = (
-            [key for one in like for key in one],
-            [held for one in like for held in one.values()],
+        keys, inner = (
+            [key for example in like for key in example],
+            [inner for example in like for inner in example.values()],
         )
         return all(covered(key, keys) for key in value) and all(
-            covered(one, held) for one in value.values()
+            covered(example, inner) for example in value.values()
         )
     return isinstance(value, (str, bytes)) or all(
-        covered(item, [held for one in like for held in one]) for item in value
+        covered(item, [inner for example in like for inner in example]) for item in value
     )
 
 
 def _unfit(problem: Problem) -> str:
-    if why := untouchable(problem):
+    if why := reason_unchangeable(problem):
         return why
     if (
         problem.style != "call"
@@ -105,17 +105,17 @@ def _unfit(problem: Problem) -> str:
     return ""
 
 
-def _takes(other: Problem, given: Sequence[Any]) -> bool:
+def _accepts(other: Problem, values: Sequence[Any]) -> bool:
     """Return whether the problem takes one argument and accepts all these values."""
     if other.style != "call" or any(
         len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests
     ):
         return False
-    seen = [test["args"][0] for test in other.tests]
-    return all(covered(value, seen) for value in given)
+    accepted = [test["args"][0] for test in other.tests]
+    return all(covered(value, accepted) for value in values)
 
 
-def _alike(one: Problem, two: Problem) -> bool:
+def _compatible(one: Problem, two: Problem) -> bool:
     """Return whether licence and split are the same; otherwise a composition breaks one of them."""
     return (one.licence, one.split) == (two.licence, two.split)
 
@@ -145,13 +145,13 @@ def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | No
     if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.defaults:
         return None
     try:
-        again = renamed(two, shared) if shared else two.rstrip() + "\n"
+        second_source = renamed(two, shared) if shared else two.rstrip() + "\n"
     except Unclear:
         return None
-    given = ", ".join(parameters(node))
+    arguments = ", ".join(parameters(node))
     return (
-        f"{one.rstrip()}\n\n\n{again}\n\ndef {entry}({given}):\n    return "
-        f"{shared.get(second, second)}({first}({given}))\n"
+        f"{one.rstrip()}\n\n\n{second_source}\n\ndef {entry}({arguments}):\n    return "
+        f"{shared.get(second, second)}({first}({arguments}))\n"
     )
 
 

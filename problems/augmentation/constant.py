@@ -13,7 +13,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from problems.augmentation.draft import Draft, inputs_of, unasked
+from problems.augmentation.draft import Draft, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
 from problems.syntax import parse
 
@@ -41,12 +41,12 @@ STEPS = (-3, -2, -1, 1, 2, 3)
 
 
 def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
-    if why := unasked(problem):
+    if why := reason_outputs_fixed(problem):
         return why
-    said = numbers(problem.statement)
+    positions = numbers(problem.statement)
     candidates = [
         number
-        for number in sorted(said)
+        for number in sorted(positions)
         if sum(uses(source, number) == 1 for source in problem.solutions) > 1
     ]
     if not candidates:
@@ -56,7 +56,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         new
         for step in STEPS
         if (new := old + step) >= LEAST
-        and new not in said
+        and new not in positions
         and not any(uses(source, new) for source in problem.solutions)
     ]
     if not free:
@@ -65,7 +65,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     solutions = tuple(
         _with(source, old, new) for source in problem.solutions if uses(source, old) == 1
     )
-    start, end = said[old]
+    start, end = positions[old]
     word = WORDS[new] if problem.statement[start:end].isalpha() and new in WORDS else str(new)
     statement = problem.statement[:start] + word + problem.statement[end:]
     return Draft(
@@ -76,7 +76,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         solutions,
         inputs_of(problem),
         problem.starter_code,
-        asks=True,
+        needs_outputs=True,
         differs=True,
         change=f"{old} → {new}",
     )
@@ -84,17 +84,17 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
 
 def numbers(statement: str) -> dict[int, tuple[int, int]]:
     """Return the whole numbers that occur exactly once, as digits or a word, with positions."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    positions: dict[int, list[tuple[int, int]]] = {}
     for match in re.finditer(r"(?<![\w.,^*/+-])\d+(?![\w^*/]|[.,]\d)", statement):
-        found.setdefault(int(match[0]), []).append(match.span())
+        positions.setdefault(int(match[0]), []).append(match.span())
     for value, word in WORDS.items():
-        found.setdefault(value, []).extend(
+        positions.setdefault(value, []).extend(
             match.span() for match in re.finditer(rf"\b{word}\b", statement, re.IGNORECASE)
         )
     anywhere = re.findall(r"\d+", statement)
     return {
         value: places[0]
-        for value, places in found.items()
+        for value, places in positions.items()
         if value >= LEAST
         and len(places) == 1
         and anywhere.count(str(value)) <= 1

@@ -42,7 +42,7 @@ class Draft:
     solutions: tuple[str, ...]
     tests: tuple[dict[str, Any], ...]
     starter_code: str = ""
-    asks: bool = False
+    needs_outputs: bool = False
     differs: bool = False  # the parent's solutions must fail its tests
     change: str = ""  # description of the change
 
@@ -66,14 +66,14 @@ def problem_of(
             [draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions]
         ).encode()
     ).hexdigest()[:12]
-    told = {
+    origin = {
         "parents": [p.problem_id for p in draft.parents],
         "made_by": f"augmentation/{draft.kind}",
         "change": draft.change,
     }
     packages = sorted({name for parent in draft.parents for name in parent.packages})
     extra = (
-        told
+        origin
         | ({"packages": packages} if packages else {})
         | ({"outputs_by": outputs_by} if outputs_by else {})
     )
@@ -92,7 +92,7 @@ def problem_of(
     )
 
 
-def unfit(problem: Problem) -> str:
+def reason_not_parent(problem: Problem) -> str:
     """Return why a problem is never a parent, for any kind, or ''."""
     if problem.gated:
         return "gated"
@@ -103,7 +103,7 @@ def unfit(problem: Problem) -> str:
     return ""
 
 
-def untouchable(problem: Problem) -> str:
+def reason_unchangeable(problem: Problem) -> str:
     """Return why the programs cannot be changed here, or ''."""
     if problem.style not in ("call", "assert"):
         return f"style {problem.style}: there is no function to change"
@@ -114,9 +114,9 @@ def untouchable(problem: Problem) -> str:
     return ""
 
 
-def unasked(problem: Problem) -> str:
+def reason_outputs_fixed(problem: Problem) -> str:
     """Return why other outputs cannot be computed, or would contradict the statement, or ''."""
-    if (why := untouchable(problem)) or problem.style != "call":
+    if (why := reason_unchangeable(problem)) or problem.style != "call":
         return why or f"style {problem.style}: its tests hold their values as code"
     if problem.checker:
         return "its answers are judged by a program of its own"
@@ -130,14 +130,14 @@ def unasked(problem: Problem) -> str:
 def function(source: str, name: str) -> ast.FunctionDef | None:
     """Return the top-level function of that name, if there is exactly one."""
     try:
-        found = [
+        functions = [
             node
             for node in parse(source).body
             if isinstance(node, ast.FunctionDef) and node.name == name
         ]
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return found[0] if len(found) == 1 else None
+    return functions[0] if len(functions) == 1 else None
 
 
 def shows_examples(statement: str) -> bool:
@@ -148,16 +148,18 @@ def shows_examples(statement: str) -> bool:
     return bool(SHOWS.search(statement) or LITERALS.search(statement))
 
 
-def outside(statement: str, change: Callable[[str], str]) -> str:
+def change_prose(statement: str, change: Callable[[str], str]) -> str:
     """Apply `change` to the prose of the statement only: code, calls and quoted texts stay."""
-    kept: list[str] = []
+    protected: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
-        kept.append(match[0])
-        return f"\x00{len(kept) - 1}\x00"
+        protected.append(match[0])
+        return f"\x00{len(protected) - 1}\x00"
 
     return re.sub(
-        r"\x00(\d+)\x00", lambda match: kept[int(match[1])], change(PROTECTED.sub(hide, statement))
+        r"\x00(\d+)\x00",
+        lambda match: protected[int(match[1])],
+        change(PROTECTED.sub(hide, statement)),
     )
 
 

@@ -12,11 +12,11 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from problems.augmentation.draft import Draft, inputs_of, outside, unasked
+from problems.augmentation.draft import Draft, change_prose, inputs_of, reason_outputs_fixed
 from problems.schema import Problem
 from problems.syntax import parse
 
-TURNED = (
+INVERTED = (
     "The answer is turned around: it returns False where the above says yes, and True where it "
     "says no."
 )
@@ -37,17 +37,17 @@ ORDERS = (
 
 
 def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft | str:
-    if why := unasked(problem):
+    if why := reason_outputs_fixed(problem):
         return why
     if all(type(test["expected"]) is bool for test in problem.tests):
         return _negated(problem)
     for pairs, change in ((ORDERS, _other_order), (EXTREMES, _other_extreme)):
-        if turned := _turned(problem.statement, pairs):
+        if swapped := _swapped(problem.statement, pairs):
             return _draft(
                 problem,
-                turned[0],
+                swapped[0],
                 [change(source) for source in problem.solutions],
-                turned[1],
+                swapped[1],
                 least=2,
             )
     return "neither a predicate nor a single order or extreme"
@@ -61,32 +61,32 @@ def _draft(
     least: how many solutions must show the change. A single one may use `min` for something other
     than what the statement calls the smallest.
     """
-    found = tuple(source for source in solutions if source)
-    if len(found) < least:
+    changed = tuple(source for source in solutions if source)
+    if len(changed) < least:
         return "too few solutions in which it could be turned around for sure"
     return Draft(
         "inverted",
         (problem,),
         statement,
         str(problem.entry_point),
-        found,
+        changed,
         inputs_of(problem),
         problem.starter_code,
-        asks=True,
+        needs_outputs=True,
         differs=True,
         change=change,
     )
 
 
 def _negated(problem: Problem) -> Draft | str:
-    named = re.findall(r"\b(?:True|False)\b", problem.statement)
+    results = re.findall(r"\b(?:True|False)\b", problem.statement)
     bools = any(type(value) is bool for test in problem.tests for value in test.get("args", ()))
-    if named and not bools and len(set(named)) == len(named):
+    if results and not bools and len(set(results)) == len(results):
         statement = re.sub(r"\b(?:True|False)\b", lambda match: SWAP[match[0]], problem.statement)
-    elif named:
+    elif results:
         return "it says True or False in more than one place"
     else:
-        statement = f"{problem.statement.rstrip()}\n{TURNED}"
+        statement = f"{problem.statement.rstrip()}\n{INVERTED}"
     return _draft(
         problem,
         statement,
@@ -103,9 +103,9 @@ def _negation(source: str, entry: str) -> str | None:
     tree = parse(source)
     node = next(
         (
-            found
-            for found in tree.body
-            if isinstance(found, ast.FunctionDef) and found.name == entry
+            statement
+            for statement in tree.body
+            if isinstance(statement, ast.FunctionDef) and statement.name == entry
         ),
         None,
     )
@@ -116,9 +116,9 @@ def _negation(source: str, entry: str) -> str | None:
     ):
         return None
     returns: list[ast.Return] = []
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        inner = waiting.pop()
+    pending: list[ast.AST] = list(node.body)
+    while pending:
+        inner = pending.pop()
         if isinstance(inner, (ast.Yield, ast.YieldFrom)):
             return None
         if isinstance(inner, ast.Return):
@@ -126,9 +126,9 @@ def _negation(source: str, entry: str) -> str | None:
         elif not isinstance(
             inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
         ):
-            waiting.extend(ast.iter_child_nodes(inner))
-    for found in returns:
-        found.value = _opposite(found.value)
+            pending.extend(ast.iter_child_nodes(inner))
+    for statement in returns:
+        statement.value = _opposite(statement.value)
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
@@ -145,8 +145,8 @@ OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 def _opposite(value: ast.expr | None) -> ast.expr:
     match value:
-        case ast.Constant(value=bool(said)):
-            return ast.Constant(not said)
+        case ast.Constant(value=bool(constant)):
+            return ast.Constant(not constant)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return ast.Call(ast.Name("bool", ast.Load()), [operand], [])
         case ast.Compare(left=left, ops=[op], comparators=comparators) if type(op) in OPPOSITES:
@@ -154,18 +154,18 @@ def _opposite(value: ast.expr | None) -> ast.expr:
     return ast.UnaryOp(ast.Not(), value or ast.Constant(None))
 
 
-def _turned(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+def _swapped(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
     """Replace the one word of these pairs that the statement contains, if it occurs once.
 
     Returns the statement and the change, or None.
     """
     words = {word: other for one, two in pairs for word, other in ((one, two), (two, one))}
     words |= {"smallest": "largest"} if "smallest" in words else {}
-    found = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", statement, re.IGNORECASE))
-    if len(found) != 1:
+    matches = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", statement, re.IGNORECASE))
+    if len(matches) != 1:
         return None
-    old, new = found[0][0], words[found[0][0].lower()]
-    swapped = outside(
+    old, new = matches[0][0], words[matches[0][0].lower()]
+    swapped = change_prose(
         statement,
         lambda prose: re.sub(rf"\b{old}\b", new.capitalize() if old[0].isupper() else new, prose),
     )
@@ -173,26 +173,26 @@ def _turned(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str]
 
 
 def _other_order(source: str) -> str | None:
-    return _once(source, lambda call: _called(call) in ("sorted", "sort"), _reverse)
+    return _change_only_call(source, lambda call: _call_name(call) in ("sorted", "sort"), _reverse)
 
 
 def _other_extreme(source: str) -> str | None:
-    return _once(
+    return _change_only_call(
         source,
         lambda call: isinstance(call.func, ast.Name) and call.func.id in ("max", "min"),
         _swap,
     )
 
 
-def _once(
-    source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]
+def _change_only_call(
+    source: str, selects: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]
 ) -> str | None:
     """Return the program with its only call of this kind changed, or None."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and wanted(node)]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and selects(node)]
     mentions = sum(
         isinstance(node, ast.Name) and node.id in ("sorted", "max", "min", "reversed")
         for node in ast.walk(tree)
@@ -203,7 +203,7 @@ def _once(
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _called(call: ast.Call) -> str:
+def _call_name(call: ast.Call) -> str:
     return (
         call.func.id
         if isinstance(call.func, ast.Name)
@@ -214,13 +214,13 @@ def _called(call: ast.Call) -> str:
 
 
 def _reverse(call: ast.Call) -> None:
-    given = [keyword for keyword in call.keywords if keyword.arg == "reverse"]
+    reverse = [keyword for keyword in call.keywords if keyword.arg == "reverse"]
     call.keywords = [keyword for keyword in call.keywords if keyword.arg != "reverse"]
-    if not given:
+    if not reverse:
         call.keywords.append(ast.keyword("reverse", ast.Constant(True)))
-    elif not isinstance(given[0].value, ast.Constant):
-        call.keywords.append(ast.keyword("reverse", ast.UnaryOp(ast.Not(), given[0].value)))
-    elif not given[0].value.value:
+    elif not isinstance(reverse[0].value, ast.Constant):
+        call.keywords.append(ast.keyword("reverse", ast.UnaryOp(ast.Not(), reverse[0].value)))
+    elif not reverse[0].value.value:
         call.keywords.append(ast.keyword("reverse", ast.Constant(True)))
 
 

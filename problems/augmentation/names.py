@@ -27,15 +27,15 @@ def own_names(tree: ast.Module) -> list[str]:
     Leaves out methods, class variables, imports and builtins. Raises Unclear if a name may be used
     as a string.
     """
-    found, kept = dict.fromkeys(_bound(tree)), set(dir(builtins))
+    bound, excluded = dict.fromkeys(_bound(tree)), set(dir(builtins))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in BY_NAME:
             raise Unclear(f"it calls {node.id}, which sees names")
         if isinstance(node, ast.alias):
-            kept.add((node.asname or node.name).split(".")[0])
+            excluded.add((node.asname or node.name).split(".")[0])
         if isinstance(node, ast.ClassDef):
-            kept |= {node.name, *_names_in_class(node)}
-    return [name for name in found if name not in kept and not name.startswith("__")]
+            excluded |= {node.name, *_names_in_class(node)}
+    return [name for name in bound if name not in excluded and not name.startswith("__")]
 
 
 def all_names(tree: ast.AST) -> set[str]:
@@ -50,25 +50,25 @@ def all_names(tree: ast.AST) -> set[str]:
 
 def top_names(tree: ast.Module) -> set[str]:
     """Return the names that the program binds at top level, except imports."""
-    found = {node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
+    names = {node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
     for node in tree.body:
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
-            found |= {
+            names |= {
                 name.id
                 for name in ast.walk(node)
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
             }
-    return found
+    return names
 
 
 def parameters(node: ast.FunctionDef) -> list[str]:
     """Return the parameters in order, including starred and keyword-only ones."""
-    given = node.args
+    arguments = node.args
     listed = [
-        *given.posonlyargs,
-        *given.args,
-        *given.kwonlyargs,
-        *(star for star in (given.vararg, given.kwarg) if star),
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        *(star for star in (arguments.vararg, arguments.kwarg) if star),
     ]
     return [parameter.arg for parameter in listed]
 
@@ -86,12 +86,12 @@ def renamed(source: str, names: Mapping[str, str]) -> str:
         raise Unclear(f"it cannot be written again: {error}") from error
 
 
-def fresh(wanted: str, taken: set[str]) -> str:
+def fresh(base: str, taken: set[str]) -> str:
     """Return the name, with a number appended if it is taken, and mark it as taken."""
-    name, number = wanted, 1
+    name, number = base, 1
     while name in taken:
         number += 1
-        name = f"{wanted}{number}"
+        name = f"{base}{number}"
     taken.add(name)
     return name
 

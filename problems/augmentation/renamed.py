@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from problems.augmentation.draft import CALL, Draft, function, untouchable
+from problems.augmentation.draft import CALL, Draft, function, reason_unchangeable
 from problems.augmentation.names import Unclear, all_names, fresh, own_names, parameters, renamed
 from problems.schema import Problem
 from problems.syntax import parse
@@ -51,39 +51,41 @@ VERBS = "is|has|holds|gives|contains|tells|says"
 
 
 def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
-    if why := untouchable(problem):
+    if why := reason_unchangeable(problem):
         return why
     entry = str(problem.entry_point)
-    listed = {source: node for source in problem.solutions if (node := function(source, entry))}
-    first = parameters(next(iter(listed.values())))
-    taken = {name for source in listed for name in all_names(parse(source))} | set(
+    functions = {source: node for source in problem.solutions if (node := function(source, entry))}
+    first = parameters(next(iter(functions.values())))
+    taken = {name for source in functions for name in all_names(parse(source))} | set(
         re.findall(r"\w+", problem.statement + problem.starter_code)
     )
     if not _is_code(entry, problem.statement):
         return "its function's name is also a word of the statement"
-    called = fresh(rng.choice(ENTRIES), taken)
+    entry_name = fresh(rng.choice(ENTRIES), taken)
     pool = [fresh(name, taken) for name in rng.sample(PARAMETERS, len(PARAMETERS))]
-    spoken = {
+    parameter_names = {
         old: pool.pop() if pool and _is_code(old, problem.statement) else old for old in first
     }
     solutions = []
-    for source, node in listed.items():
+    for source, node in functions.items():
         if len(own := parameters(node)) == len(first):
-            by_place = {old: spoken[theirs] for old, theirs in zip(own, first, strict=True)}
+            by_place = {
+                old: parameter_names[theirs] for old, theirs in zip(own, first, strict=True)
+            }
             try:
                 solutions.append(
                     renamed(
                         source,
                         by_place
                         | _variables(parse(source), {entry, *own}, set(taken), rng)
-                        | {entry: called},
+                        | {entry: entry_name},
                     )
                 )
             except Unclear:
                 continue
     if not solutions:
         return "no solution whose names can be changed for sure"
-    names = {entry: called} | spoken
+    names = {entry: entry_name} | parameter_names
     statement = _follow(problem.statement, names)
     tests = tuple(
         {k: _by_name(v, names) if k == "kwargs" else v for k, v in test.items()}
@@ -96,7 +98,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
         "renamed",
         (problem,),
         statement,
-        called,
+        entry_name,
         tuple(solutions),
         tests,
         _follow(problem.starter_code, names),
@@ -125,10 +127,10 @@ def _is_code(name: str, statement: str) -> bool:
         return True
     code = [match.span() for match in re.finditer(CODE, statement, re.DOTALL)]
     for match in _occurrences(name, statement):
-        said = re.match(rf"\s(?:{VERBS})\b", statement[match.end() :]) and not re.search(
+        is_name = re.match(rf"\s(?:{VERBS})\b", statement[match.end() :]) and not re.search(
             r"\b(?:an?|the|each|every)\s$", statement[: match.start()], re.I
         )
-        if not said and not any(start <= match.start() < end for start, end in code):
+        if not is_name and not any(start <= match.start() < end for start, end in code):
             return False
     return True
 
@@ -138,11 +140,11 @@ def _occurrences(name: str, text: str) -> list[re.Match[str]]:
 
 
 def _follow(text: str, names: dict[str, str]) -> str:
-    found = sorted(
+    replacements = sorted(
         ((match.span(), new) for old, new in names.items() for match in _occurrences(old, text)),
         reverse=True,
     )
-    for (start, end), new in found:
+    for (start, end), new in replacements:
         text = text[:start] + new + text[end:]
     return text
 

@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from problems.augmentation.draft import Draft, outside
+from problems.augmentation.draft import Draft, change_prose
 from problems.schema import Problem
 
 LEAST = 2  # minimum number of rules that apply
@@ -62,7 +62,7 @@ ONE_WAY = (  # not always valid in the other direction
 
 def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
     changes: list[str] = []
-    statement = outside(problem.statement, lambda prose: _said_otherwise(prose, rng, changes))
+    statement = change_prose(problem.statement, lambda prose: _reword(prose, rng, changes))
     if len(changes) < LEAST:
         return f"fewer than {LEAST} of the rules apply to its words"
     first = problem
@@ -78,7 +78,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     )
 
 
-def _said_otherwise(prose: str, rng: random.Random, changes: list[str]) -> str:
+def _reword(prose: str, rng: random.Random, changes: list[str]) -> str:
     """Apply every rule once to the original text; no rule changes another rule's output."""
     spans: list[tuple[int, int, str]] = []
     for pattern, others in _RULES:
@@ -96,14 +96,14 @@ def _said_otherwise(prose: str, rng: random.Random, changes: list[str]) -> str:
 
 
 def _rules() -> list[tuple[str, tuple[str, ...]]]:
-    made = list(ONE_WAY)
+    rules = list(ONE_WAY)
     for group in GROUPS:
         members = group.split(" / ")
-        made += [
+        rules += [
             (rf"\b{member}\b", tuple(other for other in members if other != member))
             for member in members
         ]
-    return sorted(made, key=lambda rule: -len(rule[0]))  # the longest phrase first
+    return sorted(rules, key=lambda rule: -len(rule[0]))  # the longest phrase first
 
 
 _RULES = _rules()

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from problems.cleaning.minhash import CHUNK, alike
-from problems.cleaning.normalize import folded
+from problems.cleaning.normalize import normalize
 from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, key, kin, sketch, squeezed
-from problems.parallel import spread
+from problems.parallel import parallel_map
 from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
@@ -60,7 +60,7 @@ class GatedIndex:
         self.shapes: dict[int, set[int]] = defaultdict(set)
         self.tests: dict[int, set[int]] = defaultdict(set)
         runs: dict[tuple[str, ...], set[int]] = defaultdict(set)
-        self.texts = [running(traits.problem.statement) for traits in self.traits]
+        self.texts = [run_words(traits.problem.statement) for traits in self.traits]
         for at, traits in enumerate(self.traits):
             self.statements[key(squeezed(traits.problem.statement))].add(at)
             for run in _runs(self.texts[at], LEAST_RUN):
@@ -83,60 +83,65 @@ class GatedIndex:
         parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
         return [
             overlap
-            for found in spread(self.look, parts, processes if len(problems) >= MANY else 1)
-            for overlap in found
+            for part_overlaps in parallel_map(
+                self.overlaps_of, parts, processes if len(problems) >= MANY else 1
+            )
+            for overlap in part_overlaps
         ]
 
-    def look(self, problems: Sequence[Problem], drawn: Sketch | None = None) -> list[Overlap]:
-        """Find the overlaps of one part; `drawn`: its sketch, if already computed."""
+    def overlaps_of(self, problems: Sequence[Problem], own: Sketch | None = None) -> list[Overlap]:
+        """Find the overlaps of one part; `own`: its sketch, if already computed."""
         if not self.traits:
             return []
         return [
             overlap
-            for place, near in self._candidates(problems, drawn or sketch(problems))
+            for place, near in self._candidates(problems, own or sketch(problems))
             for overlap in self._compare(problems[place], near)
         ]
 
     def _candidates(
-        self, problems: Sequence[Problem], drawn: Sketch
+        self, problems: Sequence[Problem], own: Sketch
     ) -> Iterator[tuple[int, list[int]]]:
         """Yield problems with the gated ones that they should be compared with."""
         near = defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
-            if found := self.statements.get(key(squeezed(problem.statement))):
-                near[place] |= found
-            for run in _runs(running(problem.statement), LEAST_RUN):
-                if found := self.runs.get(run):
-                    near[place] |= found
+            if places := self.statements.get(key(squeezed(problem.statement))):
+                near[place] |= places
+            for run in _runs(run_words(problem.statement), LEAST_RUN):
+                if places := self.runs.get(run):
+                    near[place] |= places
         for keys, known, owner in (
-            (drawn.shapes, self.shapes, drawn.program_of),
-            (drawn.tests, self.tests, drawn.test_of),
+            (own.shapes, self.shapes, own.program_of),
+            (own.tests, self.tests, own.test_of),
         ):
             for row in np.flatnonzero(np.isin(keys, np.array(list(known), np.uint64))):
                 near[int(owner[row])] |= known[int(keys[row])]
         first = len(self.traits)
         pairs = alike(
-            np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST_STATEMENT, CAP
+            np.concatenate([self.sketch.statements, own.statements]),
+            first,
+            LEAST_STATEMENT,
+            CAP,
         )
         for left, right in zip(pairs.left.tolist(), (pairs.right - first).tolist(), strict=True):
             near[right].add(left)
         first = len(self.sketch.programs)
         pairs = alike(
-            np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST_PROGRAM, CAP
+            np.concatenate([self.sketch.programs, own.programs]), first, LEAST_PROGRAM, CAP
         )
         for left, right in zip(
             self.sketch.program_of[pairs.left].tolist(),
-            drawn.program_of[pairs.right - first].tolist(),
+            own.program_of[pairs.right - first].tolist(),
             strict=True,
         ):
             near[right].add(left)
         return ((place, sorted(near[place])) for place in sorted(near))
 
     def _compare(self, problem: Problem, near: Sequence[int]) -> Iterator[Overlap]:
-        mine, text = Traits(problem), running(problem.statement)
+        mine, text = Traits(problem), run_words(problem.statement)
         for at in near:
             gated = self.traits[at]
-            for kind, detail, leak in judged(
+            for kind, detail, leak in judge_overlaps(
                 problem, gated.problem, kin(mine, gated), covered(text, self.texts[at])
             ):
                 texts = _evidence(kind, mine, gated)
@@ -145,8 +150,8 @@ class GatedIndex:
                 )
 
 
-def judged(
-    problem: Problem, gated: Problem, found: Kin, run: tuple[int, float]
+def judge_overlaps(
+    problem: Problem, gated: Problem, kin: Kin, run: tuple[int, float]
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield kind, detail, and whether it is a leak.
 
@@ -158,13 +163,11 @@ def judged(
     longest, share = run
     if squeezed(problem.statement) == squeezed(gated.statement):
         yield "same statement", "", True
-    elif found.statement >= 0.6 and (
-        found.same_words or found.length >= 40 or found.statement >= 0.7
-    ):
-        leak = found.same_words or (found.length >= 40 and found.statement >= 0.65)
+    elif kin.statement >= 0.6 and (kin.same_words or kin.length >= 40 or kin.statement >= 0.7):
+        leak = kin.same_words or (kin.length >= 40 and kin.statement >= 0.65)
         yield (
             "near statement",
-            f"{found.statement:.2f}{', the same words' if found.same_words else ''}",
+            f"{kin.statement:.2f}{', the same words' if kin.same_words else ''}",
             leak,
         )
     if longest >= LEAST_RUN and share >= 0.25:
@@ -173,29 +176,29 @@ def judged(
             f"{longest}, {share:.0%} of the statement in such runs",
             share >= 0.5,
         )
-    if found.same_program:
+    if kin.same_program:
         yield (
             "same solution",
-            f"up to names, {found.size} tokens",
-            found.size >= 40 or found.statement >= 0.25 or found.shared_tests > 0,
+            f"up to names, {kin.size} tokens",
+            kin.size >= 40 or kin.statement >= 0.25 or kin.shared_tests > 0,
         )
-    elif found.program >= 0.8 and found.size >= 80:
+    elif kin.program >= 0.8 and kin.size >= 80:
         yield (
             "near solution",
-            f"{found.program:.2f} of {found.size} tokens, statement {found.statement:.2f}",
-            found.statement >= 0.3,
+            f"{kin.program:.2f} of {kin.size} tokens, statement {kin.statement:.2f}",
+            kin.statement >= 0.3,
         )
-    if found.shared_tests >= 2 and found.tests >= 0.5:
+    if kin.shared_tests >= 2 and kin.tests >= 0.5:
         yield (
             "same tests",
-            f"{found.shared_tests}, {found.tests:.0%} of the smaller set",
-            found.tests >= 0.65,
+            f"{kin.shared_tests}, {kin.tests:.0%} of the smaller set",
+            kin.tests >= 0.65,
         )
 
 
-def running(statement: str) -> list[str]:
+def run_words(statement: str) -> list[str]:
     """Lower-case words and numbers, without "Write a function to"."""
-    return re.findall(r"[^\W_]+", LEAD.sub("", folded(statement).lower()))
+    return re.findall(r"[^\W_]+", LEAD.sub("", normalize(statement).lower()))
 
 
 def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
@@ -218,7 +221,7 @@ def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
 
 
 def suspects(
-    found: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
+    overlaps: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
 ) -> dict[str, list[dict[str, str]]]:
     """Return the suspect tasks of each benchmark, by source.
 
@@ -227,11 +230,11 @@ def suspects(
     """
     lists: dict[str, dict[str, Overlap]] = {problem.source: {} for problem in gated}
     source = {problem.problem_id: problem.source for problem in gated}
-    stayed = set(kept)
+    kept_ids = set(kept)
     for overlap in sorted(
-        found, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)
+        overlaps, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)
     ):
-        if overlap.problem_id in stayed:
+        if overlap.problem_id in kept_ids:
             lists[source[overlap.gated_id]].setdefault(overlap.gated_id, overlap)
     return {
         name: [
@@ -242,8 +245,8 @@ def suspects(
     }
 
 
-def _runs(found: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
-    return (tuple(found[start : start + size]) for start in range(len(found) - size + 1))
+def _runs(tokens: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(tokens[start : start + size]) for start in range(len(tokens) - size + 1))
 
 
 def _evidence(kind: str, mine: Traits, theirs: Traits) -> tuple[str, str]:

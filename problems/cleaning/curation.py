@@ -82,7 +82,7 @@ def curate(
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
-    refuse_duplicates(arrived, "what is to be cleaned")
+    refuse_duplicates(arrived, "problems to clean")
     guards = {
         problem.problem_id: problem
         for problem in [*gated, *(problem for problem in arrived if problem.gated)]
@@ -93,23 +93,23 @@ def curate(
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
     overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
     reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))
-    found = duplicates(
+    duplicate_groups = duplicates(
         (problem for problem in rest if problem.problem_id not in reasons), config.processes
     )
-    reasons |= doubled(found)
+    reasons |= doubled(duplicate_groups)
     kept = [problem for problem in arrived if problem.problem_id not in reasons]
     removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
     return Curated(
         kept,
         removed,
         overlaps,
-        found,
+        duplicate_groups,
         suspects(overlaps, guards.values(), (problem.problem_id for problem in kept)),
     )
 
 
 def leaking(
-    overlaps: Iterable[Overlap], made: Iterable[tuple[str, tuple[str, ...]]]
+    overlaps: Iterable[Overlap], derived: Iterable[tuple[str, tuple[str, ...]]]
 ) -> dict[str, Removed]:
     """Return the problems removed for overlapping a gated one, by id.
 
@@ -128,7 +128,7 @@ def leaking(
             )
     children = {
         problem_id: next((parent for parent in parents if parent in reasons), None)
-        for problem_id, parents in made
+        for problem_id, parents in derived
         if parents
     }
     return {
@@ -138,7 +138,7 @@ def leaking(
     } | reasons
 
 
-def doubled(found: Duplicates) -> dict[str, Removed]:
+def doubled(duplicates: Duplicates) -> dict[str, Removed]:
     """Return the problems removed as duplicates of a kept one, by id."""
     return {
         member.problem_id: Removed(
@@ -146,7 +146,7 @@ def doubled(found: Duplicates) -> dict[str, Removed]:
             "duplicate",
             f"{member.how} as {member.like}; {group.kept} is kept: {group.why}",
         )
-        for group in found.groups
+        for group in duplicates.groups
         for member in group.others
     }
 
@@ -163,11 +163,11 @@ def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, s
 def own_fault(problem: Problem, config: Curation) -> Removed | None:
     """Return what is wrong with a problem on its own, independent of the others, else None."""
     if problem.gated or (task := gated_as(problem)):
-        named = "" if problem.gated else f" ({task})"
+        task_name = "" if problem.gated else f" ({task})"
         return Removed(
             problem.problem_id,
             "gated",
-            f"of a benchmark that is reported{named}: for evaluation only",
+            f"of a benchmark that is reported{task_name}: for evaluation only",
         )
     if not _allowed(problem.licence, config):
         mend = (

@@ -183,20 +183,20 @@ def grouped(
     marked: in the order of the ranks. sketched: returns the sketch of the problems at the given
     places, in this order. read: returns the few problems that must be compared word by word.
     """
-    gone = _exact(marked)
+    removed = _exact(marked)
     single = [
         place
         for place, one in enumerate(marked.ranks)
-        if one.problem_id not in gone and not marked.composed[place]
+        if one.problem_id not in removed and not marked.composed[place]
     ]
     near, capped, uncompared = _near(marked, sketched(single), single, read)
-    gone |= near
-    by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in gone}
+    removed |= near
+    by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in removed}
     members: dict[str, list[Member]] = defaultdict(list)
-    for _, member in sorted(gone.items()):
+    for _, member in sorted(removed.items()):
         kept = member.like
-        while kept in gone:
-            kept = gone[kept].like
+        while kept in removed:
+            kept = removed[kept].like
         members[kept].append(member)
     by_id |= {one.problem_id: one for one in marked.ranks if one.problem_id in members}
     why = {
@@ -210,25 +210,24 @@ def grouped(
     )
 
 
-def near_duplicate(found: Kin) -> str | None:
+def near_duplicate(kin: Kin) -> str | None:
     """Return why two problems are near duplicates, or None if they are not.
 
     Short statements need the same words: in "the nth square number" and "the nth cube number" the
     one word that differs is all that matters.
     """
-    if found.same_program and found.size >= 40 and found.statement >= 0.25:
-        return f"same solution up to names, statement {found.statement:.2f}"
-    if found.same_words and found.statement >= 0.6:
-        return f"near statement ({found.statement:.2f}), its words the same"
-    if found.length >= 40 and (
-        found.statement >= 0.95
-        or (found.statement >= 0.8 and found.statement + found.program >= 1.5)
+    if kin.same_program and kin.size >= 40 and kin.statement >= 0.25:
+        return f"same solution up to names, statement {kin.statement:.2f}"
+    if kin.same_words and kin.statement >= 0.6:
+        return f"near statement ({kin.statement:.2f}), its words the same"
+    if kin.length >= 40 and (
+        kin.statement >= 0.95 or (kin.statement >= 0.8 and kin.statement + kin.program >= 1.5)
     ):
-        return f"near statement ({found.statement:.2f}), solution {found.program:.2f}"
-    if found.size >= 80 and found.program >= 0.8 and found.statement >= 0.5 and found.tests >= 0.5:
+        return f"near statement ({kin.statement:.2f}), solution {kin.program:.2f}"
+    if kin.size >= 80 and kin.program >= 0.8 and kin.statement >= 0.5 and kin.tests >= 0.5:
         return (
-            f"near solution ({found.program:.2f}), statement {found.statement:.2f}, tests "
-            f"{found.tests:.2f}"
+            f"near solution ({kin.program:.2f}), statement {kin.statement:.2f}, tests "
+            f"{kin.tests:.2f}"
         )
     return None
 
@@ -261,19 +260,19 @@ def _exact(marked: Marks) -> dict[str, Member]:
                     like.setdefault(other, (first, how))
                     one, two = sorted((_find(root, first), _find(root, other)))
                     root[two] = one
-    gone = {}
+    removed = {}
     for place in sorted(root):
         if (kept := _find(root, place)) != place:
             first, how = like.get(place, (kept, "same as others of its group"))
-            gone[marked.ranks[place].problem_id] = Member(
+            removed[marked.ranks[place].problem_id] = Member(
                 marked.ranks[place].problem_id, marked.ranks[first].problem_id, how
             )
-    return gone
+    return removed
 
 
 def _near(
     marked: Marks,
-    drawn: Sketch,
+    sketched: Sketch,
     places: Sequence[int],
     read: Callable[[Collection[int]], Mapping[int, Problem]],
 ) -> tuple[dict[str, Member], int, int]:
@@ -283,27 +282,27 @@ def _near(
     the number of comparisons skipped.
     """
     by_statement, by_program = (
-        alike(drawn.statements, least=LEAST_STATEMENT),
-        alike(drawn.programs, least=LEAST_PROGRAM),
+        alike(sketched.statements, least=LEAST_STATEMENT),
+        alike(sketched.programs, least=LEAST_PROGRAM),
     )
-    owners = drawn.program_of[by_program.left], drawn.program_of[by_program.right]
+    owners = sketched.program_of[by_program.left], sketched.program_of[by_program.right]
     pairs = {
         *zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True),
         *zip(owners[1].tolist(), owners[0].tolist(), strict=True),
     }
     pairs = {(later, earlier) for later, earlier in pairs if later != earlier}
-    found = read({places[row] for pair in pairs for row in pair})
+    problems = read({places[row] for pair in pairs for row in pair})
     traits: dict[int, Traits] = {}
-    gone: dict[int, Member] = {}
+    removed: dict[int, Member] = {}
     for later, earlier in sorted(pairs):
-        if later in gone or earlier in gone:
+        if later in removed or earlier in removed:
             continue
         if marked.related(places[earlier], places[later]):
             continue
         for row in (earlier, later):
-            traits.setdefault(row, Traits(found[places[row]]))
+            traits.setdefault(row, Traits(problems[places[row]]))
         if how := near_duplicate(kin(traits[earlier], traits[later])):
-            gone[later] = Member(
+            removed[later] = Member(
                 marked.ranks[places[later]].problem_id,
                 marked.ranks[places[earlier]].problem_id,
                 how,
@@ -312,7 +311,7 @@ def _near(
         by_statement.capped + by_program.capped,
         by_statement.uncompared + by_program.uncompared,
     )
-    return {member.problem_id: member for member in gone.values()}, capped, uncompared
+    return {member.problem_id: member for member in removed.values()}, capped, uncompared
 
 
 def _tested(problem: Problem) -> int:

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from problems.cleaning.normalize import folded
+from problems.cleaning.normalize import normalize
 from problems.schema import Problem
 
 IDS = Path(__file__).with_name("gated_ids.json")
@@ -99,12 +99,12 @@ def gated_as(problem: Problem) -> str | None:
     Checks the id, the naming columns in `extra`, and the statement, whatever the source's name and
     the row's claims.
     """
-    named = next((task for name in _names(problem) if (task := _gated_name(name))), None)
+    task = next((task for name in _names(problem) if (task := _gated_name(name))), None)
     known = gated_statements()
     return (
-        named
+        task
         or known.get(words_hash(problem.statement))
-        or known.get(words_hash(folded(problem.statement)))
+        or known.get(words_hash(normalize(problem.statement)))
     )
 
 
@@ -122,27 +122,27 @@ def gated_statements() -> dict[str, str]:
         json.loads(STATEMENTS.read_text(encoding="utf-8")) if STATEMENTS.exists() else {}
     )
     return {
-        found: f"a task of {benchmark}, by its statement"
+        statement_hash: f"a task of {benchmark}, by its statement"
         for benchmark, hashes in lists.items()
-        for found in hashes
+        for statement_hash in hashes
     }
 
 
 def _names(problem: Problem) -> Iterator[str]:
-    yield folded(problem.problem_id)
+    yield normalize(problem.problem_id)
     for key in NAMING:
         value: Any = problem.extra.get(key)
         for name in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(name, str):
-                yield folded(name)
+                yield normalize(name)
 
 
 def _gated_name(name: str) -> str | None:
     if MENTION.search(name):
-        for found in NUMBERED.finditer(name):
-            benchmark = re.sub(r"[^a-z]", "", found[1].lower())
-            if benchmark != "mbpp" or is_gated_mbpp(int(found[2])):
-                return f"{benchmark}/{found[2]}"
+        for match in NUMBERED.finditer(name):
+            benchmark = re.sub(r"[^a-z]", "", match[1].lower())
+            if benchmark != "mbpp" or is_gated_mbpp(int(match[2])):
+                return f"{benchmark}/{match[2]}"
         if unseen := UNSEEN.search(name):
             return unseen[0]
         if (contest := CONTEST.search(name)) and int(contest[1]) >= CONTEST_FIRST:

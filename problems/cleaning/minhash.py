@@ -49,15 +49,15 @@ def shingles(tokens: Sequence[str], sizes: Iterable[int]) -> Hashes:
     if not tokens:
         return np.empty(0, np.uint64)
     words = np.fromiter(map(_hash, tokens), np.uint64, len(tokens))
-    found = []
+    hashes = []
     for size in sizes:
         size = min(size, len(words))
         run = words[: len(words) - size + 1] + np.uint64(size)
         for at in range(1, size):
             run = (run * ODD) ^ (run >> np.uint64(29)) ^ words[at : len(words) - size + 1 + at]
         run = run * ODD
-        found.append(run ^ (run >> np.uint64(32)))
-    return np.unique(np.concatenate(found))
+        hashes.append(run ^ (run >> np.uint64(32)))
+    return np.unique(np.concatenate(hashes))
 
 
 @lru_cache(1 << 16)
@@ -79,13 +79,13 @@ def signatures(sets: Iterable[Hashes]) -> Signatures:
     sets = iter(sets)
     done = 0
     while chunk := list(islice(sets, CHUNK)):
-        whole = [
-            found if found.size else np.array([2**64 - 1 - done - at], np.uint64)
-            for at, found in enumerate(chunk)
+        filled = [
+            hashes if hashes.size else np.array([2**64 - 1 - done - at], np.uint64)
+            for at, hashes in enumerate(chunk)
         ]
-        ends = np.cumsum([0, *(found.size for found in whole)], dtype=np.uint64)
+        ends = np.cumsum([0, *(hashes.size for hashes in filled)], dtype=np.uint64)
         matrix: Any = rensa.RMinHash.digest_matrix_from_flat_token_hashes(
-            np.concatenate(whole), ends, PERMUTATIONS, SEED
+            np.concatenate(filled), ends, PERMUTATIONS, SEED
         )
         rows.append(np.array(matrix.to_rows(), dtype=np.uint32))
         done += len(chunk)

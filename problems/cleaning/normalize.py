@@ -19,7 +19,7 @@ ALIKE = str.maketrans(
 )
 
 
-def folded(text: str) -> str:
+def normalize(text: str) -> str:
     """Normalize a text. Signs such as the square keep their form, because `x²` is not `x2`."""
     if text.isascii():
         return text

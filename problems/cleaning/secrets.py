@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from problems.cleaning.normalize import folded
+from problems.cleaning.normalize import normalize
 from problems.schema import Problem
 
 PATTERNS = {
@@ -72,16 +72,18 @@ def secret_in(problem: Problem) -> tuple[str, str] | None:
         "problem_id": problem.problem_id,
         "entry_point": problem.entry_point or "",
     }
-    return next(((what, column) for column, text in texts.items() for what in _found(text)), None)
+    return next(
+        ((what, column) for column, text in texts.items() for what in _candidates(text)), None
+    )
 
 
 def _plain(value: Any) -> str:
     return repr(value).replace("\\\\", "\\").replace("\\n", "\n")
 
 
-def _found(text: str) -> Iterator[str]:
+def _candidates(text: str) -> Iterator[str]:
     """Search one window at a time: some patterns are quadratic in a line's length."""
-    text = folded(text)
+    text = normalize(text)
     for start in range(0, len(text), WINDOW - OVERLAP):
         window = text[start : start + WINDOW]
         if SUSPICIOUS.search(window):

@@ -27,11 +27,11 @@ from problems.cleaning.minhash import (
     shingles,
     signatures,
 )
-from problems.cleaning.normalize import folded
+from problems.cleaning.normalize import normalize
 from problems.encoding import literal
-from problems.parallel import spread
+from problems.parallel import parallel_map
 from problems.schema import Problem
-from problems.syntax import SPOKEN, code_tokens, parse, shape
+from problems.syntax import RESERVED, code_tokens, parse, shape
 
 # Sizes of shingles: words and pairs of words (statements are short); runs of five tokens.
 WORDS, CODE = ((1, 2), (5,))
@@ -55,7 +55,7 @@ def squeezed(statement: str) -> str:
 
     Punctuation is kept, because it is often the only difference (`<`, `>`).
     """
-    return " ".join(folded(statement).lower().split())
+    return " ".join(normalize(statement).lower().split())
 
 
 def words(statement: str) -> list[str]:
@@ -63,7 +63,7 @@ def words(statement: str) -> list[str]:
 
     Leaves out "Write a function to", which half of MBPP shares.
     """
-    return WORD.findall(LEAD.sub("", folded(statement).lower()))
+    return WORD.findall(LEAD.sub("", normalize(statement).lower()))
 
 
 def programs(problem: Problem) -> list[str]:
@@ -129,11 +129,11 @@ class Traits:
     @cached_property
     def programs(self) -> list[tuple[str, int, Hashes]]:
         """Shape, number of tokens and shingles of each solution."""
-        found = []
+        result = []
         for source in programs(self.problem):
             tokens = code_tokens(source)
-            found.append((shape(source), len(tokens), shingles(tokens, CODE)))
-        return found
+            result.append((shape(source), len(tokens), shingles(tokens, CODE)))
+        return result
 
     @cached_property
     def tests(self) -> frozenset[str]:
@@ -216,7 +216,9 @@ def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = Tru
     """
     parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
     return joined(
-        spread(partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1),
+        parallel_map(
+            partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1
+        ),
         *sizes(problems),
     )
 
@@ -237,7 +239,7 @@ def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
         np.empty((programs, PERMUTATIONS), np.uint32),
     )
     program_of, test_of = np.empty(programs, np.int64), [np.empty(0, np.int64)]
-    shapes, asked = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+    shapes, all_tests = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
     row = program = 0
     for part in parts:
         ends = row + len(part.statements), program + len(part.programs)
@@ -247,7 +249,7 @@ def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
             part.program_of + row,
         )
         shapes.append(part.shapes)
-        asked.append(part.tests)
+        all_tests.append(part.tests)
         test_of.append(part.test_of + row)
         row, program = ends
     return Sketch(
@@ -255,7 +257,7 @@ def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
         shaped,
         program_of,
         np.concatenate(shapes),
-        np.concatenate(asked),
+        np.concatenate(all_tests),
         np.concatenate(test_of),
     )
 
@@ -267,7 +269,7 @@ def key(text: str) -> int:
 
 def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
     sources = [(row, source) for row, problem in enumerate(part) for source in programs(problem)]
-    asked = (
+    all_tests = (
         [
             (row, test)
             for row, problem in enumerate(part)
@@ -282,8 +284,8 @@ def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
         signatures(shingles(code_tokens(source), CODE) for _, source in sources),
         np.array([row for row, _ in sources], np.int64),
         np.array([key(shape(source)) for _, source in sources] if exact else [], np.uint64),
-        np.array([key(test) for _, test in asked], np.uint64),
-        np.array([row for row, _ in asked], np.int64),
+        np.array([key(test) for _, test in all_tests], np.uint64),
+        np.array([row for row, _ in all_tests], np.int64),
     )
 
 
@@ -318,30 +320,30 @@ def _assertions(source: str, entry_point: str | None) -> Iterator[str]:
 
 
 def _assertion(test: ast.expr, names: set[str | None]) -> str | None:
-    asked: ast.expr = test
-    wanted: ast.expr = ast.Constant(value=True)
+    call: ast.expr = test
+    expected: ast.expr = ast.Constant(value=True)
     if (
         isinstance(test, ast.Compare)
         and len(test.ops) == 1
         and isinstance(test.ops[0], (ast.Eq, ast.Is))
     ):
-        asked, wanted = sorted(
+        call, expected = sorted(
             (test.left, test.comparators[0]), key=lambda side: not isinstance(side, ast.Call)
         )
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        asked, wanted = test.operand, ast.Constant(value=False)
-    if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Name) and asked.func.id in names:
+        call, expected = test.operand, ast.Constant(value=False)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
         try:
             arguments = [
                 ast.literal_eval(argument)
-                for argument in [*asked.args, *(word.value for word in asked.keywords)]
+                for argument in [*call.args, *(word.value for word in call.keywords)]
             ]
-            return _claim(arguments, ast.literal_eval(wanted))
+            return _claim(arguments, ast.literal_eval(expected))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             pass  # not only literals
     for node in ast.walk(test):
         if isinstance(node, ast.Name):
-            if node.id not in names | SPOKEN:
+            if node.id not in names | RESERVED:
                 return None
             node.id = "candidate" if node.id in names else node.id
     return ast.unparse(test)

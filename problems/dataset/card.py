@@ -55,21 +55,21 @@ def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> No
     problems = curated.kept
     for split in SPLITS:
         if part := [problem for problem in problems if problem.split == split]:
-            write_verl(part, _made(folder / "verl" / f"{split}.parquet"))
+            write_verl(part, _created(folder / "verl" / f"{split}.parquet"))
     difficulty = write_features(problems, folder / FEATURES)
     weights = weigh(problems, difficulty)
     write_weights(weights, folder / WEIGHTS)
     by_source: dict[str, list[float]] = {}
     for problem in problems:
         by_source.setdefault(problem.source, []).append(difficulty[problem.problem_id])
-    _made(folder / FUNNEL).write_text(funnel_chart(stages), encoding="utf-8")
-    _made(folder / DIFFICULTY).write_text(
+    _created(folder / FUNNEL).write_text(funnel_chart(stages), encoding="utf-8")
+    _created(folder / DIFFICULTY).write_text(
         histogram(by_source, "static difficulty"), encoding="utf-8"
     )
     (folder / CARD).write_text(card(curated, stages, weights), encoding="utf-8")
 
 
-def _made(path: Path) -> Path:
+def _created(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -125,7 +125,7 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
         "",
         "## Examples",
         "",
-        *(_example(problem) for problem in _spread(problems)),
+        *(_example(problem) for problem in _spaced(problems)),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -180,7 +180,7 @@ def front_matter(problems: Sequence[Problem]) -> str:
             "data_files": [{"split": split, "path": f"verl/{split}.parquet"} for split in splits],
         }
         configs = [verl, *configs[: 3 if "train" in splits else 2]]
-    said: dict[str, Any] = {
+    header: dict[str, Any] = {
         "pretty_name": "Ratchet problems",
         "language": ["en", "code"],
         "license": licences,
@@ -189,7 +189,7 @@ def front_matter(problems: Sequence[Problem]) -> str:
         "size_categories": [next((name for most, name in SIZES if len(problems) < most), "n>10M")],
         "configs": configs,
     }
-    return "\n".join(f"{key}: {json.dumps(value)}" for key, value in said.items())
+    return "\n".join(f"{key}: {json.dumps(value)}" for key, value in header.items())
 
 
 def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
@@ -229,7 +229,7 @@ def _contamination(curated: Curated) -> str:
     )
 
 
-def _spread(problems: Sequence[Problem], most: int = 6) -> list[Problem]:
+def _spaced(problems: Sequence[Problem], most: int = 6) -> list[Problem]:
     """Return one or two problems of each source, at most `most` in total."""
     by_source: dict[str, list[Problem]] = {}
     for problem in problems:

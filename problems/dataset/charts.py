@@ -46,9 +46,9 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
 
 
 def _few(stage: Stage) -> list[tuple[str, int]]:
-    found = stage.reasons.most_common()
-    rest = sum(count for _, count in found[MOST:])
-    return [*found[:MOST], *([(f"{len(found) - MOST} other reasons", rest)] if rest else [])]
+    reasons = stage.reasons.most_common()
+    rest = sum(count for _, count in reasons[MOST:])
+    return [*reasons[:MOST], *([(f"{len(reasons) - MOST} other reasons", rest)] if rest else [])]
 
 
 def _horizontal(bars: Sequence[Bar]) -> str:

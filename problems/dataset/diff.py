@@ -79,7 +79,7 @@ def reasons(store: Store, artifact: Artifact) -> dict[str, str]:
     The dataset's own reasons come first, then those of its inputs, as far as they are still in the
     store.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, content in artifact.manifest.inputs.items():
         if name in NAMES and (
             source := next(
@@ -87,17 +87,17 @@ def reasons(store: Store, artifact: Artifact) -> dict[str, str]:
                 None,
             )
         ):
-            found |= reasons(store, source)
+            result |= reasons(store, source)
     if (file := artifact.path / "removed.json").exists():
         rows = json.loads(file.read_text(encoding="utf-8"))
-        found |= {
+        result |= {
             row["problem_id"]: f"{row['reason']}: {row['detail']}".removesuffix(": ")
             for row in rows
         }
-    return found
+    return result
 
 
-def named(store: Store, word: str) -> Artifact:
+def find_dataset(store: Store, word: str) -> Artifact:
     """Return the version with that name.
 
     `word` is `current`, `previous` (both of clean_problems, by creation time) or the beginning of a
@@ -110,25 +110,25 @@ def named(store: Store, word: str) -> Artifact:
     older = [artifact for artifact in clean if now and artifact.manifest.key != now.manifest.key]
     if word == "previous" and older:
         return older[-1]
-    there = [
+    artifacts = [
         artifact
         for name in NAMES
         for artifact in reversed(
             clean if name == "clean_problems" else store.versions("datasets", name)
         )
     ]
-    found = {
+    matches = {
         artifact.content_hash: artifact
-        for artifact in reversed(there)
+        for artifact in reversed(artifacts)
         if len(word) >= LEAST_PREFIX and artifact.content_hash.startswith(word)
     }
-    if len(found) == 1:
-        return next(iter(found.values()))
+    if len(matches) == 1:
+        return next(iter(matches.values()))
     listed = ", ".join(
         f"{artifact.content_hash[:12]} ({artifact.manifest.name}, {artifact.manifest.created_at})"
-        for artifact in there[:8]
+        for artifact in artifacts[:8]
     )
-    said = f"{len(found)} datasets begin with {word!r}" if found else f"no dataset {word!r}"
+    reason = f"{len(matches)} datasets begin with {word!r}" if matches else f"no dataset {word!r}"
     raise ProblemError(
-        said, f"there are: {listed or 'none yet'}{', …' if len(there) > 8 else ''}", "data"
+        reason, f"datasets: {listed or 'none yet'}{', …' if len(artifacts) > 8 else ''}", "data"
     )

@@ -77,7 +77,7 @@ def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
     }
 
 
-def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
+def by_problem(overlaps: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
     """Return one report per problem, ordered by id.
 
     It says whether the problem was removed, and lists each gated task that it resembles, with both
@@ -85,7 +85,7 @@ def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, An
     """
     reports: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for overlap in sorted(
-        found, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)
+        overlaps, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)
     ):
         reports[overlap.problem_id].append(
             {name: value for name, value in asdict(overlap).items() if name != "problem_id"}
@@ -96,10 +96,10 @@ def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, An
     ]
 
 
-def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
+def contamination_table(overlaps: Sequence[Overlap], most: int = 50) -> str:
     """Return a Markdown table of at most `most` overlaps, leaks first."""
     rows = sorted(
-        found,
+        overlaps,
         key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
     )
     lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
@@ -123,19 +123,19 @@ def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
     )
 
 
-def contamination_page(found: Sequence[Overlap]) -> str:
+def contamination_page(overlaps: Sequence[Overlap]) -> str:
     """Return an HTML page with both texts side by side and shared parts marked."""
-    leaks = sum(overlap.leak for overlap in found)
+    leaks = sum(overlap.leak for overlap in overlaps)
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Contamination</title>',
         f"<style>{STYLE}</style><h1>Contamination</h1>",
         (
-            f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that "
+            f"<p>{leaks} likenesses for which a problem was removed, {len(overlaps) - leaks} that "
             "make a gated task suspect.</p>"
         ),
     ]
     ordered = sorted(
-        found,
+        overlaps,
         key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
     )
     for o in ordered[:MOST_PAIRS]:

@@ -64,10 +64,10 @@ def find(store: Store, problem_id: str) -> Problem:
 
 def _near(store: Store, problem_id: str) -> list[str]:
     """Return ids of similar spelling, else the first id there is."""
-    made = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
+    artifacts = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
     ids = [
         key
-        for each in made
+        for each in artifacts
         for key in pq.read_table(each.path / "problems.parquet", columns=["problem_id"])[
             "problem_id"
         ].to_pylist()
@@ -80,25 +80,25 @@ def history(store: Store, problem: Problem) -> list[Step]:
 
     A stage that has not run, or that the problem did not reach, has no step.
     """
-    made = {
+    artifacts = {
         name: artifact
         for name in (*SOURCES, *REMOVING)
         if (artifact := store.current("datasets", name))
     }
     steps: list[Step] = []
     for name in SOURCES:
-        if (artifact := made.get(name)) and _has(artifact.path, problem):
+        if (artifact := artifacts.get(name)) and _has(artifact.path, problem):
             # Derived problems are verified in their own stage.
             steps += [
                 Step(name, _origin(problem), True),
-                *_tried(artifact, problem),
+                *_verification_steps(artifact, problem),
             ]
     for name in REMOVING:
-        artifact = made.get(name)
+        artifact = artifacts.get(name)
         if artifact is None:
             continue
-        details = _tried if name == "verified_problems" else _evidence
-        gone = next(
+        details = _verification_steps if name == "verified_problems" else _evidence
+        removal = next(
             (
                 row
                 for row in _json(artifact.path / "removed.json")
@@ -106,15 +106,15 @@ def history(store: Store, problem: Problem) -> list[Step]:
             ),
             None,
         )
-        if gone:
+        if removal:
             return [
                 *steps,
-                Step(name, f"{gone['reason']}: {gone['detail']}".removesuffix(": "), False),
+                Step(name, f"{removal['reason']}: {removal['detail']}".removesuffix(": "), False),
                 *details(artifact, problem),
             ]
         if _has(artifact.path, problem):
             steps += [Step(name, "kept", True), *details(artifact, problem)]
-    clean = made.get("clean_problems")
+    clean = artifacts.get("clean_problems")
     return [
         *steps,
         *(_difficulty(store, clean, problem) if clean and _has(clean.path, problem) else []),
@@ -134,7 +134,7 @@ def _origin(problem: Problem) -> str:
     )
 
 
-def _tried(artifact: Artifact, problem: Problem) -> Iterator[Step]:
+def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
     """Yield the measurements of verification: the references' cost, the strength of the tests."""
     for row in _json(artifact.path / MEASURED):
         if row["problem_id"] == problem.problem_id:
@@ -187,12 +187,12 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
         (row for row in read_weights(clean.path / WEIGHTS) if row.problem_id == problem.problem_id),
         None,
     )
-    drawn = (
+    drawn_text = (
         f"; drawn {weight.weight:.2f} times as often as the mean problem by the weights"
         if weight
         else ""
     )
-    yield Step("difficulty", f"static {score:.2f} of 1{drawn}")
+    yield Step("difficulty", f"static {score:.2f} of 1{drawn_text}")
     for ranking in store.versions("datasets", "difficulty_rankings"):
         ranks = read_ranks(ranking.path / "ranks.parquet")
         for row in ranks:

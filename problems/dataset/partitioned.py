@@ -37,7 +37,7 @@ from problems.cleaning.similarity import Sketch, joined, sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import write_evidence
 from problems.funnel import Removed, Stage
-from problems.parallel import Spread
+from problems.parallel import ParallelMap
 from problems.schema import Problem, check_table, from_row, hash_of, to_table
 from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
@@ -67,7 +67,7 @@ class Rules:
 def clean(
     source: str,
     target: str,
-    spread: Spread,
+    spread: ParallelMap,
     rules: Rules,
     gated: Iterable[Problem] = (),
     rows: int = ROWS,
@@ -80,9 +80,9 @@ def clean(
     """
     folder = Folder(target)
     parts = split(Folder(source), folder, rows, gated, rules.verification.how)
-    with Look(folder, rules) as look:
-        looked: list[Looked] = sorted(spread(look, parts), key=lambda one: one.part)
-    return settle(folder, looked, spread, rules)
+    with ScanPart(folder, rules) as look:
+        scans: list[PartScan] = sorted(spread(look, parts), key=lambda one: one.part)
+    return decide(folder, scans, spread, rules)
 
 
 def split(
@@ -99,8 +99,8 @@ def split(
         known = json.loads(target.read("arrived.json"))
         if known["inputs"] != inputs:
             raise ProblemError(
-                "holds work on another input, or by other rules of verification",
-                "give another target, or remove this one",
+                "has results for another input or other verification rules",
+                "give another target folder, or remove this one",
                 target.url,
             )
         return list(known["parts"])
@@ -115,16 +115,16 @@ def split(
         where, first = source.at(name), 0
         with source.open(name) as file:
             try:
-                whole = pq.ParquetFile(file)
+                parquet = pq.ParquetFile(file)
             except pa.ArrowException as error:
                 raise ProblemError(
-                    f"not a whole parquet file ({str(error).splitlines()[0]})",
+                    f"not a complete parquet file ({str(error).splitlines()[0]})",
                     "write it again",
                     where,
                 ) from error
-            check_table(whole.schema_arrow, where)
-            for batch in whole.iter_batches(rows):
-                metadata = (whole.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
+            check_table(parquet.schema_arrow, where)
+            for batch in parquet.iter_batches(rows):
+                metadata = (parquet.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
                 table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
                 parts.append(f"part-{len(parts):05}.parquet")
                 target.write(f"arrived/{parts[-1]}", _bytes(table))
@@ -159,7 +159,7 @@ def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]
 
 
 @dataclass(frozen=True)
-class Looked:
+class PartScan:
     """One part's data for decisions over the whole set; `rows` are the rows without a fault."""
 
     part: str
@@ -173,7 +173,7 @@ class Looked:
 
 
 @dataclass
-class Look:
+class ScanPart:
     """Examine one part: verdicts (unless cached), faults, gated overlaps, marks and sketch.
 
     The sandbox opens when a part first needs it, and stays open in this process.
@@ -184,25 +184,25 @@ class Look:
     _opened: Sandbox | None = field(default=None, init=False, repr=False)
     _gated: GatedIndex | None = field(default=None, init=False, repr=False)
 
-    def __call__(self, part: str) -> Looked:
+    def __call__(self, part: str) -> PartScan:
         if not self.folder.has(f"verified/{part}"):
             self._verify(part)
         self._gated = self._gated or GatedIndex(guards(self.folder))
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
-        beside = json.loads(self.folder.read(f"verified/{part}.json"))
+        verified = json.loads(self.folder.read(f"verified/{part}.json"))
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
         rest = [problems[row] for row in rows]
         drawn = sketch(rest)
-        return Looked(
+        return PartScan(
             part,
-            [Removed(**row) for row in beside["removed"]],
-            beside["isolation"],
+            [Removed(**row) for row in verified["removed"]],
+            verified["isolation"],
             [fault for fault in faults if fault],
             rows,
             marks(rest, alone=False),
             drawn.take(range(len(rest))),
-            self._gated.look(rest, drawn),
+            self._gated.overlaps_of(rest, drawn),
         )
 
     def _verify(self, part: str) -> None:
@@ -214,15 +214,15 @@ class Look:
             verified = verify(
                 problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification
             )
-        beside = {
+        record = {
             "removed": [asdict(row) for row in [*removed, *verified.removed]],
             "isolation": verified.isolation,
         }
-        self.folder.write(f"verified/{part}.json", json.dumps(beside).encode())
+        self.folder.write(f"verified/{part}.json", json.dumps(record).encode())
         # Written last: this file marks the part as done.
         self.folder.write(f"verified/{part}", _bytes(to_table(verified.kept)))
 
-    def __enter__(self) -> Look:
+    def __enter__(self) -> ScanPart:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -244,40 +244,40 @@ def guards(folder: Folder) -> list[Problem]:
 
 
 @dataclass(frozen=True)
-class Fetch:
+class FetchProblems:
     """Read the given rows of one part as whole problems."""
 
     folder: Folder
 
-    def __call__(self, wanted: tuple[str, list[int]]) -> tuple[str, list[Problem]]:
-        part, rows = wanted
+    def __call__(self, request: tuple[str, list[int]]) -> tuple[str, list[Problem]]:
+        part, rows = request
         return part, readable(_table(self.folder, f"verified/{part}").take(rows), part)[0]
 
 
 @dataclass(frozen=True)
-class Keep:
+class WriteKept:
     """Write the problems of one part that are kept; return their ids and content hashes."""
 
     folder: Folder
 
-    def __call__(self, wanted: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
-        part, gone = wanted
+    def __call__(self, request: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
+        part, removed = request
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
         kept = sorted(
-            (problem for problem in problems if problem.problem_id not in gone),
+            (problem for problem in problems if problem.problem_id not in removed),
             key=lambda problem: problem.problem_id,
         )
         self.folder.write(f"problems/{part}", _bytes(to_table(kept)))
         return [(problem.problem_id, problem.content_hash) for problem in kept]
 
 
-def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rules) -> Cleaned:
+def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Rules) -> Cleaned:
     """Decide over the whole set; write the problems kept and the reasons for the others."""
-    unverified = [row for one in looked for row in one.unverified]
-    faults = {row.problem_id: row for one in looked for row in one.faults}
+    unverified = [row for one in scans for row in one.unverified]
+    faults = {row.problem_id: row for one in scans for row in one.faults}
     ids = [
-        *(one.problem_id for part in looked for one in part.marks.ranks),
-        *(row.problem_id for one in looked for row in one.faults),
+        *(one.problem_id for part in scans for one in part.marks.ranks),
+        *(row.problem_id for one in scans for row in one.faults),
     ]
     every = [*ids, *(row.problem_id for row in unverified)]
     if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
@@ -285,26 +285,26 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
             f"problem_id {twice!r} occurs twice", "give each problem an id of its own", folder.url
         )
     overlaps = sorted(
-        (overlap for one in looked for overlap in one.overlaps),
+        (overlap for one in scans for overlap in one.overlaps),
         key=lambda overlap: overlap.problem_id,
     )
-    made = (
+    derived = (
         (rank.problem_id, parents)
-        for one in looked
+        for one in scans
         for rank, parents in zip(one.marks.ranks, one.marks.parents, strict=True)
     )
-    reasons = faults | leaking(overlaps, made)
-    found = _duplicates(folder, looked, reasons.keys(), spread)
-    reasons |= doubled(found)
-    gone = [(one.part, frozenset(name for name in _ids(one) if name in reasons)) for one in looked]
-    hashes = [pair for kept in spread(Keep(folder), gone) for pair in kept]
+    reasons = faults | leaking(overlaps, derived)
+    duplicates = _duplicates(folder, scans, reasons.keys(), spread)
+    reasons |= doubled(duplicates)
+    removals = [(one.part, frozenset(reasons.keys() & set(_ids(one)))) for one in scans]
+    hashes = [pair for kept in spread(WriteKept(folder), removals) for pair in kept]
     removed = [reasons[name] for name in sorted(reasons)]
     stages = (
         Stage("verified", len(every), len(ids), tuple(unverified)),
         Stage("clean", len(ids), len(hashes), tuple(removed)),
     )
     lists = suspects(overlaps, guards(folder), (name for name, _ in hashes))
-    _write_reports(folder, Curated([], removed, overlaps, found, lists), unverified)
+    _write_reports(folder, Curated([], removed, overlaps, duplicates, lists), unverified)
     digest = hash_of(hashes)
     inputs = {
         "arrived": hash_data(json.loads(folder.read("arrived.json"))),
@@ -314,8 +314,9 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
         "verification": rules.verification.model_dump(mode="json"),
         "curation": rules.curation.model_dump(mode="json", exclude={"processes"}),
     }
-    facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(looked)}
-    facts |= {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared}
+    facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(scans)}
+    facts |= {"groups": len(duplicates.groups)}
+    facts |= {"capped": duplicates.capped, "uncompared": duplicates.uncompared}
     manifest = Manifest(
         kind="datasets",
         name="clean_problems",
@@ -324,13 +325,13 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
         inputs=inputs,
         config=decides,
         facts=facts,
-        isolation=", ".join(sorted({level for one in looked for level in one.isolation})),
+        isolation=", ".join(sorted({level for one in scans for level in one.isolation})),
     )
     folder.write(NAME, manifest.stamped().model_dump_json(indent=1).encode())
     return Cleaned(digest, stages)
 
 
-def _ids(one: Looked) -> list[str]:
+def _ids(one: PartScan) -> list[str]:
     return [
         *(rank.problem_id for rank in one.marks.ranks),
         *(fault.problem_id for fault in one.faults),
@@ -338,42 +339,41 @@ def _ids(one: Looked) -> list[str]:
 
 
 def _duplicates(
-    folder: Folder, looked: Sequence[Looked], gone: Collection[str], spread: Spread
+    folder: Folder, scans: Sequence[PartScan], removed: Collection[str], spread: ParallelMap
 ) -> Duplicates:
     """Find duplicates, as `duplicates` does, among all problems that are not removed yet."""
-    ranks = [rank for one in looked for rank in one.marks.ranks]
-    places = [(one.part, row) for one in looked for row in one.rows]
+    ranks = [rank for one in scans for rank in one.marks.ranks]
+    places = [(one.part, row) for one in scans for row in one.rows]
     order = sorted(
-        (at for at, rank in enumerate(ranks) if rank.problem_id not in gone),
+        (at for at, rank in enumerate(ranks) if rank.problem_id not in removed),
         key=lambda at: ranks[at],
     )
     columns = {
-        name: np.concatenate([getattr(one.marks, name) for one in looked])
+        name: np.concatenate([getattr(one.marks, name) for one in scans])
         for name in ("statements", "solved", "composed")
     }
-    parents = [made for one in looked for made in one.marks.parents]
-    whole = joined(
-        (one.drawn for one in looked), len(ranks), sum(len(one.drawn.programs) for one in looked)
+    parents = [parent for one in scans for parent in one.marks.parents]
+    joint = joined(
+        (one.drawn for one in scans), len(ranks), sum(len(one.drawn.programs) for one in scans)
     )
 
-    def read(wanted: Collection[int]) -> dict[int, Problem]:
-        asked = sorted((places[order[at]], at) for at in wanted)
+    def read(positions: Collection[int]) -> dict[int, Problem]:
+        requested = sorted((places[order[at]], at) for at in positions)
         parts = [
             (part, [(row, at) for (_, row), at in same])
-            for part, same in groupby(asked, key=lambda one: one[0][0])
+            for part, same in groupby(requested, key=lambda one: one[0][0])
         ]
-        found = dict(
-            spread(Fetch(folder), [(part, [row for row, _ in rows]) for part, rows in parts])
-        )
+        requests = [(part, [row for row, _ in rows]) for part, rows in parts]
+        problems = dict(spread(FetchProblems(folder), requests))
         return {
             at: problem
             for part, rows in parts
-            for (_, at), problem in zip(rows, found[part], strict=True)
+            for (_, at), problem in zip(rows, problems[part], strict=True)
         }
 
     return grouped(
         Marks(ranks, **columns, parents=parents).take(order),
-        lambda some: whole.take([order[at] for at in some]),
+        lambda positions: joint.take([order[at] for at in positions]),
         read,
     )
 

@@ -51,10 +51,10 @@ def write_verl(
 
     prompts: used instead of the problems' own prompts.
     """
-    asked = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
+    chats = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     rows = [
         _row(problem, index, chat)
-        for index, (problem, chat) in enumerate(zip(problems, asked, strict=True))
+        for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
     write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
@@ -79,8 +79,8 @@ def ground_truth(problem: Problem) -> str:
 
     It is the problem without statement, solutions and extra, except for the references' cost.
     """
-    kept = {COST: problem.extra[COST]} if COST in problem.extra else {}
-    return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(kept)}, sort_keys=True)
+    extra = {COST: problem.extra[COST]} if COST in problem.extra else {}
+    return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(extra)}, sort_keys=True)
 
 
 def problem_from_ground_truth(text: str) -> Problem:

@@ -28,17 +28,17 @@ def untrained(problems: Sequence[Problem], base: str) -> set[str]:
     if base:
         return set()
     train = [problem for problem in problems if problem.split == "train"]
-    found = {problem.problem_id for problem in train if problem.source == NAME}
+    excluded = {problem.problem_id for problem in train if problem.source == NAME}
     while (
         more := {
             problem.problem_id
             for problem in train
-            if any(_is_simple(parent, found) for parent in problem.parents)
+            if any(_is_simple(parent, excluded) for parent in problem.parents)
         }
-        - found
+        - excluded
     ):
-        found |= more
-    return found
+        excluded |= more
+    return excluded
 
 
 def explained(count: int) -> str:
@@ -50,6 +50,6 @@ def explained(count: int) -> str:
     return f"{count}{why if count else ''}"
 
 
-def _is_simple(problem_id: str, found: set[str]) -> bool:
+def _is_simple(problem_id: str, excluded: set[str]) -> bool:
     # The prefix also matches when cleaning has removed the parent.
-    return problem_id in found or problem_id.startswith(f"{NAME}/")
+    return problem_id in excluded or problem_id.startswith(f"{NAME}/")

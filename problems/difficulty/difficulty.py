@@ -63,7 +63,7 @@ def rank(
     of the model. Raises ValueError naming a problem without a scored completion, which has no rate.
     """
     if empty := next((problem_id for problem_id, passed in outcomes.items() if not passed), None):
-        raise ValueError(f"{empty} has no scored answer: leave it out or draw again")
+        raise ValueError(f"problem {empty} has no scored completion: leave it out or sample again")
     rates = {problem_id: sum(passed) / len(passed) for problem_id, passed in outcomes.items()}
     ranks, hashes = [], problem_hashes or {}
     for place, problem_id in enumerate(sorted(rates, key=lambda key: (-rates[key], key))):
@@ -121,8 +121,8 @@ def counts(rankings: Iterable[Sequence[Rank]]) -> dict[tuple[str, str], tuple[in
     then the one with more passed: the same seed samples nearly the same completions, which must not
     count twice. Rankings without a checkpoint hash are left out.
     """
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
     for row in (row for ranks in rankings for row in ranks if row.checkpoint_hash):
         pair = row.checkpoint_hash, f"{row.problem_id}@{row.problem_hash[:12]}"
-        found[pair] = max(found.get(pair, (0, 0)), (row.n, row.passed))
-    return found
+        counts[pair] = max(counts.get(pair, (0, 0)), (row.n, row.passed))
+    return counts

@@ -100,9 +100,9 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
     """Nodes, branches, nesting, operations, imports."""
     nodes, branches, nesting, imports = 0, 1, 0, 0
     operations: set[str] = set()
-    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
-    while waiting:
-        node, depth = waiting.pop()
+    pending: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while pending:
+        node, depth = pending.pop()
         depth += isinstance(node, BLOCKS)
         nodes, nesting = nodes + 1, max(nesting, depth)
         branches += (
@@ -119,7 +119,7 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
                 if isinstance(node.func, ast.Name)
                 else "()"
             )
-        waiting.extend((child, depth) for child in ast.iter_child_nodes(node))
+        pending.extend((child, depth) for child in ast.iter_child_nodes(node))
     return nodes, branches, nesting, len(operations), imports
 
 
@@ -141,14 +141,14 @@ def places(values: Sequence[float | None]) -> NDArray[np.float64]:
 
     Equal values share a rank; None gives NaN.
     """
-    given = np.array([np.nan if value is None else value for value in values], dtype=float)
-    known = np.sort(given[~np.isnan(given)])
+    numbers = np.array([np.nan if value is None else value for value in values], dtype=float)
+    known = np.sort(numbers[~np.isnan(numbers)])
     if len(known) < 2:
-        return np.where(np.isnan(given), np.nan, 0.5)
+        return np.where(np.isnan(numbers), np.nan, 0.5)
     middle = (
-        np.searchsorted(known, given, "left") + np.searchsorted(known, given, "right") - 1
+        np.searchsorted(known, numbers, "left") + np.searchsorted(known, numbers, "right") - 1
     ) / 2
-    return np.where(np.isnan(given), np.nan, middle / (len(known) - 1))
+    return np.where(np.isnan(numbers), np.nan, middle / (len(known) - 1))
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:

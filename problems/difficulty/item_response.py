@@ -61,11 +61,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Scale:
-    """Fit the scale to all counts. Pairs without completions are ignored.
-
-    Without any completions the scale is empty. Raises ValueError naming a pair with more passed
-    completions than completions.
-    """
+    """Abilities of checkpoints and difficulties of problems, each with its error."""
 
     abilities: tuple[Estimate, ...] = ()
     difficulties: tuple[Estimate, ...] = ()
@@ -77,13 +73,15 @@ def fit(counts: Counts) -> Scale:
     Without any completions the scale is empty. Raises ValueError naming a pair with more passed
     completions than completions.
     """
-    told = {pair: count for pair, count in sorted(counts.items()) if count[0] > 0}
-    for (checkpoint, problem), (answers, right) in told.items():
+    observed = {pair: count for pair, count in sorted(counts.items()) if count[0] > 0}
+    for (checkpoint, problem), (answers, right) in observed.items():
         if not 0 <= right <= answers:
-            raise ValueError(f"{problem} by {checkpoint}: {right} right of {answers} answers")
-    if not told:
+            raise ValueError(
+                f"problem {problem}, checkpoint {checkpoint}: {right} correct of {answers} answers"
+            )
+    if not observed:
         return Scale()
-    checkpoints, problems = (sorted({pair[side] for pair in told}) for side in (0, 1))
+    checkpoints, problems = (sorted({pair[side] for pair in observed}) for side in (0, 1))
     rows, columns = (
         {name: i for i, name in enumerate(problems)},
         {name: j for j, name in enumerate(checkpoints)},
@@ -92,7 +90,7 @@ def fit(counts: Counts) -> Scale:
         np.zeros((len(problems), len(checkpoints))),
         np.zeros((len(problems), len(checkpoints))),
     )
-    for (checkpoint, problem), count in told.items():
+    for (checkpoint, problem), count in observed.items():
         n[rows[problem], columns[checkpoint]], passed[rows[problem], columns[checkpoint]] = count
     hard, able = _maximum(n, passed)
     errors = _errors(n, hard, able)
@@ -123,10 +121,10 @@ def _maximum(n: Floats, passed: Floats, most: int = 100) -> tuple[Floats, Floats
         step_able = np.linalg.solve(schur, d_able - cross.T @ (d_hard / own))
         step_hard = (d_hard - cross @ step_able) / own
         for share in 0.5 ** np.arange(30):
-            tried = hard + share * step_hard, able + share * step_able
-            if (value := _log_posterior(n, passed, *tried)) >= best:
+            candidate = hard + share * step_hard, able + share * step_able
+            if (value := _log_posterior(n, passed, *candidate)) >= best:
                 break
-        hard, able, best = *tried, value
+        hard, able, best = *candidate, value
         if max(np.abs(step_hard).max(), np.abs(step_able).max()) < 1e-10:
             break
     return hard, able
@@ -177,7 +175,7 @@ def _errors(n: Floats, hard: Floats, able: Floats) -> tuple[Floats, Floats]:
 def _estimates(
     names: Sequence[str], values: Floats, errors: Floats, n: Floats, passed: Floats
 ) -> tuple[Estimate, ...]:
-    made = [
+    estimates = [
         Estimate(
             name,
             round(float(value), PLACES) + 0.0,
@@ -187,7 +185,7 @@ def _estimates(
         )
         for name, value, error, answers, right in zip(names, values, errors, n, passed, strict=True)
     ]
-    return tuple(sorted(made, key=lambda estimate: (estimate.value, estimate.name)))
+    return tuple(sorted(estimates, key=lambda estimate: (estimate.value, estimate.name)))
 
 
 def write_scale(scale: Scale, folder: Path) -> None:

@@ -25,7 +25,7 @@ PULL = 4.0
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedPassRate:
     """The prior of one problem.
 
     `rate` is the pass rate of problems with these tags, strictly between 0 and 1. `passed` of `n`
@@ -52,7 +52,7 @@ SCHEMA = pa.schema(
 
 def expect(
     problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[str, float]
-) -> list[Expected]:
+) -> list[ExpectedPassRate]:
     """Return one row per problem, in the given order.
 
     `rate` is the mean over its tags of the rates that ranked problems with the tag show; without
@@ -64,28 +64,30 @@ def expect(
         {row.problem_id: row for row in ranks},
     )
     passed: Counter[str] = Counter()
-    drawn: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for row in ranks:
         for tag in tags.get(row.problem_id, ()):
             passed[tag] += row.passed
-            drawn[tag] += row.n
+            samples[tag] += row.n
     overall = (sum(row.passed for row in ranks) + 1) / (sum(row.n for row in ranks) + 2)
-    rates = {tag: (passed[tag] + PULL * overall) / (drawn[tag] + PULL) for tag in drawn}
-    found = []
+    rates = {tag: (passed[tag] + PULL * overall) / (samples[tag] + PULL) for tag in samples}
+    rows = []
     for problem in problems:
         own = ranked.get(problem.problem_id)
         rate = fmean(rates.get(tag, overall) for tag in problem.tags) if problem.tags else overall
         answers = (own.passed, own.n) if own else (0, 0)
-        found.append(
-            Expected(problem.problem_id, rate, *answers, weights.get(problem.problem_id, 1.0))
+        rows.append(
+            ExpectedPassRate(
+                problem.problem_id, rate, *answers, weights.get(problem.problem_id, 1.0)
+            )
         )
-    return found
+    return rows
 
 
-def write_expected(rows: Sequence[Expected], path: Path) -> None:
+def write_expected(rows: Sequence[ExpectedPassRate], path: Path) -> None:
     write_table(pa.Table.from_pylist([asdict(row) for row in rows], schema=SCHEMA), path)
 
 
-def read_expected(path: Path) -> list[Expected]:
+def read_expected(path: Path) -> list[ExpectedPassRate]:
     """Read what `write_expected` wrote. Raises FileNotFoundError."""
-    return [Expected(**row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]
+    return [ExpectedPassRate(**row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]

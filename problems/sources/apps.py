@@ -89,18 +89,22 @@ def split_of(row: Row, where: str) -> str:
     return str(split)
 
 
-def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
+def tests_of(record: Any, where: str) -> tuple[Style, str | None, Tests]:
     """Return style, function name and tests of an `input_output` object.
 
     Raises ProblemError if it is not an object.
     """
-    if not isinstance(given, dict):
+    if not isinstance(record, dict):
         raise ProblemError(
-            f"key 'input_output' is {shown(given)}",
+            f"key 'input_output' is {shown(record)}",
             "expected an object with inputs and outputs",
             where,
         )
-    inputs, outputs, name = given.get("inputs", []), given.get("outputs", []), given.get("fn_name")
+    inputs, outputs, name = (
+        record.get("inputs", []),
+        record.get("outputs", []),
+        record.get("fn_name"),
+    )
     if name is None:
         return "stdio", None, stdio_tests(inputs, outputs, where)
     return "call", str(name), call_tests(inputs, outputs, where)

@@ -77,14 +77,14 @@ def instructed(problem: Problem) -> Problem:
 
 def _listed(libs: str, where: str) -> list[str]:
     try:
-        found = ast.literal_eval(libs)
+        names = ast.literal_eval(libs)
     except (SyntaxError, ValueError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ProblemError(
             f"key 'libs' is {libs[:80]!r}", "expected a list of modules, as text", where
         )
-    return found
+    return names
 
 
 def _imported(source: str, where: str) -> set[str]:

@@ -40,15 +40,15 @@ def convert(row: Row, where: str) -> Problem:
 
 def _sampled(row: Row, where: str) -> Problem:
     key = text(row, "id", where)
-    given = row.get("tests")
-    if not isinstance(given, list) or not all(
-        isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in given
+    tests = row.get("tests")
+    if not isinstance(tests, list) or not all(
+        isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in tests
     ):
         raise ProblemError(
             "key 'tests' is no list of objects with input and output", "fetch the file again", where
         )
     tests = stdio_tests(
-        [test["input"] for test in given], [test["output"] for test in given], where
+        [test["input"] for test in tests], [test["output"] for test in tests], where
     )
     # Sections of a page about the task.
     parts = dict(

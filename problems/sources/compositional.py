@@ -105,8 +105,10 @@ def generate(config: FamilyConfig) -> list[Problem]:
         ("demonstrations", training[: config.demonstrations]),
         ("train", training[config.demonstrations :]),
     ]
-    made = [composed(operations, split, config) for split, part in splits for operations in part]
-    return made + [
+    problems = [
+        composed(operations, split, config) for split, part in splits for operations in part
+    ]
+    return problems + [
         composed(operations, "validation", config)
         for operations in islice(compositions(config.seed, "validation"), config.validation)
     ]

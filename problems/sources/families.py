@@ -27,8 +27,8 @@ COMMON = ""  # no family's operation
 def family_of(composition: str) -> str | None:
     """Return the family's name, COMMON for no family, None for several families."""
     used = set(composition.split("|"))
-    found = [name for name, operations in FAMILIES.items() if used & operations]
-    return None if len(found) > 1 else found[0] if found else COMMON
+    families = [name for name, operations in FAMILIES.items() if used & operations]
+    return None if len(families) > 1 else families[0] if families else COMMON
 
 
 def examples(config: FamilyConfig, family: str, count: int) -> list[Problem]:
@@ -36,7 +36,7 @@ def examples(config: FamilyConfig, family: str, count: int) -> list[Problem]:
 
     A smaller count gives a prefix of a larger one. Raises ValueError if there are fewer.
     """
-    return _drawn(config, family, "training", "train", count)
+    return _draw(config, family, "training", "train", count)
 
 
 def heldout(config: FamilyConfig, family: str, count: int) -> list[Problem]:
@@ -44,24 +44,24 @@ def heldout(config: FamilyConfig, family: str, count: int) -> list[Problem]:
 
     Raises ValueError if there are fewer.
     """
-    return _drawn(config, family, "heldout", "heldout", count)
+    return _draw(config, family, "heldout", "heldout", count)
 
 
 def common(config: FamilyConfig, count: int) -> list[Problem]:
     """Return training problems that use no family's operation, with demonstrations."""
-    return _drawn(config, COMMON, "training", "demonstrations", count)
+    return _draw(config, COMMON, "training", "demonstrations", count)
 
 
-def _drawn(config: FamilyConfig, family: str, part: str, split: Split, count: int) -> list[Problem]:
+def _draw(config: FamilyConfig, family: str, part: str, split: Split, count: int) -> list[Problem]:
     ours = (
         operations
         for operations in islice(compositions(config.seed, part), LOOKED_AT)
         if family_of(name_of(operations)) == family
     )
-    drawn = [composed(operations, split, config) for operations in islice(ours, count)]
-    if len(drawn) < count:
+    problems = [composed(operations, split, config) for operations in islice(ours, count)]
+    if len(problems) < count:
         raise ValueError(
-            f"the family {family or 'common'!r} has {len(drawn)} compositions in its {part} "
-            f"part, {count} were asked for"
+            f"family {family or 'common'!r} has {len(problems)} compositions in its {part} "
+            f"part, fewer than the {count} requested"
         )
-    return drawn
+    return problems

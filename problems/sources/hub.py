@@ -14,7 +14,7 @@ from problems.columns import ProblemError
 from problems.sources.rows import BATCH, Read, batch_rows
 from problems.sources.source import SPLIT, Source
 
-ASKING_S = 10.0  # timeout for a request to the hub about a revision
+TIMEOUT_S = 10.0  # timeout for a request to the hub about a revision
 BUILDERS = {"jsonl": "json", "json": "json", "parquet": "parquet", "arrow": "arrow"}
 
 
@@ -37,13 +37,13 @@ def commit_of(hub_id: str, revision: str | None = None) -> str:
 
     try:
         commit = (
-            huggingface_hub.HfApi().dataset_info(hub_id, revision=revision, timeout=ASKING_S).sha
+            huggingface_hub.HfApi().dataset_info(hub_id, revision=revision, timeout=TIMEOUT_S).sha
         )
     except (OSError, ValueError, RuntimeError, httpx.HTTPError) as error:
-        raise _explained(hub_id, error) from error
+        raise _hub_error(hub_id, error) from error
     if commit is None:
         raise ProblemError(
-            f"the hub names no commit of {hub_id}", "give a local path (--path)", hub_id
+            f"the hub returned no commit for {hub_id}", "give a local path (--path)", hub_id
         )
     return str(commit)
 
@@ -57,7 +57,7 @@ def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
     import httpx
 
     try:
-        splits = datasets.load_dataset(**_asked(source, revision))
+        splits = datasets.load_dataset(**_load_arguments(source, revision))
     except (
         OSError,
         ValueError,
@@ -65,7 +65,7 @@ def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
         httpx.HTTPError,
         datasets.exceptions.DatasetsError,
     ) as error:
-        raise _explained(revision.hub_id, error) from error
+        raise _hub_error(revision.hub_id, error) from error
     for split, rows in splits.items():
         if source.hub_split in (None, str(split)):
             done = 0
@@ -80,7 +80,7 @@ def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
                 done += len(table)
 
 
-def _asked(source: Source, revision: Revision) -> dict[str, Any]:
+def _load_arguments(source: Source, revision: Revision) -> dict[str, Any]:
     """Return the arguments of `datasets.load_dataset`.
 
     If a repository has a loading script, its files are read instead.
@@ -95,7 +95,7 @@ def _asked(source: Source, revision: Revision) -> dict[str, Any]:
     }
 
 
-def _explained(hub_id: str, error: BaseException) -> ProblemError:
+def _hub_error(hub_id: str, error: BaseException) -> ProblemError:
     """Return one clear error: the hub's message, and how to fix it."""
     import httpx
     from huggingface_hub import errors
@@ -104,18 +104,18 @@ def _explained(hub_id: str, error: BaseException) -> ProblemError:
     while link and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__  # type: ignore[assignment]
-    said = (
+    message = (
         f"{type(error).__name__}: "
         f"{str(error).strip().splitlines()[0] if str(error).strip() else ''}"
     )[:200]
 
     def among(*kinds: type[BaseException]) -> bool:
-        return any(isinstance(each, kinds) for each in chain)
+        return any(isinstance(cause, kinds) for cause in chain)
 
     if among(errors.GatedRepoError):
         return ProblemError(
             f"hub dataset {hub_id} is gated",
-            f"ask for access at its page on the hub, then `hf auth login` ({said})",
+            f"ask for access at its page on the hub, then `hf auth login` ({message})",
             hub_id,
         )
     if among(errors.RevisionNotFoundError):
@@ -131,10 +131,10 @@ def _explained(hub_id: str, error: BaseException) -> ProblemError:
             hub_id,
         )
     if among(errors.OfflineModeIsEnabled, httpx.TransportError, ConnectionError):
-        reason = f"hub dataset {hub_id} cannot be read: the hub cannot be reached ({said})"
+        reason = f"hub dataset {hub_id} cannot be read: the hub cannot be reached ({message})"
         return ProblemError(reason, "check the network, or give a local path (--path)", hub_id)
     return ProblemError(
-        f"hub dataset {hub_id} cannot be read ({said})",
+        f"hub dataset {hub_id} cannot be read ({message})",
         "check id, --config and --revision, or give a local path (--path)",
         hub_id,
     )

@@ -51,8 +51,8 @@ def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
     Raises ProblemError if the lists do not match.
     """
     return tuple(
-        {"stdin": _lines(given, where), "stdout": _lines(wanted, where)}
-        for given, wanted in _pairs(inputs, outputs, where)
+        {"stdin": _lines(stdin_or_args, where), "stdout": _lines(expected, where)}
+        for stdin_or_args, expected in _pairs(inputs, outputs, where)
     )
 
 
@@ -63,14 +63,14 @@ def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
     both.
     """
     pairs = _pairs(inputs, outputs, where)
-    if not all(isinstance(given, list) for given, _ in pairs):
+    if not all(isinstance(stdin_or_args, list) for stdin_or_args, _ in pairs):
         raise ProblemError(
             "inputs of a function that are no lists of arguments", "fetch the file again", where
         )
-    wrapped = all(isinstance(wanted, list) and len(wanted) == 1 for _, wanted in pairs)
+    wrapped = all(isinstance(expected, list) and len(expected) == 1 for _, expected in pairs)
     return tuple(
-        {"args": given, "kwargs": {}, "expected": wanted[0] if wrapped else wanted}
-        for given, wanted in pairs
+        {"args": stdin_or_args, "kwargs": {}, "expected": expected[0] if wrapped else expected}
+        for stdin_or_args, expected in pairs
     )
 
 
@@ -79,17 +79,17 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
 
     Upstream mixes Python 3 and Python 2.
     """
-    kept = dict[str, None]()
+    programs = dict[str, None]()
     for source in sources:
-        if len(kept) == MOST_SOLUTIONS:
+        if len(programs) == MOST_SOLUTIONS:
             break
-        whole = f"{prompt}{source}".replace("\r\n", "\n")
+        program = f"{prompt}{source}".replace("\r\n", "\n")
         try:
-            parse(whole)
+            parse(program)
         except (SyntaxError, ValueError, RecursionError):
             continue
-        kept[whole] = None
-    return tuple(kept)
+        programs[program] = None
+    return tuple(programs)
 
 
 def entry_point(name: str, starter: str) -> str:

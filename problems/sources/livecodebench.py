@@ -103,15 +103,15 @@ def only_text(pickled: bytes) -> str:
 
     Raises ValueError on any other pickle.
     """
-    found = list[str]()
+    texts = list[str]()
     for operation, argument, _ in pickletools.genops(pickled):
         if operation.name in ("UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"):
-            found.append(str(argument))
+            texts.append(str(argument))
         elif operation.name not in FRAMING:
             raise ValueError(f"a pickle with {operation.name}, which is no text alone")
-    if len(found) != 1:
-        raise ValueError(f"a pickle of {len(found)} texts")
-    return found[0]
+    if len(texts) != 1:
+        raise ValueError(f"a pickle of {len(texts)} texts")
+    return texts[0]
 
 
 def _cases(value: Any, key: str, where: str) -> list[dict[str, str]]:

@@ -48,22 +48,22 @@ def check_names(place: Place) -> None:
         if name not in COLUMNS:
             raise ProblemError(
                 f"no column {name!r}{near(name, COLUMNS)}",
-                f"problems have {', '.join(COLUMNS)}",
+                f"use one of {', '.join(COLUMNS)}",
                 "columns",
             )
 
 
-def pairs(written: Iterable[str]) -> dict[str, str]:
+def pairs(texts: Iterable[str]) -> dict[str, str]:
     """Parse `ours=theirs` pairs. Raises ProblemError for anything else."""
-    found = dict[str, str]()
-    for part in written:
+    result = dict[str, str]()
+    for part in texts:
         ours, equals, theirs = part.strip().partition("=")
         if not equals or not ours.strip() or not theirs:
             raise ProblemError(
-                f"{part!r} is no pair", "write OURS=THEIRS, e.g. statement=prompt", "columns"
+                f"{part!r} is not a pair", "write OURS=THEIRS, e.g. statement=prompt", "columns"
             )
-        found[ours.strip()] = theirs
-    return found
+        result[ours.strip()] = theirs
+    return result
 
 
 def constant(written: str) -> Any:
@@ -79,14 +79,16 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
 
     Raises ProblemError naming a missing column, with the nearest existing one.
     """
-    taken = {ours: _value(row, theirs, where) for ours, theirs in place.columns.items()}
+    renamed = {ours: _value(row, theirs, where) for ours, theirs in place.columns.items()}
     rest = {
         key: value
         for key, value in row.items()
-        if key not in place.columns.values() and key not in taken
+        if key not in place.columns.values() and key not in renamed
     }
-    given = {**rest, **taken, **place.constants}
-    record = {key: value for key, value in given.items() if value is not None or key not in COLUMNS}
+    values = {**rest, **renamed, **place.constants}
+    record = {
+        key: value for key, value in values.items() if value is not None or key not in COLUMNS
+    }
     for name in LISTS:
         if name in record:
             record[name] = _list(record[name])
@@ -149,10 +151,10 @@ def _value(row: Row, name: str, where: str) -> Any:
     value: Any = row
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            there = [str(key) for key in row]
+            names = [str(key) for key in row]
             raise ProblemError(
-                f"column {name!r} is missing{near(name, there)}",
-                f"there are: {', '.join(sorted(there))}"[:300],
+                f"column {name!r} is missing{near(name, names)}",
+                f"there are: {', '.join(sorted(names))}"[:300],
                 where,
             )
         value = value[part]
@@ -162,15 +164,15 @@ def _value(row: Row, name: str, where: str) -> Any:
 def _list(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    read = _json(value, None)
-    return read if isinstance(read, list) else [value] if value.strip() else []
+    parsed = _json(value, None)
+    return parsed if isinstance(parsed, list) else [value] if value.strip() else []
 
 
-def _json(value: Any, otherwise: Any) -> Any:
+def _json(value: Any, default: Any) -> Any:
     """Parse a text that starts like a JSON list or object, else return `otherwise`."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
-        return otherwise
+        return default
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return otherwise
+        return default

@@ -30,14 +30,14 @@ from sandbox.protocol import Limits
 
 SOURCE = "file"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
-MEND = (
+FIX = (
     "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, "
     "under a heading `## Examples`"
 )
 _HEADING = re.compile(r"^#{1,6}[ \t]*examples?\b.*$", re.IGNORECASE | re.MULTILINE)
 _NEXT = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
 _BLOCK = re.compile(r"^```[ \t]*(\w*)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-_SAYS = re.compile(r"(input|output)\W*$", re.IGNORECASE)
+_LABEL = re.compile(r"(input|output)\W*$", re.IGNORECASE)
 
 
 def read_markdown(path: Path) -> Problem:
@@ -71,10 +71,10 @@ def _sections(text: str, where: str) -> tuple[str, str]:
     """Return the statement, and the content under the heading of the examples."""
     heading = _HEADING.search(text)
     if heading is None:
-        raise ProblemError("it has no examples", MEND, where)
+        raise ProblemError("it has no examples", FIX, where)
     after = text[heading.end() :]
     end = next(
-        (found.start() for found in _NEXT.finditer(after) if not _inside(after, found.start())),
+        (match.start() for match in _NEXT.finditer(after) if not _inside(after, match.start())),
         len(after),
     )
     statement = "\n\n".join(
@@ -82,7 +82,9 @@ def _sections(text: str, where: str) -> tuple[str, str]:
     )
     if not statement:
         raise ProblemError(
-            "it says nothing before the examples", "say there what the program shall do", where
+            "it has no statement before the examples",
+            "describe there what the program must do",
+            where,
         )
     return statement, after[:end]
 
@@ -95,12 +97,12 @@ def _inside(text: str, at: int) -> bool:
 def _tests(
     examples: str, where: str
 ) -> tuple[Literal["call", "assert", "stdio"], tuple[dict[str, Any], ...], str | None]:
-    blocks = [(_says(examples[: block.start()]), block[2]) for block in _BLOCK.finditer(examples)]
-    if any(says for says, _ in blocks):
+    blocks = [(_label(examples[: block.start()]), block[2]) for block in _BLOCK.finditer(examples)]
+    if any(label for label, _ in blocks):
         pairs = [(blocks[at][1], blocks[at + 1][1]) for at in range(0, len(blocks) - 1, 2)]
-        if [says for says, _ in blocks] != ["input", "output"] * len(pairs):
-            raise ProblemError("its examples are not Input and Output in turn", MEND, where)
-        return "stdio", tuple({"stdin": given, "stdout": printed} for given, printed in pairs), None
+        if [label for label, _ in blocks] != ["input", "output"] * len(pairs):
+            raise ProblemError("its Input and Output blocks do not alternate", FIX, where)
+        return "stdio", tuple({"stdin": stdin, "stdout": stdout} for stdin, stdout in pairs), None
     try:
         lines = [
             ast.unparse(node)
@@ -109,25 +111,25 @@ def _tests(
             if isinstance(node, ast.Assert)
         ]
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"an example is no Python ({error})", MEND, where) from error
+        raise ProblemError(f"an example is not valid Python ({error})", FIX, where) from error
     if not lines:
-        raise ProblemError("it has no examples", MEND, where)
-    name = _called(lines)
+        raise ProblemError("it has no examples", FIX, where)
+    name = _function_name(lines)
     if name is None:
-        raise ProblemError("its examples do not call one function all of them", MEND, where)
+        raise ProblemError("its examples do not all call the same function", FIX, where)
     calls = [_call(line, name) for line in lines]
     if all(calls):
         return "call", tuple(call for call in calls if call), name
     return "assert", tuple(check(line, name) for line in lines), name
 
 
-def _says(before: str) -> str:
+def _label(before: str) -> str:
     last = before.rstrip().rsplit("\n", 1)[-1]
-    found = _SAYS.search(last)
-    return found[1].lower() if found else ""
+    match = _LABEL.search(last)
+    return match[1].lower() if match else ""
 
 
-def _called(lines: list[str]) -> str | None:
+def _function_name(lines: list[str]) -> str | None:
     """Return the first function, except builtins, that every example calls."""
     called = [
         [
@@ -161,9 +163,9 @@ def _call(line: str, name: str) -> dict[str, Any] | None:
             if called != name or any(keyword.arg is None for keyword in keywords):
                 return None
             try:
-                given = [ast.literal_eval(one) for one in args]
+                literals = [ast.literal_eval(one) for one in args]
                 return {
-                    "args": given,
+                    "args": literals,
                     "kwargs": {
                         str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords
                     },

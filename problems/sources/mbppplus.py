@@ -66,12 +66,12 @@ def convert(row: Row, where: str) -> Problem:
         )
         inputs = {key: restored(task, row, f"{key}_input", where) for key in ("base", "plus")}
         # Task 793 has no plus inputs.
-        given = {key: value for key, value in inputs.items() if value}
+        args = {key: value for key, value in inputs.items() if value}
         tests = tuple(
             plus_test(code, entry_point, value, atol, SAME.get(task, "got == expected"))
-            for value in given.values()
+            for value in args.values()
         )
-        extra |= {"tests": list(given), "plus_inputs": len(inputs["plus"])}
+        extra |= {"tests": list(args), "plus_inputs": len(inputs["plus"])}
     return Problem(
         problem_id=f"mbppplus/{task}",
         source="mbppplus",
@@ -95,47 +95,47 @@ def restored(task: int, row: Row, key: str, where: str) -> list[list[Any]]:
     Raises ProblemError if they are not lists.
     """
     inputs = row.get(key) or []  # upstream writes an empty list as {}
-    if not isinstance(inputs, list) or not all(isinstance(given, list) for given in inputs):
+    if not isinstance(inputs, list) or not all(isinstance(args, list) for args in inputs):
         raise ProblemError(
             f"key {key!r} is no list of argument lists", "fetch the file again", where
         )
     if task == 255:
         inputs = [
-            given
-            for given in inputs
-            if comb(max(0, len(given[0]) + given[1] - 1), given[1]) * given[1] <= 1_000_000
+            args
+            for args in inputs
+            if comb(max(0, len(args[0]) + args[1] - 1), args[1]) * args[1] <= 1_000_000
         ]
     restore = RESTORE.get(task)
-    return [restore(given) for given in inputs] if restore else inputs
+    return [restore(args) for args in inputs] if restore else inputs
 
 
-def _each(given: list[Any]) -> list[Any]:
+def _each(args: list[Any]) -> list[Any]:
     """Make every argument a tuple."""
-    return [tuple(value) for value in given]
+    return [tuple(value) for value in args]
 
 
-def _inner(given: list[Any]) -> list[Any]:
+def _inner(args: list[Any]) -> list[Any]:
     """Make every argument a list of tuples."""
-    return [[tuple(item) for item in value] for value in given]
+    return [[tuple(item) for item in value] for value in args]
 
 
-def _both(given: list[Any]) -> list[Any]:
+def _both(args: list[Any]) -> list[Any]:
     """Make every argument a tuple of tuples."""
-    return [tuple(tuple(item) for item in value) for value in given]
+    return [tuple(tuple(item) for item in value) for value in args]
 
 
-def _first(given: list[Any]) -> list[Any]:
+def _first(args: list[Any]) -> list[Any]:
     """Make the first argument a tuple."""
-    return [tuple(given[0]), *given[1:]]
+    return [tuple(args[0]), *args[1:]]
 
 
-def _second(given: list[Any]) -> list[Any]:
-    return [given[0], tuple(given[1])]
+def _second(args: list[Any]) -> list[Any]:
+    return [args[0], tuple(args[1])]
 
 
-def _first_inner(given: list[Any]) -> list[Any]:
+def _first_inner(args: list[Any]) -> list[Any]:
     """Make the first argument a list of tuples."""
-    return [[tuple(item) for item in given[0]], *given[1:]]
+    return [[tuple(item) for item in args[0]], *args[1:]]
 
 
 def _all_the_way(value: Any) -> Any:
@@ -177,13 +177,14 @@ RESTORE: dict[int, Callable[[list[Any]], list[Any]]] = {
     **dict.fromkeys((106, 750), _second),
     **dict.fromkeys((250, 307, 405, 446, 617, 720, 763, 808), _first),
     **dict.fromkeys((259, 401, 445), _both),
-    **dict.fromkeys((580, 615, 791), lambda given: [_all_the_way(value) for value in given]),
-    124: lambda given: [float(given[0]), complex(given[1])],
-    252: lambda given: [complex(given[0])],
-    278: lambda given: [
-        tuple(tuple(item) if isinstance(item, list) else item for item in given[0])
+    **dict.fromkeys((580, 615, 791), lambda args: [_all_the_way(value) for value in args]),
+    124: lambda args: [float(args[0]), complex(args[1])],
+    252: lambda args: [complex(args[0])],
+    278: lambda args: [tuple(tuple(item) if isinstance(item, list) else item for item in args[0])],
+    722: lambda args: [
+        {key: tuple(value) for key, value in args[0].items()},
+        *args[1:],
     ],
-    722: lambda given: [{key: tuple(value) for key, value in given[0].items()}, *given[1:]],
 }
 
 MBPPPLUS = Source(

@@ -105,8 +105,8 @@ def _asserts(test: Any, name: str) -> bool:
         tree = parse(test)
     except (SyntaxError, ValueError, RecursionError, TypeError):
         return False
-    named = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
-    return named and all(isinstance(node, ast.Assert) for node in tree.body)
+    names_function = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+    return names_function and all(isinstance(node, ast.Assert) for node in tree.body)
 
 
 def _empty(column: str, value: Any) -> bool:
@@ -128,18 +128,18 @@ def _can_be_judged(problem: Problem, where: str) -> Problem:
             "leave it out, and show tests in the statement",
             where,
         )
-    needs = problem.extra.get("packages", [])
-    if not isinstance(needs, list) or not all(isinstance(name, str) for name in needs):
+    packages = problem.extra.get("packages", [])
+    if not isinstance(packages, list) or not all(isinstance(name, str) for name in packages):
         raise ProblemError(
-            f"column packages is {needs!r}"[:150],
+            f"column packages is {packages!r}"[:150],
             "give a list of modules that solutions and tests import",
             where,
         )
     if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (
         in_place and problem.style != "assert"
     ):
-        told = f"column in_place is {in_place!r} with style {problem.style}"[:150]
-        raise ProblemError(told, "give true or false; only assert tests read it", where)
+        reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
+        raise ProblemError(reason, "give true or false; only assert tests read it", where)
     for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
         try:
             names = {

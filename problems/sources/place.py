@@ -38,11 +38,11 @@ class Place:
         Raises FileNotFoundError.
         """
         if self.path is not None:
-            there = hash_file(self.path) if self.path.is_file() else hash_folder(self.path)
+            identity = hash_file(self.path) if self.path.is_file() else hash_folder(self.path)
         else:
-            there = f"{self.hub or 'hub'}@{self.commit}" if self.commit else "hub"
+            identity = f"{self.hub or 'hub'}@{self.commit}" if self.commit else "hub"
         mapping = [self.config, dict(self.columns), dict(self.constants)]
-        return hash_data([there, mapping]) if self.mapped or self.config else there
+        return hash_data([identity, mapping]) if self.mapped or self.config else identity
 
     def __str__(self) -> str:
         at = f"{self.hub or 'the hub'}{f' at {self.commit[:12]}' if self.commit else ''}"

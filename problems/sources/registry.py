@@ -35,13 +35,13 @@ EMBEDDED = Source(
 def _sources() -> dict[str, Source]:
     """Return every `Source` that a module of this folder defines, by name."""
     modules = [
-        importlib.import_module(f"{sources.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(sources.__path__)
-        if found.name != "registry"
+        importlib.import_module(f"{sources.__name__}.{known_sources.name}")
+        for known_sources in pkgutil.iter_modules(sources.__path__)
+        if known_sources.name != "registry"
     ]
     known = [value for module in modules for value in vars(module).values()]
-    found = {value.name: value for value in known if isinstance(value, Source)}
-    return {name: found[name] for name in sorted(found)}
+    known_sources = {value.name: value for value in known if isinstance(value, Source)}
+    return {name: known_sources[name] for name in sorted(known_sources)}
 
 
 SOURCES: dict[str, Source] = {EMBEDDED.name: EMBEDDED} | _sources()

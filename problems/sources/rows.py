@@ -40,7 +40,7 @@ def local_rows(source: Source, path: Path) -> Iterator[Read]:
     files, failed = _files(source, path), list[ProblemError]()
     for file in files:
         try:
-            yield from _with_split(source, file, _some(file))
+            yield from _with_split(source, file, _not_empty_rows(file))
         except ProblemError as error:
             failed.append(error)
             if len(failed) == len(files):
@@ -52,15 +52,15 @@ def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iter
     """Yield the rows of a table as JSON would hold them: dates and decimals as text."""
     sized = table.nbytes > MAX_ROW_BYTES
     for number, row in enumerate(table.to_pylist(), start):
-        here = f"{where} row {number}"
+        location = f"{where} row {number}"
         plain = _plain(row)
         if sized and (size := _size(plain)) > MAX_ROW_BYTES:
-            yield here, _too_large(size, here)
+            yield location, _too_large(size, location)
         else:
-            yield here, plain
+            yield location, plain
 
 
-def _some(file: Path) -> Iterator[Read]:
+def _not_empty_rows(file: Path) -> Iterator[Read]:
     """Raise ProblemError when there is no row at all."""
     empty = True
     for read in _file_rows(file):
@@ -73,13 +73,13 @@ def _some(file: Path) -> Iterator[Read]:
 
 
 def _with_split(source: Source, file: Path, rows: Iterable[Read]) -> Iterator[Read]:
-    named = (
+    split = (
         re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", file.name.lower())
         if source.by_split
         else None
     )
     for where, row in rows:
-        yield where, row if isinstance(row, ProblemError) or not named else {**row, SPLIT: named[1]}
+        yield where, row if isinstance(row, ProblemError) or not split else {**row, SPLIT: split[1]}
 
 
 def _files(source: Source, path: Path) -> list[Path]:
@@ -91,18 +91,18 @@ def _files(source: Source, path: Path) -> list[Path]:
             f"data add {source.name} --path`"
         )
     if source.files:
-        found = [path / name for name in source.files if (path / name).is_file()]
-        found = found if source.all_files else found[:1]
+        files = [path / name for name in source.files if (path / name).is_file()]
+        files = files if source.all_files else files[:1]
     else:
-        found = sorted(
+        files = sorted(
             file for file in path.iterdir() if file.is_file() and file.name.endswith(SUFFIXES)
         )
-    if not found:
+    if not files:
         raise FileNotFoundError(
             f"source {source.name}: no {' or '.join(source.files or SUFFIXES)} in {path}: "
             "give the file itself"
         )
-    return found
+    return files
 
 
 def _file_rows(file: Path) -> Iterator[Read]:
@@ -116,7 +116,7 @@ def _file_rows(file: Path) -> Iterator[Read]:
         yield from _parquet_rows(file)
         return
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as content:
-        yield from _lines(file, content) if ".jsonl" in file.name else _whole(file, content)  # type: ignore[arg-type]  # a GzipFile is an IO[bytes]
+        yield from _lines(file, content) if ".jsonl" in file.name else _list_rows(file, content)  # type: ignore[arg-type]  # a GzipFile is an IO[bytes]
 
 
 def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
@@ -140,7 +140,7 @@ def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
         )
 
 
-def _whole(file: Path, content: IO[bytes]) -> Iterator[Read]:
+def _list_rows(file: Path, content: IO[bytes]) -> Iterator[Read]:
     try:
         read = content.read(MAX_LIST_BYTES + 1)
     except (EOFError, OSError) as error:
@@ -196,8 +196,10 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     except (RecursionError, ValueError) as error:
         return where, ProblemError(f"JSON that cannot be read: {error}", "mend or remove it", where)
     if not isinstance(value, shape):
-        wanted = "a list of problems, [{...}, ...]" if shape is list else "an object, {...}"
-        return where, ProblemError(f"{shown(value)} instead of {wanted}", f"write {wanted}", where)
+        expected = "a list of problems, [{...}, ...]" if shape is list else "an object, {...}"
+        return where, ProblemError(
+            f"{shown(value)} instead of {expected}", f"write {expected}", where
+        )
     return where, value
 
 
@@ -213,7 +215,7 @@ def _parquet_rows(file: Path) -> Iterator[Read]:
                 read += len(batch)
     except (pa.ArrowException, OSError) as error:
         reason, mend = (
-            f"not a whole parquet file ({str(error).splitlines()[0]})",
+            f"not a complete parquet file ({str(error).splitlines()[0]})",
             "fetch or write it again",
         )
         if not read:

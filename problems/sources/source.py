@@ -60,14 +60,14 @@ class Source:
 
 def text(row: Row, key: str, where: str) -> str:
     """Return the text under `key`, with \\n line ends. Raises ProblemError naming the key."""
-    if not isinstance(value := _need(row, key, where), str):
+    if not isinstance(value := _required(row, key, where), str):
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected text", where)
     return value.replace("\r\n", "\n")
 
 
 def texts(row: Row, key: str, where: str) -> list[str]:
     """Return the list of texts under `key`. Raises ProblemError naming the key."""
-    value = _need(row, key, where)
+    value = _required(row, key, where)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of texts", where)
     return [item.replace("\r\n", "\n") for item in value]
@@ -75,14 +75,14 @@ def texts(row: Row, key: str, where: str) -> list[str]:
 
 def number(row: Row, key: str, where: str) -> int:
     """Return the task number under `key`: 11, or "Mbpp/11". Raises ProblemError naming the key."""
-    value = _need(row, key, where)
+    value = _required(row, key, where)
     tail = str(value).rsplit("/", 1)[-1]
     if isinstance(value, bool) or not tail.isdecimal():
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected a task number", where)
     return int(tail)
 
 
-def _need(row: Row, key: str, where: str) -> Any:
+def _required(row: Row, key: str, where: str) -> Any:
     if key not in row:
         raise ProblemError(
             f"key {key!r} is missing (there are: {', '.join(sorted(map(str, row)))[:100]})",

@@ -27,13 +27,13 @@ def convert(row: Row, where: str) -> Problem:
 
 def tags_of(row: Row) -> tuple[str, ...]:
     """Return upstream's topics and skills, which are lists written as Python text."""
-    found = list[str]()
+    tags = list[str]()
     for key in ("tags", "skill_types"):
         try:
             value = ast.literal_eval(str(row.get(key) or "[]"))
         except (SyntaxError, ValueError, RecursionError):
             continue
-        found += (
+        tags += (
             [
                 re.sub(r"\W+", "-", item.lower()).strip("-")
                 for item in value
@@ -42,7 +42,7 @@ def tags_of(row: Row) -> tuple[str, ...]:
             if isinstance(value, list)
             else []
         )
-    return tuple(found)
+    return tuple(tags)
 
 
 TACO = Source(

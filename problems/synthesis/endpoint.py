@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
-from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
+from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
 
 # Environment variables; the first that is set is used. Without any, no key is sent.
 KEYS = ("RATCHET_OPENAI_API_KEY", "OPENAI_API_KEY")
@@ -40,7 +40,7 @@ TOO_LONG = ("context_length_exceeded", "maximum context length", "context window
 # after so many unanswered requests in a row, each with all its tries, the server counts as down
 DOWN = 3
 MOST_BYTES = 4 * 2**20  # maximum size of a body
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class Fault(NamedTuple):
@@ -78,15 +78,13 @@ class Endpoint:
     ) -> None:
         self._client.close()
 
-    def ask(
-        self, question: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep
-    ) -> Reply:
+    def ask(self, request: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:
         """Send one request and return the reply.
 
         question: the body of a chat completion, or, with `prompt`, of a completion. Raises NoReply,
         or EndpointDown naming the address and the fix.
         """
-        return self._insist(lambda: self._answer(question), sleep)
+        return self._retry(lambda: self._complete(request), sleep)
 
     def describe(self, model: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
         """Return the server's description of a model, without volatile fields.
@@ -94,10 +92,10 @@ class Endpoint:
         Returns {} if the server has no list of models or does not name this one. Raises as `ask`
         does.
         """
-        found = next(
-            (each for each in self._insist(self._models, sleep) if each.get("id") == model), {}
+        description: dict[str, Any] = next(
+            (entry for entry in self._retry(self._models, sleep) if entry.get("id") == model), {}
         )
-        return {name: value for name, value in found.items() if name not in PASSING}
+        return {name: value for name, value in description.items() if name not in PASSING}
 
     def reach(self) -> None:
         """Check once whether the server listens, for a user who waits at a terminal.
@@ -105,17 +103,17 @@ class Endpoint:
         Raises EndpointDown if no server listens or access is denied.
         """
         with suppress(NoReply):  # the server is up, but has no list of models
-            if (found := self._send("GET", "models")) in (
+            if (response := self._send("GET", "models")) in (
                 Fault("ConnectError"),
                 Fault("ConnectTimeout"),
             ):
                 raise EndpointDown(
-                    f"{self.url}: {found.why}: see whether the server is up, and the address"
+                    f"{self.url}: {response.why}: check the address and that the server runs"
                 )
 
-    def _insist(
-        self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]
-    ) -> Found:
+    def _retry(
+        self, attempt: Callable[[], Result | Fault], sleep: Callable[[float], None]
+    ) -> Result:
         """Call `attempt` until it returns no fault.
 
         Between tries it pauses for a growing time, or as long as the server asks for.
@@ -126,11 +124,11 @@ class Endpoint:
                 sleep(wait)
             with self._lock:
                 self.sent += 1
-            found = attempt()
-            if not isinstance(found, Fault):
+            result = attempt()
+            if not isinstance(result, Fault):
                 self._unanswered = 0
-                return found
-            fault = found
+                return result
+            fault = result
             with self._lock:
                 self.faults[fault.why] = self.faults.get(fault.why, 0) + 1
             pause = min(LONGEST_PAUSE_S, self.pause_s * 2**number * random.uniform(0.5, 1.5))
@@ -139,28 +137,28 @@ class Endpoint:
             self._unanswered += 1
         if self._unanswered >= DOWN:
             raise EndpointDown(
-                f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see "
-                "whether the server is up, then run again"
+                f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} requests: check "
+                "that the server runs, then run again"
             )
         raise NoReply(f"{self.url}: no whole answer in {TRIES} tries: {fault.why}")
 
-    def _answer(self, question: Mapping[str, Any]) -> Reply | Fault:
-        sent = self._send(
-            "POST", "completions" if "prompt" in question else "chat/completions", question
+    def _complete(self, request: Mapping[str, Any]) -> Reply | Fault:
+        body = self._send(
+            "POST", "completions" if "prompt" in request else "chat/completions", request
         )
-        return sent if isinstance(sent, Fault) else _read(sent or b"")
+        return body if isinstance(body, Fault) else _read(body or b"")
 
     def _models(self) -> list[dict[str, Any]] | Fault:
-        sent = self._send("GET", "models")
-        if isinstance(sent, Fault) or sent is None:
-            return sent or []
+        body = self._send("GET", "models")
+        if isinstance(body, Fault) or body is None:
+            return body or []
         try:
-            return [each for each in json.loads(sent)["data"] if isinstance(each, dict)]
+            return [entry for entry in json.loads(body)["data"] if isinstance(entry, dict)]
         except (ValueError, KeyError, TypeError, RecursionError):
             return Fault("a list of models that is none")
 
     def _send(
-        self, method: str, path: str, question: Mapping[str, Any] | None = None
+        self, method: str, path: str, request: Mapping[str, Any] | None = None
     ) -> bytes | Fault | None:
         """Return the body, or None if the server has no such list.
 
@@ -168,7 +166,7 @@ class Endpoint:
         """
         try:
             with self._client.stream(
-                method, f"{self.url.rstrip('/')}/{path}", json=question
+                method, f"{self.url.rstrip('/')}/{path}", json=request
             ) as response:
                 body = b""
                 for part in response.iter_bytes():
@@ -179,20 +177,25 @@ class Endpoint:
             return Fault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:
             raise EndpointDown(
-                f"{self.url}: no address ({error}): give one like http://127.0.0.1:8000/v1"
+                f"{self.url}: not a valid address ({error}): give one like http://127.0.0.1:8000/v1"
             ) from error
-        said, status = " ".join(body[:300].decode("utf-8", "replace").split()), response.status_code
+        excerpt, status = (
+            " ".join(body[:300].decode("utf-8", "replace").split()),
+            response.status_code,
+        )
         if status == 200:
             return body
-        if question is None and status in NONE_SUCH:
+        if request is None and status in NONE_SUCH:
             return None
         if status in AGAIN or status >= 500:
             return Fault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
-            kind = NoRoom if any(words in said.lower() for words in TOO_LONG) else Refused
-            raise kind(f"the server refuses the question (status {status}): {said}")
+            kind = (
+                ContextTooLong if any(words in excerpt.lower() for words in TOO_LONG) else Refused
+            )
+            raise kind(f"the server refuses the question (status {status}): {excerpt}")
         raise EndpointDown(
-            f"{self.url}: status {status}: {said}: check the address, the model's name, and "
+            f"{self.url}: status {status}: {excerpt}: check the address, the model's name, and "
             f"the key in {KEYS[0]}"
         )
 
@@ -209,8 +212,8 @@ def _seconds(text: str | None) -> float:
 
 def _read(body: bytes) -> Reply | Fault:
     try:
-        told = json.loads(body)
-        choice, usage = told["choices"][0], told.get("usage") or {}
+        reply = json.loads(body)
+        choice, usage = reply["choices"][0], reply.get("usage") or {}
         text = choice["message"]["content"] if "message" in choice else choice["text"]
         ended, tokens, written = (
             choice.get("finish_reason"),
@@ -228,8 +231,8 @@ def _read(body: bytes) -> Reply | Fault:
         _count(tokens),
         _count(written),
         _text(ended),
-        _text(told.get("model")),
-        _text(told.get("system_fingerprint")),
+        _text(reply.get("model")),
+        _text(reply.get("system_fingerprint")),
     )
 
 

@@ -56,18 +56,18 @@ def proposal_of(text: str) -> Proposal | str:
     if not (names := _functions(solution)):
         return "its solution defines no function"
     statement = sections["problem"]
-    if not (said := [name for name in names if re.search(rf"\b{re.escape(name)}\b", statement)]):
+    if not (named := [name for name in names if re.search(rf"\b{re.escape(name)}\b", statement)]):
         return "its statement does not name the function"
     inputs = _inputs(sections["inputs"])
-    return inputs if isinstance(inputs, str) else Proposal(statement, said[-1], solution, inputs)
+    return inputs if isinstance(inputs, str) else Proposal(statement, named[-1], solution, inputs)
 
 
 def program_of(text: str, entry_point: str) -> str | None:
     """Return the program in a solver's reply, if it defines the function."""
-    found: list[str] = [
+    programs: list[str] = [
         block for block in [text, *FENCE.findall(text)] if entry_point in _functions(block)
     ]
-    return found[-1].strip("\n") + "\n" if found else None
+    return programs[-1].strip("\n") + "\n" if programs else None
 
 
 def code_of(section: str) -> str:

@@ -23,7 +23,7 @@ class Refused(NoReply):
     """The server rejects the request as wrong."""
 
 
-class NoRoom(Refused):
+class ContextTooLong(Refused):
     """The request leaves no room for a reply within the model's context."""
 
 
@@ -46,10 +46,10 @@ class Reply:
     fingerprint: str = ""  # fingerprint of its weights or its build
 
 
-class Asks(Protocol):
+class ReplySource(Protocol):
     """An endpoint, or the journal in front of one. Raises NoReply and EndpointDown."""
 
-    def ask(self, question: Mapping[str, Any]) -> Reply: ...
+    def ask(self, request: Mapping[str, Any]) -> Reply: ...
 
 
 class Replies:
@@ -58,7 +58,7 @@ class Replies:
     A torn last line is cut off.
     """
 
-    def __init__(self, path: Path, endpoint: Asks) -> None:
+    def __init__(self, path: Path, endpoint: ReplySource) -> None:
         self.path, self.endpoint = path, endpoint
         self.known: dict[str, Reply] = {}
         self.used: dict[str, Reply] = {}  # used in this pass, from the journal or the endpoint
@@ -66,19 +66,19 @@ class Replies:
         self._lines = JsonLines(path)
 
     def __enter__(self) -> Replies:
-        self._lines.open(self._read, "remove the line: its question is asked again")
+        self._lines.open(self._read, "remove the line: its request is sent again")
         return self
 
     def _read(self, row: dict[str, Any]) -> None:
         self.known[row["question"]] = Reply(row["text"], row["tokens"])
 
-    def ask(self, question: Mapping[str, Any]) -> Reply:
+    def ask(self, request: Mapping[str, Any]) -> Reply:
         """Return the reply from the journal, else from the endpoint.
 
         A new reply is written to disk before it is returned. Raises what the endpoint raises.
         """
-        key = hash_data(question)
-        reply = self.known.get(key) or self.endpoint.ask(question)
+        key = hash_data(request)
+        reply = self.known.get(key) or self.endpoint.ask(request)
         with self._lock:
             if key not in self.known:
                 self._lines.append([{"question": key, "text": reply.text, "tokens": reply.tokens}])

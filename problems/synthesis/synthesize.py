@@ -40,8 +40,8 @@ from problems.synthesis.proposals import (
     program_of,
     proposal_of,
 )
-from problems.synthesis.replies import Asks, NoReply
-from problems.verification.outputs import Output, Question, Runs, outputs
+from problems.synthesis.replies import NoReply, ReplySource
+from problems.verification.outputs import Output, OutputRequest, Runs, outputs
 from sandbox.protocol import Limits
 
 SOURCE = "synthetic"
@@ -125,7 +125,7 @@ def synthesize(
     problems: Sequence[Problem],
     config: Synthesis,
     seed: int,
-    replies: Asks,
+    replies: ReplySource,
     sandbox: Runs,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Synthesized:
@@ -135,44 +135,57 @@ def synthesize(
     problems.verification.outputs.NoOutput if the sandbox failed.
     """
     pool, rng = seeds(problems), random.Random(f"{seed}/synthesis")
-    made: dict[str, Problem] = {}
+    problems_by_id: dict[str, Problem] = {}
     refused: list[Removed] = []
-    spent = _Budget(config, replies)
+    budget = _Budget(config, replies)
     at = 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        while pool and len(made) < config.problems and spent.left():
+        while pool and len(problems_by_id) < config.problems and budget.left():
             batch = [
                 (f"proposal/{at + nth}", rng.choice(pool), rng.getrandbits(31))
                 for nth in range(AT_ONCE)
             ]
             at += AT_ONCE
-            found = list(threads.map(lambda one: _proposed(one[1], one[2], config, spent), batch))
+            results = list(
+                threads.map(
+                    lambda proposal: _propose(proposal[1], proposal[2], config, budget), batch
+                )
+            )
             proposals = [
-                (name, parent, one)
-                for (name, parent, _), one in zip(batch, found, strict=True)
-                if not isinstance(one, Removed)
+                (name, parent, proposal)
+                for (name, parent, _), proposal in zip(batch, results, strict=True)
+                if not isinstance(proposal, Removed)
             ]
             refused += [
-                replace(one, problem_id=name)
-                for (name, _, _), one in zip(batch, found, strict=True)
-                if isinstance(one, Removed)
+                replace(proposal, problem_id=name)
+                for (name, _, _), proposal in zip(batch, results, strict=True)
+                if isinstance(proposal, Removed)
             ]
-            asked = [(one, number) for _, _, one in proposals for number in range(config.answers)]
+            solver_requests = [
+                (proposal, number)
+                for _, _, proposal in proposals
+                for number in range(config.answers)
+            ]
             answers = list(
-                threads.map(lambda pair: _answered(pair[0], pair[1], config, spent), asked)
+                threads.map(lambda pair: _solve(pair[0], pair[1], config, budget), solver_requests)
             )
             for (name, *_), problem in zip(
-                proposals, _agreed(proposals, answers, config, sandbox), strict=True
+                proposals, _decided_all(proposals, answers, config, sandbox), strict=True
             ):
                 if isinstance(problem, Removed):
                     refused.append(replace(problem, problem_id=name))
-                elif problem.problem_id in made:
+                elif problem.problem_id in problems_by_id:
                     refused.append(Removed(name, "proposed before", problem.problem_id))
                 else:
-                    made[problem.problem_id] = problem
+                    problems_by_id[problem.problem_id] = problem
             if on_progress:
-                on_progress(min(len(made), config.problems), config.problems)
-    return Synthesized([made[key] for key in sorted(made)], refused, spent.questions, spent.tokens)
+                on_progress(min(len(problems_by_id), config.problems), config.problems)
+    return Synthesized(
+        [problems_by_id[key] for key in sorted(problems_by_id)],
+        refused,
+        budget.questions,
+        budget.tokens,
+    )
 
 
 class _Budget:
@@ -181,7 +194,7 @@ class _Budget:
     Replies from the journal count too, so that a resumed pass ends where it would have ended.
     """
 
-    def __init__(self, config: Synthesis, replies: Asks) -> None:
+    def __init__(self, config: Synthesis, replies: ReplySource) -> None:
         self.config, self.replies = config, replies
         self.questions = self.tokens = 0
         self._lock = Lock()
@@ -191,7 +204,7 @@ class _Budget:
 
     def ask(self, model: str, text: str, seed: int) -> str:
         config = self.config
-        said = {
+        body = {
             "messages": [{"role": "user", "content": text}],
             "temperature": config.temperature,
             "max_tokens": config.max_tokens,
@@ -199,25 +212,27 @@ class _Budget:
         }
         with self._lock:
             self.questions += 1
-        reply = self.replies.ask({"model": model, **said})
+        reply = self.replies.ask({"model": model, **body})
         with self._lock:
             self.tokens += reply.tokens
         return reply.text
 
 
-def _proposed(parent: Problem, seed: int, config: Synthesis, budget: _Budget) -> Proposal | Removed:
+def _propose(parent: Problem, seed: int, config: Synthesis, budget: _Budget) -> Proposal | Removed:
     snippet = parent.solutions[seed % len(parent.solutions)].strip()
     try:
         text = budget.ask(config.model, PROPOSE.format(snippet=snippet, inputs=LEAST_INPUTS), seed)
     except NoReply as error:
         return Removed("", "the endpoint gave no answer", str(error))
-    found = proposal_of(text)
+    proposal = proposal_of(text)
     return (
-        found if isinstance(found, Proposal) else Removed("", found, " ".join(text.split())[:200])
+        proposal
+        if isinstance(proposal, Proposal)
+        else Removed("", proposal, " ".join(text.split())[:200])
     )
 
 
-def _answered(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) -> str | None:
+def _solve(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) -> str | None:
     """Return a program, or None if the reply has none.
 
     The request contains the statement only, not the proposer's own solution.
@@ -231,7 +246,7 @@ def _answered(proposal: Proposal, number: int, config: Synthesis, budget: _Budge
         return None
 
 
-def _agreed(
+def _decided_all(
     proposals: Sequence[tuple[str, Problem, Proposal]],
     answers: Sequence[str | None],
     config: Synthesis,
@@ -239,18 +254,25 @@ def _agreed(
 ) -> Iterator[Problem | Removed]:
     """Yield the result for each proposal. All programs run in one pass."""
     programs = [
-        [one.solution, *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p)]
-        for at, (_, _, one) in enumerate(proposals)
+        [
+            proposal.solution,
+            *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p),
+        ]
+        for at, (_, _, proposal) in enumerate(proposals)
     ]
-    called = [_problem(parent, one, (), (), config, "") for _, parent, one in proposals]
-    questions = [
-        Question(problem, source, one.inputs)
-        for problem, (_, _, one), sources in zip(called, proposals, programs, strict=True)
+    callable_problems = [
+        _problem(parent, proposal, (), (), config, "") for _, parent, proposal in proposals
+    ]
+    requests = [
+        OutputRequest(problem, source, proposal.inputs)
+        for problem, (_, _, proposal), sources in zip(
+            callable_problems, proposals, programs, strict=True
+        )
         for source in sources
     ]
-    given = iter(outputs(questions, sandbox) if questions else [])
-    for (_, parent, one), sources in zip(proposals, programs, strict=True):
-        yield _decided(parent, one, sources, [next(given) for _ in sources], config)
+    program_outputs = iter(outputs(requests, sandbox) if requests else [])
+    for (_, parent, proposal), sources in zip(proposals, programs, strict=True):
+        yield _decided(parent, proposal, sources, [next(program_outputs) for _ in sources], config)
 
 
 def _decided(
@@ -281,8 +303,8 @@ def _decided(
     if len(agree) < 2:
         return Removed("", "no two programs agree", f"{len(sources)} programs")
     tests = [
-        {**asked, "expected": output.value}
-        for asked, output in zip(proposal.inputs, row, strict=True)
+        {**test_input, "expected": output.value}
+        for test_input, output in zip(proposal.inputs, row, strict=True)
         if not output.fault
     ]
     if len(tests) < LEAST_INPUTS:
@@ -308,7 +330,7 @@ def _problem(
     config: Synthesis,
     outputs_by: str,
 ) -> Problem:
-    told = {
+    origin = {
         "parents": [parent.problem_id],
         "made_by": "synthesis/model",
         "outputs_by": outputs_by,
@@ -328,5 +350,5 @@ def _problem(
         limits=LIMITS,
         tags=("synthetic",),
         licence=parent.licence,
-        extra=told | {"solver": config.solver or config.model},
+        extra=origin | {"solver": config.solver or config.model},
     )

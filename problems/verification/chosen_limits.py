@@ -18,12 +18,12 @@ FILE = "limits.json"
 Choice = dict[str, dict[str, Any]]
 
 
-def choose(home: Path, choice: Choice) -> Path:
+def write_choice(home: Path, choice: Choice) -> Path:
     write_atomic(path := home / FILE, json.dumps(choice, indent=1, sort_keys=True) + "\n")
     return path
 
 
-def chosen(home: Path) -> Choice:
+def read_choice(home: Path) -> Choice:
     """Return the choice; empty if nothing was chosen. Raises ProblemError if the file is broken."""
     path = home / FILE
     if not path.exists():
@@ -38,8 +38,8 @@ def chosen(home: Path) -> Choice:
                 raise ValueError(f"{limits} must be above 0")
     except (ValueError, AttributeError, TypeError, KeyError) as error:
         raise ProblemError(
-            f"broken ({error!r})",
-            "remove it, or write it anew by `ratchet data limits --apply`",
+            f"invalid limits ({error!r})",
+            "remove the file, or write it again with `ratchet data limits --apply`",
             str(path),
         ) from error
     return choice

@@ -28,7 +28,7 @@ DRAWS = 12  # tries per wanted input
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 
 
-def asked(problem: Problem) -> list[Input]:
+def inputs_of_tests(problem: Problem) -> list[Input]:
     """Return the inputs of the tests that can be read as plain data; none for unittests."""
     if problem.style == "stdio":
         return [{"stdin": test["stdin"]} for test in problem.tests]
@@ -38,35 +38,35 @@ def asked(problem: Problem) -> list[Input]:
             for test in problem.tests
         ]
     return (
-        [given for test in problem.tests for given in _calls(test["source"])]
+        [test_input for test in problem.tests for test_input in _calls(test["source"])]
         if problem.style == "assert"
         else []
     )
 
 
-def generated(problem: Problem, count: int) -> list[Input]:
+def generate_inputs(problem: Problem, count: int) -> list[Input]:
     """Return at most `count` inputs that no test uses; deterministic for a problem."""
-    known = asked(problem)
+    known = inputs_of_tests(problem)
     if not known:
         return []
     rng, edges = random.Random(problem.problem_id), _edges(problem.solutions)
     vary, facts = (
         (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
     )
-    seen: set[Fact] = {fact for given in known for fact in facts(given)}
+    seen: set[Fact] = {fact for test_input in known for fact in facts(test_input)}
     varies = _varying(seen)
-    told = {dumps(given) for given in known}
-    found: list[Input] = []
+    texts = {dumps(test_input) for test_input in known}
+    result: list[Input] = []
     for _ in range(DRAWS * count):
-        made = vary(known, rng, edges)
+        candidate = vary(known, rng, edges)
         if (
-            len(found) < count
-            and all(fact in seen or fact[:-1] in varies for fact in facts(made))
-            and (text := dumps(made)) not in told
+            len(result) < count
+            and all(fact in seen or fact[:-1] in varies for fact in facts(candidate))
+            and (text := dumps(candidate)) not in texts
         ):
-            told.add(text)
-            found.append(made)
-    return found
+            texts.add(text)
+            result.append(candidate)
+    return result
 
 
 def _varying(seen: set[Fact]) -> set[Fact]:
@@ -80,7 +80,7 @@ def _varying(seen: set[Fact]) -> set[Fact]:
 
 def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
     """Return likely edge cases: simple values, and the solutions' constants and neighbours."""
-    found: dict[str, Any] = {repr(edge): edge for edge in EDGES}
+    edges: dict[str, Any] = {repr(edge): edge for edge in EDGES}
     for solution in solutions:
         try:
             constants = [
@@ -95,11 +95,11 @@ def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
             for sign in (1, -1)
             for step in (-1, 0, 1)
         ]
-        found |= {
+        edges |= {
             repr(value): value
             for value in (*near, *(value for value in constants if isinstance(value, (str, float))))
         }
-    return tuple(found.values())
+    return tuple(edges.values())
 
 
 def _calls(source: str) -> Iterator[Input]:
@@ -121,14 +121,14 @@ def _calls(source: str) -> Iterator[Input]:
         ):
             try:
                 kwargs = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-                given: Input = {
+                test_input: Input = {
                     "args": [ast.literal_eval(argument) for argument in node.args],
                     "kwargs": kwargs,
                 }
-                dumps(given)
+                dumps(test_input)
             except (ValueError, TypeError, RecursionError):
                 continue
-            yield given
+            yield test_input
 
 
 def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
@@ -139,14 +139,16 @@ def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[An
     if not places:
         return one
     place = rng.choice(places)
-    within: Any = args if isinstance(place, int) else kwargs
+    container: Any = args if isinstance(place, int) else kwargs
     others = other["args"] if isinstance(place, int) else other["kwargs"]
-    there = (
+    replacement = (
         others[place]
         if (place in others if isinstance(others, dict) else place < len(others))
-        else within[place]
+        else container[place]
     )
-    within[place] = there if rng.random() < 0.2 else _another(within[place], there, rng, edges)
+    container[place] = (
+        replacement if rng.random() < 0.2 else _another(container[place], replacement, rng, edges)
+    )
     return {"args": args, "kwargs": kwargs}
 
 
@@ -229,9 +231,9 @@ def _another_sequence(
     return rng.choice(ways)()
 
 
-def _call_facts(given: Input) -> Iterator[Fact]:
-    values = [*enumerate(given["args"]), *given["kwargs"].items()]
-    yield ("names", len(given["args"]), *sorted(given["kwargs"]))
+def _call_facts(test_input: Input) -> Iterator[Fact]:
+    values = [*enumerate(test_input["args"]), *test_input["kwargs"].items()]
+    yield ("names", len(test_input["args"]), *sorted(test_input["kwargs"]))
     for name, value in values:
         yield from _facts(value, (name,))
     for (one, left), (two, right) in combinations(values, 2):
@@ -328,8 +330,8 @@ def _another_text(known: Sequence[Input], rng: random.Random, edges: Sequence[An
     return {"stdin": "\n".join(" ".join(line) for line in lines)}
 
 
-def _text_facts(given: Input) -> Iterator[Fact]:
-    lines = given["stdin"].split("\n")
+def _text_facts(test_input: Input) -> Iterator[Fact]:
+    lines = test_input["stdin"].split("\n")
     yield ("shape", *(len(line.split(" ")) for line in lines))
     for at, line in enumerate(lines):
         for word in line.split(" "):

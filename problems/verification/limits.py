@@ -27,7 +27,7 @@ MEASURED = "measured.json"  # hash_folder leaves it out
 CEILING = Limits.of_work(60.0, memory_mb=2048)  # references are measured under these limits
 SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
-ROOM, MEMORY_ROOM = 5.0, 2.0
+MARGIN, MEMORY_MARGIN = 5.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,23 @@ def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> l
         for at, problem in enumerate(problems)
         for solution in problem.solutions
     ]
-    took = [(0.0, 0.0, 0.0)] * len(problems)
+    costs = [(0.0, 0.0, 0.0)] * len(problems)
     accepted, flickers = [bool(problem.solutions) for problem in problems], [False] * len(problems)
     for report in sandbox.run(jobs, repeat=repeat):
         at = int(report.job_id)
         if report.verdict is Verdict.INFRA:
             raise RuntimeError(
-                f"{problems[at].problem_id}: no verdict ({report.detail}): run again"
+                f"problem {problems[at].problem_id}: the sandbox gave no verdict "
+                f"({report.detail}): measure again"
             )
-        took[at] = most([took[at], cost(report)])
+        costs[at] = maximum_cost([costs[at], cost(report)])
         accepted[at] &= report.verdict is Verdict.AC
         flickers[at] |= report.flickers
     return [
-        learned(problem.problem_id, *costs, accepted=ok, flickers=unsure)
-        for problem, costs, ok, unsure in zip(problems, took, accepted, flickers, strict=True)
+        measurement(problem.problem_id, *cost_of_problem, accepted=ok, flickers=unsure)
+        for problem, cost_of_problem, ok, unsure in zip(
+            problems, costs, accepted, flickers, strict=True
+        )
     ]
 
 
@@ -88,12 +91,12 @@ def cost(report: Report) -> tuple[float, float, float]:
     return round(wall_s, 4), round(cpu_s, 4), round(report.peak_bytes / 2**20, 1)
 
 
-def most(costs: Iterable[tuple[float, float, float]]) -> tuple[float, float, float]:
+def maximum_cost(costs: Iterable[tuple[float, float, float]]) -> tuple[float, float, float]:
     wall, cpu, peak = zip(*costs, strict=True)
     return max(wall), max(cpu), max(peak)
 
 
-def learned(
+def measurement(
     problem_id: str,
     wall_s: float,
     cpu_s: float,
@@ -120,15 +123,15 @@ def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
 
     There is no memory limit if no memory was measured: the kernel does not always report it.
     """
-    seconds = _step(SECONDS, ROOM * cpu_s)
-    clock = max(LOAD * seconds, _step(SECONDS, ROOM * wall_s))
+    seconds = _step(SECONDS, MARGIN * cpu_s)
+    clock = max(LOAD * seconds, _step(SECONDS, MARGIN * wall_s))
     return {"wall_s": clock, "cpu_s": seconds} | (
-        {"memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)} if peak_mb else {}
+        {"memory_mb": _step(MEGABYTES, MEMORY_MARGIN * peak_mb)} if peak_mb else {}
     )
 
 
-def _step(steps: Sequence[float], wanted: float) -> float:
-    return next((step for step in steps if step >= wanted), steps[-1])
+def _step(steps: Sequence[float], minimum: float) -> float:
+    return next((step for step in steps if step >= minimum), steps[-1])
 
 
 def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
@@ -193,13 +196,13 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
     """
     if not rows:
         return "nothing measured"
-    kept = {problem.problem_id: problem.limits for problem in problems}
+    current_limits = {problem.problem_id: problem.limits for problem in problems}
     uniform = Limits.of_work(_step(SECONDS, 1.5 * max(row.cpu_s for row in rows)))
-    ways = {
+    options = {
         f"the default for all ({Limits().cpu_s:g} s of CPU)": [Limits() for _ in rows],
         f"one limit that every reference passes ({uniform.cpu_s:g} s)": [uniform for _ in rows],
-        "as the dataset says": [kept[row.problem_id] for row in rows],
-        "as proposed": [_limits(kept[row.problem_id], row.proposed) for row in rows],
+        "as the dataset says": [current_limits[row.problem_id] for row in rows],
+        "as proposed": [_limits(current_limits[row.problem_id], row.proposed) for row in rows],
     }
     lines = [
         (
@@ -208,13 +211,13 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
         ),
         "|---|---|---|---|",
     ]
-    for name, limits in ways.items():
+    for name, limits in options.items():
         late = sum(
-            row.accepted and (row.cpu_s > most.cpu_s or row.wall_s > most.wall_s)
-            for row, most in zip(rows, limits, strict=True)
+            row.accepted and (row.cpu_s > limit.cpu_s or row.wall_s > limit.wall_s)
+            for row, limit in zip(rows, limits, strict=True)
         )
         lines.append(
-            f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | "
-            f"{sum(most.wall_s for most in limits):,.0f} | {late} |"
+            f"| {name} | {sum(limit.cpu_s for limit in limits):,.0f} | "
+            f"{sum(limit.wall_s for limit in limits):,.0f} | {late} |"
         )
     return "\n".join(lines)

@@ -76,7 +76,7 @@ class _Site:
     line: int
 
     @contextmanager
-    def made(self) -> Iterator[str]:
+    def applied(self) -> Iterator[str]:
         """Apply the mistake to the tree within the block; the block receives its description."""
         old = self._put(self.new)
         try:
@@ -105,19 +105,19 @@ def mutants(source: str, most: int, entry_point: str | None = None) -> list[Muta
         tree = parse(source)
         compiled = {_essence(ast.unparse(tree))}
         sites = _ordered(list(_sites(tree, entry_point)), source)
-        found: list[Mutant] = []
+        result: list[Mutant] = []
         for site in sites[: TRIES * most]:
-            if len(found) == most:
+            if len(result) == most:
                 break
-            with site.made() as words:
+            with site.applied() as description:
                 text = ast.unparse(tree)
             essence = _essence(text)
             if essence is not None and essence not in compiled:  # implies that the tree differs too
                 compiled.add(essence)
-                found.append(Mutant(text, site.kind, site.line, words))
+                result.append(Mutant(text, site.kind, site.line, description))
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
         return []
-    return found
+    return result
 
 
 def _essence(source: str) -> object:
@@ -201,23 +201,23 @@ def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> s
         part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body
     }
     waiting = {node for node in nodes if isinstance(node, FUNCTIONS)}
-    spoken = _spoken(tree) | {*entry_point.replace("()", "").split(".")}
+    spoken = _used_names(tree) | {*entry_point.replace("()", "").split(".")}
     while live := {
         node
         for node in waiting
         if (owner.get(node) if node.name.startswith("__") else node.name) in spoken
     }:
         waiting -= live
-        spoken = spoken.union(*map(_spoken, live))
+        spoken = spoken.union(*map(_used_names, live))
     return {*waiting}
 
 
-def _spoken(node: ast.AST) -> set[str]:
+def _used_names(node: ast.AST) -> set[str]:
     """Return the names that a node uses, except those used by functions inside it."""
-    found, stack = set[str](), [*ast.iter_child_nodes(node)]
+    names, stack = set[str](), [*ast.iter_child_nodes(node)]
     while stack:
         part = stack.pop()
-        found |= (
+        names |= (
             {part.id}
             if isinstance(part, ast.Name)
             else {part.attr}
@@ -225,7 +225,7 @@ def _spoken(node: ast.AST) -> set[str]:
             else set()
         )
         stack += [] if isinstance(part, FUNCTIONS) else ast.iter_child_nodes(part)
-    return found
+    return names
 
 
 def _mistakes(node: ast.AST, looped: bool, settled: set[ast.AST]) -> Iterator[_Site]:
@@ -343,7 +343,7 @@ def _starts(node: ast.AST) -> bool:
 
 def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     """Return comparisons where including equality changes nothing: those of `if a > b: b = a`."""
-    found: set[ast.AST] = set()
+    comparisons: set[ast.AST] = set()
     for node in nodes:
         match node:
             case ast.If(
@@ -357,18 +357,18 @@ def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
                     case [ast.Assign(targets=[target], value=value)] if {
                         *map(ast.unparse, (left, right))
                     } == {*map(ast.unparse, (target, value))}:
-                        found.add(test)
-    return found
+                        comparisons.add(test)
+    return comparisons
 
 
 def _only_return(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     """Return sole return statements: without its only one, a function is trivial."""
-    of = [
+    returns_by_function = [
         [node for node in ast.walk(function) if isinstance(node, ast.Return)]
         for function in nodes
         if isinstance(function, FUNCTIONS)
     ]
-    return {returns[0] for returns in of if len(returns) == 1}
+    return {returns[0] for returns in returns_by_function if len(returns) == 1}
 
 
 def _is_text(node: ast.expr) -> bool:

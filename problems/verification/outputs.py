@@ -64,7 +64,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Question:
+class OutputRequest:
     """A program and its inputs.
 
     problem: defines how the program is called (style, entry point), and its limits.
@@ -75,7 +75,7 @@ class Question:
     inputs: Sequence[Input]
 
 
-def outputs(questions: Sequence[Question], sandbox: Runs) -> list[list[Output]]:
+def outputs(requests: Sequence[OutputRequest], sandbox: Runs) -> list[list[Output]]:
     """Return, for each question, one output per input, in order.
 
     Supports the styles call, assert (its entry point is called) and stdio. If the program hangs or
@@ -83,55 +83,56 @@ def outputs(questions: Sequence[Question], sandbox: Runs) -> list[list[Output]]:
     Raises ValueError for style unittest and for an input that is not plain data, NoOutput when the
     sandbox itself failed.
     """
-    direct = _heard([_direct(question) for question in questions], sandbox)
-    found = [[_read(said) for said in row] for row in direct]
+    direct = _outcomes([_direct(request) for request in requests], sandbox)
+    results = [[_read(outcome) for outcome in row] for row in direct]
     long = [
         (at, nth)
-        for at, row in enumerate(found)
+        for at, row in enumerate(results)
         for nth, output in enumerate(row)
         if output.fault == TOO_LONG
     ]
-    sliced = _heard(
-        [_slices(questions[at], questions[at].inputs[nth]) for at, nth in long], sandbox
+    sliced = _outcomes(
+        [_slices(requests[at], requests[at].inputs[nth]) for at, nth in long], sandbox
     )
     for (at, nth), pieces in zip(long, sliced, strict=True):
-        found[at][nth] = _joined(pieces, questions[at].problem.style == "stdio")
-    return found
+        results[at][nth] = _joined(pieces, requests[at].problem.style == "stdio")
+    return results
 
 
-Said = tuple[Verdict, str]
+TestOutcome = tuple[Verdict, str]
 
 
-def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
+def _outcomes(jobs: Sequence[Job], sandbox: Runs) -> list[list[TestOutcome]]:
     """Return verdict and detail of each test.
 
     A test that was skipped because of an earlier one is run again.
     """
-    said: list[list[Said | None]] = [[None] * len(job.tests) for job in jobs]
-    while left := {
-        at: [nth for nth, one in enumerate(row) if one is None]
-        for at, row in enumerate(said)
+    outcomes: list[list[TestOutcome | None]] = [[None] * len(job.tests) for job in jobs]
+    while pending := {
+        at: [nth for nth, outcome in enumerate(row) if outcome is None]
+        for at, row in enumerate(outcomes)
         if None in row
     }:
-        asked = [
+        retried = [
             replace(jobs[at], job_id=str(at), tests=tuple(jobs[at].tests[nth] for nth in places))
-            for at, places in left.items()
+            for at, places in pending.items()
         ]
-        for report in sandbox.run(asked):
+        for report in sandbox.run(retried):
             if report.verdict is Verdict.INFRA and not report.unusable:
                 raise NoOutput(
-                    f"no output of {jobs[int(report.job_id)].job_id}: {report.detail}: run again"
+                    f"{jobs[int(report.job_id)].job_id}: the sandbox gave no output "
+                    f"({report.detail}): run again"
                 )
-            places, row = left[int(report.job_id)], said[int(report.job_id)]
+            places, row = pending[int(report.job_id)], outcomes[int(report.job_id)]
             for number, (nth, test) in enumerate(zip(places, report.tests, strict=True)):
                 if number == 0 or test.detail != NOT_RUN:
                     row[nth] = (test.verdict, test.detail)
-    return [[one for one in row if one is not None] for row in said]
+    return [[outcome for outcome in row if outcome is not None] for row in outcomes]
 
 
 def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
     if problem.style == "unittest":
-        raise ValueError(f"{problem.problem_id}: a unittest has no inputs that could be asked")
+        raise ValueError(f"problem {problem.problem_id}: tests of style unittest have no inputs")
     return Job(
         problem.problem_id,
         source,
@@ -143,35 +144,38 @@ def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
     )
 
 
-def _direct(question: Question) -> Job:
-    if question.problem.style == "stdio":
+def _direct(request: OutputRequest) -> Job:
+    if request.problem.style == "stdio":
         return _job(
-            question.problem,
-            question.source,
-            (StdioTest(asked["stdin"], NOTHING) for asked in question.inputs),
+            request.problem,
+            request.source,
+            (StdioTest(test_input["stdin"], NOTHING) for test_input in request.inputs),
         )
     return _job(
-        question.problem,
-        question.source,
-        (CallTest(*_arguments(asked), NOTHING) for asked in question.inputs),
+        request.problem,
+        request.source,
+        (CallTest(*_arguments(test_input), NOTHING) for test_input in request.inputs),
     )
 
 
-def _arguments(asked: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(asked.get("args", ())), asked.get("kwargs") or {}
+def _arguments(test_input: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(test_input.get("args", ())), test_input.get("kwargs") or {}
 
 
-def _slices(question: Question, asked: Input) -> Job:
+def _slices(request: OutputRequest, test_input: Input) -> Job:
     """Call a function appended to the program, once for each slice of the compressed output."""
-    problem = question.problem
-    given: tuple[Any, ...]
+    problem = request.problem
+    arguments: tuple[Any, ...]
     if problem.style == "stdio":
-        given = (asked["stdin"],)
-        source = _wrapper(f"_ratchet_printed({question.source!r}, *given)")
+        arguments = (test_input["stdin"],)
+        source = _wrapper(f"_ratchet_printed({request.source!r}, *given)")
     else:
-        given, work = _arguments(asked), f"{problem.entry_point}(*given[0], **given[1])"
-        source = question.source + "\n" + _wrapper(f"_ratchet_wire['encode']({work})")
-    tests = [CallTest((nth * SLICE, *given), {}, NOTHING) for nth in range(SLICES + 1)]
+        arguments, expression = (
+            _arguments(test_input),
+            f"{problem.entry_point}(*given[0], **given[1])",
+        )
+        source = request.source + "\n" + _wrapper(f"_ratchet_wire['encode']({expression})")
+    tests = [CallTest((nth * SLICE, *arguments), {}, NOTHING) for nth in range(SLICES + 1)]
     calls = replace(problem, style="call", entry_point="_ratchet_slice")
     return _job(calls, source, tests)
 
@@ -212,25 +216,25 @@ def _ratchet_slice(start, *given):
 """  # noqa: E501
 
 
-def _read(said: Said) -> Output:
+def _read(outcome: TestOutcome) -> Output:
     """Read an output from a report; the fault is TOO_LONG if the report has only a part of it."""
-    verdict, detail = said
-    came: Callable[[], Any]
+    verdict, detail = outcome
+    value_of: Callable[[], Any]
     if verdict is Verdict.WA and detail.startswith("got "):
         text = detail.removeprefix("got ")
-        came = lambda: decode(text)  # noqa: E731
+        value_of = lambda: decode(text)  # noqa: E731
     elif verdict is Verdict.WA and detail.startswith("printed "):
         text = ast.literal_eval(detail.removeprefix("printed "))
-        came = lambda: text  # noqa: E731
+        value_of = lambda: text  # noqa: E731
     else:
         return Output(fault=f"{verdict} {detail}".strip())
     if len(text.encode("utf-8", "replace")) >= CUT:
         return Output(fault=TOO_LONG)
-    return _built(came)
+    return _built(value_of)
 
 
-def _joined(pieces: Sequence[Said], printed: bool) -> Output:
-    read = [_read(said) for said in pieces]
+def _joined(pieces: Sequence[TestOutcome], printed: bool) -> Output:
+    read = [_read(outcome) for outcome in pieces]
     if fault := next((output.fault for output in read if output.fault), ""):
         return Output(fault=fault)
     if read[-1].value:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from problems.schema import Problem
-from problems.verification.inputs import Input, generated
+from problems.verification.inputs import Input, generate_inputs
 from problems.verification.mutants import Mutant
-from problems.verification.outputs import Output, Question, outputs
+from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import Job, Report, TestResult, Verdict
 from sandbox.worker.compare import same_output, same_text
 from sandbox.worker.messages import NOT_RUN
@@ -33,7 +33,7 @@ class Runs(Protocol):
 
 
 @dataclass(frozen=True)
-class Agreed:
+class Agreement:
     """The references' outputs for generated inputs.
 
     disagreement: an input, and two different outputs; empty if there is none.
@@ -43,52 +43,53 @@ class Agreed:
     disagreement: str = ""
 
 
-def agreed(
+def agree(
     problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs
-) -> list[Agreed]:
+) -> list[Agreement]:
     """Return, for each problem, tests of what its different solutions agree on.
 
     An input on which any of them fails is left out, because it may not be valid. Raises NoOutput
     when the sandbox itself failed.
     """
-    asked = [
-        generated(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
+    inputs = [
+        generate_inputs(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
         for problem, sources in zip(problems, references, strict=True)
     ]
     questions = [
-        Question(problem, source, given)
-        for problem, sources, given in zip(problems, references, asked, strict=True)
-        for source in (sources if given else ())
+        OutputRequest(problem, source, problem_inputs)
+        for problem, sources, problem_inputs in zip(problems, references, inputs, strict=True)
+        for source in (sources if problem_inputs else ())
     ]
     answers = iter(outputs(questions, sandbox))
-    found = []
-    for problem, sources, given in zip(problems, references, asked, strict=True):
-        said = [next(answers) for _ in sources] if given else []
-        found.append(_agreed(problem, given, list(zip(*said, strict=True))))
-    return found
+    agreements = []
+    for problem, sources, problem_inputs in zip(problems, references, inputs, strict=True):
+        program_outputs = [next(answers) for _ in sources] if problem_inputs else []
+        agreements.append(
+            _agreement(problem, problem_inputs, list(zip(*program_outputs, strict=True)))
+        )
+    return agreements
 
 
 def _comparable(problem: Problem) -> bool:
     return problem.style != "unittest" and problem.checker is None
 
 
-def _agreed(problem: Problem, given: Sequence[Input], said: Sequence[Sequence[Output]]) -> Agreed:
+def _agreement(
+    problem: Problem, inputs: Sequence[Input], outputs_by_input: Sequence[Sequence[Output]]
+) -> Agreement:
     tests = []
-    for asked, answers in zip(given, said, strict=True):
-        if any(answer.fault for answer in answers):
+    for test_input, row in zip(inputs, outputs_by_input, strict=True):
+        if any(output.fault for output in row):
             continue
-        if strange := next(
-            (answer for answer in answers if not _same(problem, answers[0], answer)), None
+        if different := next(
+            (output for output in row if not _same(problem, row[0], output)), None
         ):
-            return Agreed(
-                (),
-                " ".join(
-                    f"on {asked} one says {answers[0].value!r}, another {strange.value!r}".split()
-                ),
-            )
-        if test := _test(problem, asked, answers[0].value):
+            first, other = row[0].value, different.value
+            text = f"on {test_input} one says {first!r}, another {other!r}"
+            return Agreement((), " ".join(text.split()))
+        if test := _test(problem, test_input, row[0].value):
             tests.append(test)
-    return Agreed(tuple(tests))
+    return Agreement(tuple(tests))
 
 
 def _same(problem: Problem, one: Output, other: Output) -> bool:
@@ -98,7 +99,7 @@ def _same(problem: Problem, one: Output, other: Output) -> bool:
     return same_text(one.same.encode(), other.same.encode(), near, problem.compare)
 
 
-def _test(problem: Problem, asked: Input, value: Any) -> Test | None:
+def _test(problem: Problem, test_input: Input, value: Any) -> Test | None:
     """Return a test in the problem's style, or None.
 
     None if a correct output may differ in the last digit, or if the value cannot be written as a
@@ -107,12 +108,12 @@ def _test(problem: Problem, asked: Input, value: Any) -> Test | None:
     if problem.tolerance is None and _has_float(value):
         return None
     if problem.style == "stdio":
-        return asked | {"stdout": value}
+        return test_input | {"stdout": value}
     if problem.style == "call":
-        return asked | {"expected": value}
+        return test_input | {"expected": value}
     words = [
-        *map(repr, asked["args"]),
-        *(f"{name}={value!r}" for name, value in asked["kwargs"].items()),
+        *map(repr, test_input["args"]),
+        *(f"{name}={value!r}" for name, value in test_input["kwargs"].items()),
     ]
     text = repr(value)
     return (
@@ -138,7 +139,7 @@ def _is_literal(text: str, value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Weak:
+class WeakProblem:
     """A problem with surviving mutants, and tests that may reject them."""
 
     problem: Problem
@@ -146,7 +147,9 @@ class Weak:
     candidates: Sequence[Test]
 
 
-def strengthen(weak: Sequence[Weak], sandbox: Runs) -> list[tuple[tuple[Test, ...], list[Mutant]]]:
+def strengthen(
+    weak: Sequence[WeakProblem], sandbox: Runs
+) -> list[tuple[tuple[Test, ...], list[Mutant]]]:
     """Choose, for each problem, a few candidate tests that together reject as much as all of them.
 
     Returns these and the remaining survivors. All solutions pass the chosen tests, in the problem's
@@ -168,19 +171,27 @@ def strengthen(weak: Sequence[Weak], sandbox: Runs) -> list[tuple[tuple[Test, ..
             for which in range(len(one.problem.solutions) + len(one.survivors))
         ]
         own, broken = rows[: len(one.problem.solutions)], rows[len(one.problem.solutions) :]
-        right = [
+        valid = [
             nth
             for nth in range(len(one.candidates))
             if all(report.tests[nth].verdict is Verdict.AC for report in own)
         ]
-        refuses = {
-            nth: {who for who, report in enumerate(broken) if _refused(report.tests[nth])}
-            for nth in right
+        rejected_by = {
+            nth: {
+                survivor_index
+                for survivor_index, report in enumerate(broken)
+                if _refused(report.tests[nth])
+            }
+            for nth in valid
         }
-        picked = _cover(refuses)
-        gone = set[int]().union(*(refuses[nth] for nth in picked))
-        left = [mutant for who, mutant in enumerate(one.survivors) if who not in gone]
-        chosen.append((tuple(one.candidates[nth] for nth in picked), left))
+        picked = _cover(rejected_by)
+        rejected = set[int]().union(*(rejected_by[nth] for nth in picked))
+        remaining = [
+            mutant
+            for survivor_index, mutant in enumerate(one.survivors)
+            if survivor_index not in rejected
+        ]
+        chosen.append((tuple(one.candidates[nth] for nth in picked), remaining))
     return chosen
 
 
@@ -188,12 +199,12 @@ def _refused(result: TestResult) -> bool:
     return result.verdict not in (Verdict.AC, Verdict.INFRA) and result.detail != NOT_RUN
 
 
-def _cover(refuses: dict[int, set[int]]) -> list[int]:
+def _cover(rejected_by: dict[int, set[int]]) -> list[int]:
     """Greedily choose tests that together reject every survivor that any test rejects."""
     picked: list[int] = []
-    left = set[int]().union(*refuses.values())
-    while left:
-        best = max(refuses, key=lambda nth: (len(refuses[nth] & left), -nth))
+    remaining = set[int]().union(*rejected_by.values())
+    while remaining:
+        best = max(rejected_by, key=lambda nth: (len(rejected_by[nth] & remaining), -nth))
         picked.append(best)
-        left -= refuses[best]
+        remaining -= rejected_by[best]
     return sorted(picked)

@@ -19,17 +19,17 @@ from problems.encoding import dumps, loads
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.journal import Entry, Journal
-from problems.verification.limits import Measured, learned
+from problems.verification.limits import Measured, measurement
 from problems.verification.strength import Strength
 from problems.verification.verification_batch import (
     TOO_WEAK,
     NoVerdict,
+    ProblemCheck,
     Runs,
-    Trial,
+    check_batch,
     judges,
     needs_strength,
     references,
-    tried,
 )
 
 VERSION = 3  # version of a journal entry's meaning: increase it when the rules change
@@ -98,73 +98,75 @@ def verify(
     # computed once, because hashing is expensive
     digests = [problem.content_hash for problem in problems]
     hashes = dict(zip(digests, problems, strict=True))
-    with Journal(journal, config.how) as book:
-        waiting = [
-            (digest, problem) for digest, problem in hashes.items() if digest not in book.entries
+    with Journal(journal, config.how) as journal_file:
+        pending = [
+            (digest, problem)
+            for digest, problem in hashes.items()
+            if digest not in journal_file.entries
         ]
-        for start in range(0, len(waiting), batch_size):
-            batch = waiting[start : start + batch_size]
-            trials = tried(
+        for start in range(0, len(pending), batch_size):
+            batch = pending[start : start + batch_size]
+            checks = check_batch(
                 [problem for _, problem in batch], sandbox, config.repeats, config.mutants
             )
-            book.append(
-                _entry(digest, trial, config)
-                for (digest, _), trial in zip(batch, trials, strict=True)
-                if not trial.undecided
+            journal_file.append(
+                _entry(digest, check, config)
+                for (digest, _), check in zip(batch, checks, strict=True)
+                if not check.undecided
             )
             if undecided := [
-                f"{trial.problem.problem_id} ({trial.undecided})"
-                for trial in trials
-                if trial.undecided
+                f"{check.problem.problem_id} ({check.undecided})"
+                for check in checks
+                if check.undecided
             ]:
-                told = (
-                    f"no verdict for {len(undecided)} of {len(trials)} problems, first "
+                summary = (
+                    f"no verdict for {len(undecided)} of {len(checks)} problems, first "
                     f"{undecided[0]}"
                 )
-                raise NoVerdict(f"{told}: see the sandbox's log, then run again")
+                raise NoVerdict(f"{summary}: see the sandbox's log, then run again")
             if on_progress:
-                on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
-        found = [
-            (problem, book.entries[digest])
+                on_progress(len(hashes) - len(pending) + start + len(checks), len(hashes))
+        decided = [
+            (problem, journal_file.entries[digest])
             for digest, problem in zip(digests, problems, strict=True)
         ]
-    kept = [_strengthened(problem, entry) for problem, entry in found if entry.reason is None]
+    kept = [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None]
     removed = [
         Removed(problem.problem_id, entry.reason, entry.detail)
-        for problem, entry in found
+        for problem, entry in decided
         if entry.reason is not None
     ]
     strength = tuple(
         _strength(problem, entry)
-        for problem, entry in found
+        for problem, entry in decided
         if judges(problem) and entry.reason in (None, TOO_WEAK)
     )
     measured = tuple(
-        row for _, entry in found if entry.reason is None and (row := _measured(entry))
+        row for _, entry in decided if entry.reason is None and (row := _measured(entry))
     )
     return Verified(
         kept,
         removed,
-        tuple(sorted({entry.isolation for _, entry in found} - {""})),
+        tuple(sorted({entry.isolation for _, entry in decided} - {""})),
         strength,
         measured,
     )
 
 
-def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
-    problem, killed = trial.problem, trial.decided - len(trial.survivors)
-    reason, detail = trial.fault or (None, "")
-    names = tuple(mutant.name for mutant in trial.survivors)
-    if trial.sound and needs_strength(problem) and killed < config.threshold * trial.decided:
+def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
+    problem, killed = check.problem, check.decided - len(check.survivors)
+    reason, detail = check.fault or (None, "")
+    names = tuple(mutant.name for mutant in check.survivors)
+    if check.sound and needs_strength(problem) and killed < config.threshold * check.decided:
         alone = " (one reference, so no test was added)" if len(references(problem)) == 1 else ""
         reason, detail = (
             TOO_WEAK,
-            f"{len(names)} of {trial.decided} broken solutions pass{alone}: {'; '.join(names)}"[
+            f"{len(names)} of {check.decided} broken solutions pass{alone}: {'; '.join(names)}"[
                 :300
             ],
         )
-    isolation = trial.own[0].isolation if trial.own else ""
-    wall_s, cpu_s, peak_mb = trial.cost if trial.own else (None, None, None)
+    isolation = check.own[0].isolation if check.own else ""
+    wall_s, cpu_s, peak_mb = check.cost if check.own else (None, None, None)
     return Entry(
         digest,
         problem.problem_id,
@@ -175,10 +177,10 @@ def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
         peak_mb,
         cpu_s,
         config.how,
-        trial.decided,
+        check.decided,
         killed,
         names,
-        tuple(map(dumps, trial.added)),
+        tuple(map(dumps, check.added)),
     )
 
 
@@ -211,7 +213,7 @@ def _strength(problem: Problem, entry: Entry) -> Strength:
 def _measured(entry: Entry) -> Measured | None:
     if entry.wall_s is None or entry.peak_mb is None:
         return None
-    return learned(
+    return measurement(
         entry.problem_id,
         entry.wall_s,
         entry.wall_s if entry.cpu_s is None else entry.cpu_s,

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.verification.journal import ABSENT
-from problems.verification.limits import cost, most, propose
+from problems.verification.limits import cost, maximum_cost, propose
 from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
-from problems.verification.strengthening import Weak, agreed, strengthen
+from problems.verification.strengthening import WeakProblem, agree, strengthen
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.wire import NotPlain, encode
 
@@ -80,7 +80,7 @@ def idle_answer(problem: Problem) -> str:
 
 
 @dataclass
-class Trial:
+class ProblemCheck:
     """The state of one problem of a batch; `fault` is (reason, detail) once something is wrong."""
 
     problem: Problem
@@ -97,60 +97,62 @@ class Trial:
 
     @property
     def cost(self) -> tuple[float, float, float]:
-        return most(map(cost, self.own))
+        return maximum_cost(map(cost, self.own))
 
 
-def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -> list[Trial]:
+def check_batch(
+    batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int
+) -> list[ProblemCheck]:
     """Run all checks on a batch. Raises NoVerdict if the sandbox failed on generated inputs."""
-    trials = [Trial(problem, _unfit(problem)) for problem in batch]
-    _try_references(
-        [trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1
+    checks = [ProblemCheck(problem, _unfit(problem)) for problem in batch]
+    _check_references(
+        [check for check in checks if check.sound and composed(check.problem)], sandbox, 1
     )
-    _try_references(
-        [trial for trial in trials if trial.sound and not composed(trial.problem)], sandbox, repeats
+    _check_references(
+        [check for check in checks if check.sound and not composed(check.problem)], sandbox, repeats
     )
-    _try_mutants(
-        [trial for trial in trials if trial.sound and judges(trial.problem)], sandbox, mutants
+    _check_mutants(
+        [check for check in checks if check.sound and judges(check.problem)], sandbox, mutants
     )
-    _try_generated(
-        [trial for trial in trials if trial.sound and needs_strength(trial.problem)], sandbox
+    _check_generated_inputs(
+        [check for check in checks if check.sound and needs_strength(check.problem)], sandbox
     )
-    return trials
+    return checks
 
 
-def _try_references(trials: Sequence[Trial], sandbox: Runs, repeats: int) -> None:
+def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: int) -> None:
     """Run every solution, and an idle program if the tests judge completions."""
     jobs = (  # generated lazily, as the sandbox asks for them
-        trial.problem.job(source, f"{at}/{which}")
-        for at, trial in enumerate(trials)
+        check.problem.job(source, f"{at}/{which}")
+        for at, check in enumerate(checks)
         for which, source in enumerate(
             [
-                *trial.problem.solutions,
-                *([idle_answer(trial.problem)] if judges(trial.problem) else []),
+                *check.problem.solutions,
+                *([idle_answer(check.problem)] if judges(check.problem) else []),
             ]
         )
     )
     reports = (
-        {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if trials else {}
+        {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if checks else {}
     )
-    for at, trial in enumerate(trials):
-        trial.own = [reports[f"{at}/{which}"] for which in range(len(trial.problem.solutions))]
+    for at, check in enumerate(checks):
+        check.own = [reports[f"{at}/{which}"] for which in range(len(check.problem.solutions))]
         everyone = [
-            *trial.own,
-            *([reports[f"{at}/{len(trial.own)}"]] if judges(trial.problem) else []),
+            *check.own,
+            *([reports[f"{at}/{len(check.own)}"]] if judges(check.problem) else []),
         ]
         if failed := next((report for report in everyone if report.verdict is Verdict.INFRA), None):
             if failed.unusable:
-                trial.fault = (
+                check.fault = (
                     (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS),
                     failed.detail,
                 )
             else:
-                trial.undecided = failed.detail
+                check.undecided = failed.detail
         else:
-            trial.fault = _fault(trial.own) or (
+            check.fault = _fault(check.own) or (
                 (TOO_WEAK, "they pass an answer that does nothing")
-                if _idles(everyone[len(trial.own) :])
+                if _idles(everyone[len(check.own) :])
                 else None
             )
 
@@ -159,60 +161,64 @@ def _idles(reports: Sequence[Report]) -> bool:
     return any(report.verdict is Verdict.AC for report in reports)
 
 
-def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
+def _check_mutants(checks: Sequence[ProblemCheck], sandbox: Runs, count: int) -> None:
     """Run mutants of the first solution. Mutants without a verdict are not counted."""
-    made: list[list[Mutant]] = []
+    mutants: list[list[Mutant]] = []
 
     def jobs() -> Iterator[Job]:  # generated lazily: other jobs run while a mutant is made
-        for at, trial in enumerate(trials):
-            made.append(mutants_of(trial.problem.solutions[0], count, trial.problem.entry_point))
-            limits = _hurried(trial)
+        for at, check in enumerate(checks):
+            mutants.append(mutants_of(check.problem.solutions[0], count, check.problem.entry_point))
+            limits = _reduced_limits(check)
             yield from (
-                replace(trial.problem.job(mutant.source, f"{at}/{which}"), limits=limits)
-                for which, mutant in enumerate(made[at])
+                replace(check.problem.job(mutant.source, f"{at}/{which}"), limits=limits)
+                for which, mutant in enumerate(mutants[at])
             )
 
     verdicts = (
         {report.job_id: report.verdict for report in sandbox.run(jobs())}
-        if trials and count
+        if checks and count
         else {}
     )
-    for at, trial in enumerate(trials if verdicts else ()):
-        of = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(made[at])]
-        trial.decided = sum(verdict is not Verdict.INFRA for _, verdict in of)
-        trial.survivors = [mutant for mutant, verdict in of if verdict is Verdict.AC]
+    for at, check in enumerate(checks if verdicts else ()):
+        outcomes = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(mutants[at])]
+        check.decided = sum(verdict is not Verdict.INFRA for _, verdict in outcomes)
+        check.survivors = [mutant for mutant, verdict in outcomes if verdict is Verdict.AC]
 
 
-def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
+def _check_generated_inputs(checks: Sequence[ProblemCheck], sandbox: Runs) -> None:
     """Run generated inputs.
 
     If the references disagree on an input, the problem is ambiguous. Where they agree, the inputs
     give new tests that reject survivors.
     """
     try:
-        hurried = [replace(trial.problem, limits=_hurried(trial)) for trial in trials]
-        found = agreed(hurried, [references(problem) for problem in hurried], sandbox)
+        problems = [replace(check.problem, limits=_reduced_limits(check)) for check in checks]
+        agreements = agree(problems, [references(problem) for problem in problems], sandbox)
     except NoOutput as error:
         raise NoVerdict(str(error)) from error
-    for trial, said in zip(trials, found, strict=True):
-        if said.disagreement:
-            trial.fault = DISAGREE, said.disagreement[:300]
+    for check, agreement in zip(checks, agreements, strict=True):
+        if agreement.disagreement:
+            check.fault = DISAGREE, agreement.disagreement[:300]
     weak = [
-        (trial, Weak(problem, trial.survivors, said.tests))
-        for trial, problem, said in zip(trials, hurried, found, strict=True)
+        (check, WeakProblem(problem, check.survivors, agreement.tests))
+        for check, problem, agreement in zip(checks, problems, agreements, strict=True)
     ]
-    weak = [(trial, of) for trial, of in weak if trial.sound and of.survivors and of.candidates]
-    for (trial, _), (added, left) in zip(
-        weak, strengthen([of for _, of in weak], sandbox), strict=True
+    weak = [
+        (check, weak_problem)
+        for check, weak_problem in weak
+        if check.sound and weak_problem.survivors and weak_problem.candidates
+    ]
+    for (check, _), (added, survivors) in zip(
+        weak, strengthen([weak_problem for _, weak_problem in weak], sandbox), strict=True
     ):
-        trial.added, trial.survivors = added, left
+        check.added, check.survivors = added, survivors
 
 
-def _hurried(trial: Trial) -> Limits:
+def _reduced_limits(check: ProblemCheck) -> Limits:
     """Return the problem's limits, reduced to what its solutions need: some mutants never end."""
-    own, enough = trial.problem.limits, propose(*trial.cost)
+    own, proposed = check.problem.limits, propose(*check.cost)
     return replace(
-        own, cpu_s=min(own.cpu_s, enough["cpu_s"]), wall_s=min(own.wall_s, enough["wall_s"])
+        own, cpu_s=min(own.cpu_s, proposed["cpu_s"]), wall_s=min(own.wall_s, proposed["wall_s"])
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from cli.data.sources import add, remove
-from problems.catalogue import add_source, listed
+from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from resources.home import Home
@@ -52,7 +52,7 @@ def test_a_source_file_is_added_and_its_rows_counted(
         columns={"statement": "prompt", "tests": "cases"},
         constants={"style": "call", "entry_point": "f"},
     )
-    assert listed(tmp_path / "home") == {"mine": place}
+    assert read_sources(tmp_path / "home") == {"mine": place}
 
 
 def test_an_unreadable_file_is_not_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_an_unreadable_file_is_not_added(tmp_path: Path, monkeypatch: pytest.Mon
             Home(tmp_path / "home"),
             Console(file=StringIO()),
         )
-    assert listed(tmp_path / "home") == {}
+    assert read_sources(tmp_path / "home") == {}
 
 
 def test_a_misspelt_column_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +102,6 @@ def test_removing_a_source_does_not_delete_its_file(
         remove("mine", Home(tmp_path / "home"), Console(file=output, width=300)) == 0
         and "mine" in output.getvalue()
     )
-    assert listed(tmp_path / "home") == {} and file.exists()
+    assert read_sources(tmp_path / "home") == {} and file.exists()
     with pytest.raises(ProblemError, match="'mine'"):
         remove("mine", Home(tmp_path / "home"), Console(file=output))

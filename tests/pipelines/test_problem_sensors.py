@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from pipelines.sensors.problems import changed_hub, new_problems
-from problems.catalogue import add_source, listed
+from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
@@ -61,7 +61,7 @@ def test_an_unchanged_file_in_the_inbox_becomes_a_source_once(
         and event.partition == "my_problems"
         and "broken JSON" in str(event.metadata["rejected"].value)
     )
-    [(name, place)] = listed(home_builder.run_context.home.path).items()
+    [(name, place)] = read_sources(home_builder.run_context.home.path).items()
     assert (
         name == "my_problems"
         and place.path
@@ -77,7 +77,7 @@ def test_a_growing_file_is_not_read(
     for count in range(1, 4):
         put(home_builder, "mine.jsonl", *(ROW | {"id": str(number)} for number in range(count)))
         cursor = look(new_problems, home_builder, instance, cursor).cursor
-    assert listed(home_builder.run_context.home.path) == {}
+    assert read_sources(home_builder.run_context.home.path) == {}
 
 
 def test_changed_content_becomes_a_second_version_of_a_source(
@@ -85,10 +85,10 @@ def test_changed_content_becomes_a_second_version_of_a_source(
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
     second = looks(home_builder, instance, 2)[1]
-    before = listed(home_builder.run_context.home.path)["mine"]
+    before = read_sources(home_builder.run_context.home.path)["mine"]
     put(home_builder, "mine.jsonl", ROW, ROW | {"id": "b"})
     looks(home_builder, instance, 2, second.cursor)
-    after = listed(home_builder.run_context.home.path)["mine"]
+    after = read_sources(home_builder.run_context.home.path)["mine"]
     assert (
         before.content != after.content
         and len(load("mine", before).problems) == 1
@@ -108,7 +108,9 @@ def test_two_files_for_one_source_are_refused(
         take_in(home_builder.run_context.home, second)
     assert [
         problem.problem_id
-        for problem in load("mine", listed(home_builder.run_context.home.path)["mine"]).problems
+        for problem in load(
+            "mine", read_sources(home_builder.run_context.home.path)["mine"]
+        ).problems
     ] == ["mine/a"]
     first.unlink()
     assert take_in(home_builder.run_context.home, second).source == "mine"
@@ -119,12 +121,12 @@ def test_equal_content_is_no_new_source(
 ) -> None:
     put(home_builder, "mine.jsonl", ROW)
     second = looks(home_builder, instance, 2)[1]
-    content = listed(home_builder.run_context.home.path)["mine"].content
+    content = read_sources(home_builder.run_context.home.path)["mine"].content
     put(home_builder, "mine.jsonl", ROW).touch()
     again = looks(home_builder, instance, 2, second.cursor)[1]
     assert (
         "already has this content" in str(again.skip_reason)
-        and listed(home_builder.run_context.home.path)["mine"].content == content
+        and read_sources(home_builder.run_context.home.path)["mine"].content == content
     )
 
 
@@ -132,7 +134,7 @@ def test_equal_content_is_no_new_source(
     ("name", "row", "reason"),
     [
         ("mine.jsonl", "{broken", "line 1: broken JSON"),
-        ("mine.parquet", "half", "not a whole parquet file"),
+        ("mine.parquet", "half", "not a complete parquet file"),
         ("mine.csv", "a,b", "ending .csv is unknown"),
         ("mine.jsonl", "", "the file is empty"),
         ("humaneval.jsonl", ROW, "key 'task_id' is missing"),
@@ -147,7 +149,7 @@ def test_a_bad_file_is_reported_once(
     assert reason in str(second.skip_reason) and reason not in str(first.skip_reason) + str(
         third.skip_reason
     )
-    assert listed(home_builder.run_context.home.path) == {}
+    assert read_sources(home_builder.run_context.home.path) == {}
 
 
 def test_a_file_with_an_upstream_name_becomes_that_source(
@@ -164,7 +166,7 @@ def test_a_file_with_an_upstream_name_becomes_that_source(
         },
     )
     looks(home_builder, instance, 2)
-    [problem] = load("mbpp", listed(home_builder.run_context.home.path)["mbpp"]).problems
+    [problem] = load("mbpp", read_sources(home_builder.run_context.home.path)["mbpp"]).problems
     assert problem.problem_id == "mbpp/11" and problem.gated
 
 
@@ -221,7 +223,8 @@ def test_a_hub_commit_is_recorded_once_at_a_limited_rate(
     )
     assert [event.partition for event in later.asset_events or []] == ["mine"]
     assert {
-        name: place.commit for name, place in listed(home_builder.run_context.home.path).items()
+        name: place.commit
+        for name, place in read_sources(home_builder.run_context.home.path).items()
     } == {
         "mine": second,
         "fixed": first,
@@ -240,7 +243,7 @@ def test_an_unreachable_hub_changes_nothing(
     result = look(changed_hub, home_builder, instance)
     assert "hub" in str(result.skip_reason) and not result.asset_events
     assert float(str(result.cursor)) > 0
-    assert listed(home_builder.run_context.home.path) == {"mine": place}
+    assert read_sources(home_builder.run_context.home.path) == {"mine": place}
 
 
 def test_without_a_hub_source_the_hub_is_not_requested(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from problems.encoding import dumps
 from problems.schema import Problem
 from problems.sources.simple import generate
-from problems.verification.inputs import asked, generated
+from problems.verification.inputs import generate_inputs, inputs_of_tests
 
 VALUES = st.recursive(
     st.integers(-99, 99)
@@ -38,17 +38,17 @@ def problem(*arguments: list[Any], **changes: Any) -> Problem:
 @given(st.lists(st.tuples(VALUES, VALUES).map(list), min_size=1, max_size=4))
 def test_generated_inputs_are_new_plain_and_reproducible(arguments: list[list[Any]]) -> None:
     of = problem(*arguments)
-    examples = generated(of, 10)
+    examples = generate_inputs(of, 10)
     texts = [dumps(example) for example in examples]
     assert len(set(texts)) == len(texts) <= 10 and not set(texts) & {
-        dumps(one) for one in asked(of)
+        dumps(one) for one in inputs_of_tests(of)
     }
-    assert texts == [dumps(example) for example in generated(of, 10)]
+    assert texts == [dumps(example) for example in generate_inputs(of, 10)]
     assert all(len(example["args"]) == 2 for example in examples)
 
 
 def firsts(of: Problem) -> list[Any]:
-    return [example["args"][0] for example in generated(of, 40)]
+    return [example["args"][0] for example in generate_inputs(of, 40)]
 
 
 def test_generated_inputs_respect_properties_of_the_tests() -> None:
@@ -59,7 +59,9 @@ def test_generated_inputs_respect_properties_of_the_tests() -> None:
     )
     assert all(
         one < two
-        for one, two in (example["args"] for example in generated(problem([1, 5], [2, 30]), 40))
+        for one, two in (
+            example["args"] for example in generate_inputs(problem([1, 5], [2, 30]), 40)
+        )
     )
     assert all(text.isalpha() and text.islower() for text in firsts(problem(["tea"], ["of"])))
 
@@ -80,7 +82,7 @@ def test_inputs_are_read_from_assertions() -> None:
         "    assert abs(candidate(x) - candidate([2], k=1)) < 1"
     )
     of = problem(style="assert", tests=({"source": source}, {"source": "def check(candidate"}))
-    assert asked(of) == [
+    assert inputs_of_tests(of) == [
         {"args": [[1, 2]], "kwargs": {"k": 3}},
         {"args": [[2]], "kwargs": {"k": 1}},
     ]
@@ -90,7 +92,7 @@ def test_generated_stdin_keeps_its_first_line_and_shape() -> None:
     of = problem(
         style="stdio", tests=({"stdin": "3 7\n1 5 9\nabc\n", "stdout": ""},), entry_point=None
     )
-    examples = [example["stdin"] for example in generated(of, 20)]
+    examples = [example["stdin"] for example in generate_inputs(of, 20)]
     assert len(examples) > 3
     assert all(
         text.startswith("3 7\n")
@@ -101,4 +103,4 @@ def test_generated_stdin_keeps_its_first_line_and_shape() -> None:
 
 @pytest.mark.parametrize("of", generate()[:8], ids=lambda of: of.problem_id)
 def test_inputs_are_generated_for_the_simple_problems(of: Problem) -> None:
-    assert generated(of, 12)
+    assert generate_inputs(of, 12)

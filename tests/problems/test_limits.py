@@ -13,13 +13,13 @@ from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
 from problems.verification import limits
-from problems.verification.chosen_limits import choose, chosen
+from problems.verification.chosen_limits import read_choice, write_choice
 from problems.verification.limits import (
+    MARGIN,
     MEGABYTES,
-    ROOM,
     SECONDS,
-    learned,
     measure,
+    measurement,
     proposals,
     propose,
     savings,
@@ -66,10 +66,10 @@ def test_a_slower_reference_never_gets_tighter_limits(
     assert propose(high, low, 0)["cpu_s"] <= propose(high, high, 0)["cpu_s"]
 
 
-@given(st.floats(0, SECONDS[-1] / ROOM), st.floats(0, 1), st.floats(0, MEGABYTES[-1] / 2))
+@given(st.floats(0, SECONDS[-1] / MARGIN), st.floats(0, 1), st.floats(0, MEGABYTES[-1] / 2))
 def test_proposed_limits_leave_a_margin(wall_s: float, working: float, peak_mb: float) -> None:
     proposed = propose(wall_s, working * wall_s, peak_mb)
-    assert proposed["wall_s"] >= ROOM * wall_s and proposed["cpu_s"] >= ROOM * working * wall_s
+    assert proposed["wall_s"] >= MARGIN * wall_s and proposed["cpu_s"] >= MARGIN * working * wall_s
     assert (
         proposed["memory_mb"] >= 2 * peak_mb if peak_mb else "memory_mb" not in proposed
     )  # 0: not measured
@@ -93,20 +93,20 @@ def test_measured_limits_apply_only_when_chosen(tmp_path: Path) -> None:
         before = hash_folder(tmp_path)
         limits.write(rows, tmp_path)
         assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
-        choose(tmp_path, proposals([QUICK, SLOW, WRONG], rows))
-        changed = with_limits([QUICK, SLOW, WRONG], chosen(tmp_path))
+        write_choice(tmp_path, proposals([QUICK, SLOW, WRONG], rows))
+        changed = with_limits([QUICK, SLOW, WRONG], read_choice(tmp_path))
         assert changed[1].content_hash != SLOW.content_hash and changed[2] == WRONG
         assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
     assert "as proposed" in savings([QUICK, SLOW, WRONG], rows)
 
 
 def test_a_changed_problem_keeps_its_own_limits(tmp_path: Path) -> None:
-    choose(tmp_path, proposals([QUICK], [learned(QUICK.problem_id, 0.1, 0.1, 1.0)]))
+    write_choice(tmp_path, proposals([QUICK], [measurement(QUICK.problem_id, 0.1, 0.1, 1.0)]))
     other = replace(QUICK, tests=({"args": [3], "expected": 9},))
     assert (
-        with_limits([QUICK, other], chosen(tmp_path))[1]
+        with_limits([QUICK, other], read_choice(tmp_path))[1]
         == other
-        != with_limits([QUICK, other], chosen(tmp_path))[0]
+        != with_limits([QUICK, other], read_choice(tmp_path))[0]
     )
 
 
@@ -123,7 +123,7 @@ def test_a_changed_problem_keeps_its_own_limits(tmp_path: Path) -> None:
 def test_a_broken_limits_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "limits.json").write_text(text)
     with pytest.raises(ProblemError, match=r"limits\.json"):
-        chosen(tmp_path)
+        read_choice(tmp_path)
 
 
 def test_a_reference_without_a_verdict_raises_with_its_id() -> None:

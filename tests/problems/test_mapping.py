@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from problems.catalogue import add_source, listed, pin, pinned
+from problems.catalogue import add_source, pin, pinned_sources, read_sources
 from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.mapping import constant, pairs
@@ -160,11 +160,11 @@ def test_stored_sources_and_their_old_file_format_are_read(
     )
     add_source(tmp_path, "mine", place)
     add_source(tmp_path, "own", tmp_path)
-    assert listed(tmp_path) == {"mine": place, "own": Place(tmp_path.resolve())}
+    assert read_sources(tmp_path) == {"mine": place, "own": Place(tmp_path.resolve())}
     (tmp_path / "sources.json").write_text(
         '{"mbpp": null, "own": "/a/file.jsonl"}', encoding="utf-8"
     )
-    assert listed(tmp_path) == {"mbpp": Place(), "own": Place(Path("/a/file.jsonl"))}
+    assert read_sources(tmp_path) == {"mbpp": Place(), "own": Place(Path("/a/file.jsonl"))}
 
 
 def test_commit_and_mapping_change_the_content_hash(tmp_path: Path) -> None:
@@ -186,4 +186,8 @@ def test_pinning_a_removed_source_does_not_add_it(tmp_path: Path) -> None:
     add_source(tmp_path, "mine", Place(hub="me/mine", commit="a" * 40))
     pin(tmp_path, "gone", "b" * 40)
     pin(tmp_path, "mine", "c" * 40)
-    assert pinned(tmp_path) == listed(tmp_path) == {"mine": Place(hub="me/mine", commit="c" * 40)}
+    assert (
+        pinned_sources(tmp_path)
+        == read_sources(tmp_path)
+        == {"mine": Place(hub="me/mine", commit="c" * 40)}
+    )

@@ -69,7 +69,7 @@ def test_input_and_output_pairs_become_stdio_tests(tmp_path: Path) -> None:
         ("Do it.\n## Examples\n```python\nassert f(1 == 2\n```\n", "Python"),
         (
             "Do it.\n## Examples\n```python\nassert f(1) == 2\nassert g(1) == 2\n```\n",
-            "one function",
+            "same function",
         ),
         (
             "Do it.\n## Examples\nInput\n```\n1\n```\nInput\n```\n2\n```\n",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.schema import Problem
-from problems.verification.outputs import TOO_LONG, Output, Question, outputs
+from problems.verification.outputs import TOO_LONG, Output, OutputRequest, outputs
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 
@@ -38,7 +38,7 @@ def question_of(
     style: Any = "call",
     entry: str | None = "f",
     limits: Limits = AMPLE,
-) -> Question:
+) -> OutputRequest:
     test = (
         {"stdin": "", "stdout": ""}
         if style == "stdio"
@@ -46,12 +46,12 @@ def question_of(
         if style == "assert"
         else {"expected": None}
     )
-    return Question(
+    return OutputRequest(
         Problem("toy/1", "toy", "Do it.", style, (test,), entry, limits=limits), source, inputs
     )
 
 
-def outputs_of(sandbox: Sandbox, *questions: Question) -> list[list[Output]]:
+def outputs_of(sandbox: Sandbox, *questions: OutputRequest) -> list[list[Output]]:
     return outputs(questions, sandbox)
 
 

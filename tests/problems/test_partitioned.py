@@ -17,7 +17,7 @@ import pytest
 from problems.cleaning.curation import curate
 from problems.columns import ProblemError
 from problems.dataset.partitioned import Rules, clean
-from problems.parallel import spread
+from problems.parallel import parallel_map
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
 from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
@@ -80,7 +80,7 @@ def test_cleaning_in_parts_equals_cleaning_at_once(
     done = clean(
         str(written(problems, tmp_path / "in", files)),
         f"file://{tmp_path}/out",
-        spread,
+        parallel_map,
         RULES,
         rows=rows,
     )
@@ -134,9 +134,9 @@ def test_a_resumed_pass_verifies_no_part_twice(tmp_path: Path) -> None:
     before = {
         path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")
     }
-    again = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=5)
+    again = clean(str(source), str(tmp_path / "out"), parallel_map, RULES, rows=5)
     assert len(before) == 3 and all(path.stat().st_mtime_ns == at for path, at in before.items())
-    assert again == clean(str(source), str(tmp_path / "other"), spread, RULES, rows=5)
+    assert again == clean(str(source), str(tmp_path / "other"), parallel_map, RULES, rows=5)
 
 
 def test_an_unreadable_row_is_removed_by_file_and_row(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_unreadable_row_is_removed_by_file_and_row(tmp_path: Path) -> None:
     rows = pq.read_table(source).to_pylist()
     rows[4]["statement"] = " "
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(source)), source)
-    done = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=3)
+    done = clean(str(source), str(tmp_path / "out"), parallel_map, RULES, rows=3)
     assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [
         (f"{source}: row 4", "cannot be read")
     ]
@@ -152,7 +152,7 @@ def test_an_unreadable_row_is_removed_by_file_and_row(tmp_path: Path) -> None:
 
 
 def test_other_duplicate_missing_and_broken_inputs_are_refused(tmp_path: Path) -> None:
-    run = partial(clean, spread=spread, rules=RULES)
+    run = partial(clean, spread=parallel_map, rules=RULES)
     one = written(mixed()[:2], tmp_path / "one", 1)
     run(str(one), str(tmp_path / "out"))
     write_parquet(mixed()[:2], one / "twice.parquet")

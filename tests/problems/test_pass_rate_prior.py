@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.difficulty.difficulty import rank
-from problems.difficulty.pass_rate_prior import Expected, expect, read_expected, write_expected
+from problems.difficulty.pass_rate_prior import (
+    ExpectedPassRate,
+    expect,
+    read_expected,
+    write_expected,
+)
 from problems.schema import Problem
 
 TESTS = ({"args": [1], "expected": 2},)
@@ -50,6 +55,6 @@ def test_every_prior_is_strictly_between_zero_and_one(
 
 
 def test_priors_survive_a_round_trip(tmp_path: Path) -> None:
-    rows = [Expected("toy/a", 0.25, 1, 4, 1.5), Expected("toy/b", 0.5, 0, 0, 1.0)]
+    rows = [ExpectedPassRate("toy/a", 0.25, 1, 4, 1.5), ExpectedPassRate("toy/b", 0.5, 0, 0, 1.0)]
     write_expected(rows, tmp_path / "expected.parquet")
     assert read_expected(tmp_path / "expected.parquet") == rows

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from problems.catalogue import add_source, listed, remove_source
+from problems.catalogue import add_source, read_sources, remove_source
 from problems.cleaning.gating import gated_mbpp
 from problems.columns import ProblemError
 from problems.schema import read_parquet, write_parquet
@@ -332,9 +332,9 @@ def test_an_added_source_is_listed_until_removed(tmp_path: Path) -> None:
     path = lines(tmp_path / "mine.jsonl", GOOD)
     add_source(tmp_path, "mine", path)
     add_source(tmp_path, "mbpp", None)
-    assert listed(tmp_path) == {"mbpp": Place(), "mine": Place(path)}
+    assert read_sources(tmp_path) == {"mbpp": Place(), "mine": Place(path)}
     remove_source(tmp_path, "mine")
-    assert listed(tmp_path) == {"mbpp": Place()}
+    assert read_sources(tmp_path) == {"mbpp": Place()}
 
 
 def test_a_source_needs_a_valid_name_and_path(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_source_needs_a_valid_name_and_path(tmp_path: Path) -> None:
 def test_a_broken_source_list_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "sources.json").write_text("[")
     with pytest.raises(ProblemError, match=r"sources\.json: "):
-        listed(tmp_path)
+        read_sources(tmp_path)
 
 
 def test_the_embedded_source_needs_no_path() -> None:
@@ -379,4 +379,4 @@ def test_two_processes_can_add_sources_at_once(tmp_path: Path) -> None:
         assert adder.stdin
         adder.stdin.write("go\n")
         adder.stdin.flush()
-    assert [adder.wait() for adder in adders] == [0, 0] and len(listed(tmp_path)) == 40
+    assert [adder.wait() for adder in adders] == [0, 0] and len(read_sources(tmp_path)) == 40

@@ -15,7 +15,7 @@ from artifacts.store import Artifact, Store
 from problems.cleaning.curation import curate
 from problems.columns import ProblemError
 from problems.dataset.card import write_dataset
-from problems.dataset.diff import compare, difference, named
+from problems.dataset.diff import compare, difference, find_dataset
 from problems.dataset.evidence import write_evidence
 from problems.dataset.history import find, history
 from problems.difficulty.difficulty import rank, write_ranks
@@ -129,20 +129,22 @@ def test_dataset_versions_are_found_by_hash_and_by_age(
 ) -> None:
     store = Store(tmp_path)
     first, second = cleaned(store, [toy("a")]), cleaned(store, [toy("b")])
-    assert named(store, "current") == second and named(store, "previous") == first == named(
-        store, first.content_hash[:12]
-    )
+    assert find_dataset(store, "current") == second and find_dataset(
+        store, "previous"
+    ) == first == find_dataset(store, first.content_hash[:12])
     assert (
-        named(store, store.require("datasets", "verified_problems").content_hash[:8]).manifest.name
+        find_dataset(
+            store, store.require("datasets", "verified_problems").content_hash[:8]
+        ).manifest.name
         == "verified_problems"
     )
     with pytest.raises(
         ProblemError,
         match=rf"'fffff'.*{first.content_hash[:12]} \(clean_problems",
     ):
-        named(store, "fffff")
+        find_dataset(store, "fffff")
     with pytest.raises(ProblemError):
-        named(Store(tmp_path / "empty"), "current")
+        find_dataset(Store(tmp_path / "empty"), "current")
 
 
 def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from problems.dataset.partitioned import clean
-from problems.parallel import spread
+from problems.parallel import parallel_map
 from problems.schema import read_parquet, set_hash
 from resources.ray.data import RayData
 from tests.problems.test_partitioned import RULES, mixed, written
@@ -19,7 +19,7 @@ from tests.sandbox.engines import ray_cluster
 @pytest.mark.timeout(400)
 def test_a_cluster_of_two_nodes_gives_the_same_dataset(tmp_path: Path) -> None:
     source = str(written(mixed(), tmp_path / "in", 3))
-    here = clean(source, str(tmp_path / "here"), spread, RULES, rows=12)
+    here = clean(source, str(tmp_path / "here"), parallel_map, RULES, rows=12)
     with ray_cluster(cpus=1) as cluster:
         cluster.add_node(num_cpus=1, node_ip_address="127.0.0.3", object_store_memory=10**8)
         ray = RayData(cluster.address)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.difficulty.pass_rate_prior import Expected
+from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from verl_jobs import samples
 from verl_jobs.config.training import Curriculum
 from verl_jobs.curriculum import draws
@@ -48,7 +48,8 @@ def plan(schedule: str = "window", **keys: float) -> Curriculum:
 
 def table(schedule: str = "window", problems: int = 20, seed: int = 1, **keys: float) -> Table:
     rows = [
-        Expected(f"p{place:02d}", (place + 0.5) / problems, 0, 0, 1.0) for place in range(problems)
+        ExpectedPassRate(f"p{place:02d}", (place + 0.5) / problems, 0, 0, 1.0)
+        for place in range(problems)
     ]
     return Table(plan(schedule, **keys), rows, steps=20, seed=seed)
 
@@ -161,7 +162,7 @@ def test_problems_are_drawn_in_proportion_to_their_chances() -> None:
     drawn: Counter[int] = Counter()
     weighted = Table(
         plan("weighted"),
-        [Expected(f"p{k}", 0.5, 0, 0, weight) for k, weight in enumerate((1.0, 2.0, 5.0))],
+        [ExpectedPassRate(f"p{k}", 0.5, 0, 0, weight) for k, weight in enumerate((1.0, 2.0, 5.0))],
         steps=10,
         seed=3,
     )
@@ -188,9 +189,9 @@ def test_attempts_of_the_ranking_count_in_the_pass_rate() -> None:
     ranked = Table(
         plan(),
         [
-            Expected("a", 0.5, 4, 4, 1.0),
-            Expected("b", 0.5, 0, 4, 1.0),
-            Expected("c", 0.5, 0, 0, 1.0),
+            ExpectedPassRate("a", 0.5, 4, 4, 1.0),
+            ExpectedPassRate("b", 0.5, 0, 4, 1.0),
+            ExpectedPassRate("c", 0.5, 0, 0, 1.0),
         ],
         steps=10,
         seed=1,
@@ -243,7 +244,7 @@ def test_a_verdict_on_an_unknown_problem_is_refused() -> None:
 
 
 def test_a_duplicate_problem_is_refused() -> None:
-    row = Expected("a/b", 0.5, 0, 0, 1.0)
+    row = ExpectedPassRate("a/b", 0.5, 0, 0, 1.0)
     with pytest.raises(ValueError, match="a/b"):
         Table(plan(), [row, row], steps=2, seed=1)
 

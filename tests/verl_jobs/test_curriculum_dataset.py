@@ -14,7 +14,12 @@ import pytest
 import yaml
 
 from problems.dataset.rl_parquet import write_verl
-from problems.difficulty.pass_rate_prior import FILE, Expected, read_expected, write_expected
+from problems.difficulty.pass_rate_prior import (
+    FILE,
+    ExpectedPassRate,
+    read_expected,
+    write_expected,
+)
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import RewardConfig
@@ -51,7 +56,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_expected(
         [
-            Expected(each.problem_id, (k + 0.5) / len(train), 0, 0, 1.0)
+            ExpectedPassRate(each.problem_id, (k + 0.5) / len(train), 0, 0, 1.0)
             for k, each in enumerate(train)
         ],
         folder / FILE,

@@ -16,7 +16,7 @@ from problems.dataset.rl_parquet import ground_truth
 from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import NoReply, NoRoom, Reply
+from problems.synthesis.replies import ContextTooLong, NoReply, Reply
 from rewards.config import RewardConfig
 from rewards.question import Question, question_truth
 from rewards.score import Score
@@ -254,7 +254,7 @@ class Goes:
     [
         ("Review: Double", NoReply, [None, 0]),
         ("This one fails", NoReply, [None, None]),
-        ("Review: Double", NoRoom, [-1, 0]),
+        ("Review: Double", ContextTooLong, [-1, 0]),
     ],
     ids=["a mend", "the control", "no room for a mend"],
 )

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import NoReply, NoRoom
+from problems.synthesis.replies import ContextTooLong, NoReply
 from verl_jobs.agents.conversation import UNANSWERED, Conversation
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class EndpointWriter:
         except NoReply as error:
             if not self.lenient:
                 raise
-            if not isinstance(error, NoRoom):
+            if not isinstance(error, ContextTooLong):
                 conversation.ended = UNANSWERED
             logger.warning("no reply from %s", self.endpoint.url, exc_info=True)
             return None

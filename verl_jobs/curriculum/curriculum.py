@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from problems.difficulty.pass_rate_prior import Expected
+from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from verl_jobs.config.training import Curriculum
 from verl_jobs.curriculum.draws import Draw
 from verl_jobs.curriculum.own_sampler import OwnTable
@@ -109,7 +109,7 @@ class Table:
     """
 
     def __init__(
-        self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int
+        self, plan: Curriculum, expected: Sequence[ExpectedPassRate], *, steps: int, seed: int
     ) -> None:
         """Create the table.
 

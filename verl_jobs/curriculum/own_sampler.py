@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from problems.difficulty.pass_rate_prior import Expected
+from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from verl_jobs.config.references import PluginError, load
 from verl_jobs.curriculum.draws import Draw
 
@@ -40,7 +40,7 @@ class OwnTable:
     """
 
     def __init__(
-        self, reference: str, expected: Sequence[Expected], *, steps: int, seed: int
+        self, reference: str, expected: Sequence[ExpectedPassRate], *, steps: int, seed: int
     ) -> None:
         """Raises PluginError."""
         self.reference, self.ids, self.step = reference, [row.problem_id for row in expected], 0

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from verl import DataProto
 
-from problems.difficulty.pass_rate_prior import Expected
+from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from rewards.question import task_from_ground_truth
 from verl_jobs.config.references import (
     PluginError,
@@ -217,7 +217,7 @@ def sampler(cls: Any, reference: str, tiny_training: TinyTraining) -> str:
             "(described in verl_jobs/curriculum/own_sampler.py)"
         )
     expected = [
-        Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
+        ExpectedPassRate(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
         for problem in tiny_training.problems
     ]
     make = partial(OwnTable, reference, expected, steps=3, seed=1)
