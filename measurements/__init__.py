@@ -1,1 +1,3 @@
-"""Speed, memory, cost and learning: one script a subject, each prints a table. Run with `python -m measurements.NAME`."""
+"""Speed, memory, cost and learning: one script a subject, each prints a table. Run with `python -m
+measurements.NAME`.
+"""

@@ -1,11 +1,13 @@
-"""k examples of a new family in the prompt against k gradient steps on them, for a tiny model that has never met the family.
+"""k examples of a new family in the prompt against k gradient steps on them, for a tiny model that
+has never met the family.
 
-    python -m measurements.adaptation                 two choices of examples, 60 held-out problems a family
+    python -m measurements.adaptation      two choices of examples, 60 held-out problems a family
     python -m measurements.adaptation --problems 10 --steps 40 --shots 1 2    to see the script work
 
-The start is warmed up, without slips, on compositions that use no operation of any family (problems/sources/families.py); a second one, warmed up on
-all compositions alike, shows what there is to reach, and is only asked. Goes on where it was: a start that is there and a cell that is there are not
-made again. Prints the table in Markdown and where the JSON lies.
+The start is warmed up, without slips, on compositions that use no operation of any family
+(problems/sources/families.py); a second one, warmed up on all compositions alike, shows what there
+is to reach, and is only asked. It resumes: a start that is there and a cell that is there
+are not made again. Prints the table in Markdown and where the JSON lies.
 """
 
 from __future__ import annotations
@@ -77,7 +79,9 @@ def main() -> None:
 
 
 def start(folder: Path, kind: str, family: FamilyConfig, steps: int) -> Path:
-    """A tiny model warmed up on demonstrations that use no family's operation (`new`), or on any (`known`); one tokenizer for both."""
+    """A tiny model warmed up on demonstrations that use no family's operation (`new`), or on any
+    (`known`); one tokenizer for both.
+    """
     target = folder / f"start-{kind}-{family.demonstrations}-{steps}"
     if (target / "losses.json").exists():
         return target

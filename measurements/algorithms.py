@@ -1,12 +1,15 @@
-"""What each algorithm makes of the same warm model: whole chains, a home an algorithm and seed, 30 steps on the embedded profile.
+"""What each algorithm makes of the same warm model: whole chains, a home an algorithm and seed, 30
+steps on the embedded profile.
 
-    python -m measurements.algorithms                                  six algorithms, three seeds: hours
+    python -m measurements.algorithms      six algorithms, three seeds: hours
     python -m measurements.algorithms --seeds 21 --algorithms grpo     one of the chains
     python -m measurements.algorithms --profile small --steps 2        to see the script work
 
-All algorithms of a seed have its problems, its warm model and its draws of batches in common: the first chain makes them, the others find them.
-Goes on where it was: a chain that has ended is read, not run again; one that was killed continues. Prints a table: held-out pass@1 before and after,
-interval of the gain, p-value, seconds a step, peak memory; then each algorithm's mean gain over its seeds.
+All algorithms of a seed have its problems, its warm model and its draws of batches in common: the
+first chain makes them, the others find them. It resumes: a chain that has ended is read,
+not run again; one that was killed continues. Prints a table: held-out pass@1 before and after,
+interval of the gain, p-value, seconds a step, peak memory; then each algorithm's mean gain over its
+seeds.
 """
 
 from __future__ import annotations
@@ -111,7 +114,9 @@ def train(home: Path, algorithm: str, seed: int, profile: str, steps: int) -> No
 
 
 def inherit(home: Path, pattern: str) -> None:
-    """What an ended chain of the same seed made before its training, published artifacts all of them."""
+    """What an ended chain of the same seed made before its training, published artifacts all of
+    them.
+    """
     beside = home.with_name(f".{home.name}")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)

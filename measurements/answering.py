@@ -1,4 +1,6 @@
-"""How soon the command line answers and the definitions load: `python -m measurements.answering [rounds]`; medians, wall and CPU seconds."""
+"""How soon the command line answers and the definitions load: `python -m measurements.answering
+[rounds]`; medians, wall and CPU seconds.
+"""
 
 from __future__ import annotations
 

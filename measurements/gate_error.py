@@ -1,7 +1,10 @@
-"""The gate's own error rates, by simulation: how often it promotes a challenger that is no better, and how often it sees one that is.
+"""The gate's own error rates, by simulation: how often it promotes a challenger that is no better,
+and how often it sees one that is.
 
-`python -m measurements.gate_error [pairs]`: 2,000 null pairs a row of 400 tasks through `evaluation.promotion.gate.decide`, 500 for each gain. About a minute.
-Shared: how far both models agree beyond chance; 0.5 means that half of the tasks are decided by the task alone, as for two steps of one run.
+`python -m measurements.gate_error [pairs]`: 2,000 null pairs a row of 400 tasks through
+`evaluation.promotion.gate.decide`, 500 for each gain. About a minute. Shared: how far both models
+agree beyond chance; 0.5 means that half of the tasks are decided by the task alone, as for two
+steps of one run.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ def card(name: str, solved: np.ndarray) -> Scorecard:
 def pair(
     rng: np.random.Generator, share: float, gain: float, shared: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Champion with `share`, challenger with `share + gain`; on a `shared` part of the tasks the two agree but for the gain."""
+    """Champion with `share`, challenger with `share + gain`; on a `shared` part of the tasks the
+    two agree but for the gain.
+    """
     draw = rng.random(TASKS)
     other = np.where(rng.random(TASKS) < shared, draw, rng.random(TASKS))
     return draw < share, other < share + gain
@@ -64,7 +69,8 @@ def main() -> None:
                 discordant = shared * gain + (1 - shared) * (
                     share * (1 - share - gain) + (share + gain) * (1 - share)
                 )
-                said = f"{power(gain, discordant, TASKS, policy.alpha):.4f}"  # exact; at gain 0 the level, which a discrete test keeps below alpha
+                # exact; at gain 0 the level, which a discrete test keeps below alpha
+                said = f"{power(gain, discordant, TASKS, policy.alpha):.4f}"
                 low, high = wilson(promoted, count)
                 shown = f"{promoted / count:.4f} ({low:.4f} to {high:.4f})"
                 print(

@@ -1,6 +1,8 @@
-"""Makes `problems/cleaning/gated_statements.json`, by which a gated task is known under any name: `python -m measurements.gated_statements`.
+"""Makes `problems/cleaning/gated_statements.json`, by which a gated task is known under any name:
+`python -m measurements.gated_statements`.
 
-A hash of the words of what each gated task of the sets at hand asks, in each form that upstream gives it; no text. `RATCHET_DATA` names their folder.
+A hash of the words of what each gated task of the sets at hand asks, in each form that upstream
+gives it; no text. `RATCHET_DATA` names their folder.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ FOLDERS = {
 
 
 def asked(problem: Problem) -> list[str]:
-    """What a copy of the task may have as its statement: the prose, or the whole prompt where that is a signature with a docstring."""
+    """What a copy of the task may have as its statement: the prose, or the whole prompt where that
+    is a signature with a docstring.
+    """
     whole = [problem.starter_code] if problem.source in ("humaneval", "bigcodebench") else []
     return [problem.statement, *whole, problem.extra.get("instruct_prompt") or problem.statement]
 

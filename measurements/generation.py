@@ -1,6 +1,8 @@
-"""Seconds that our decoder and `model.generate` take for the same greedy answers: `python -m measurements.generation CHECKPOINT PROMPTS.parquet`.
+"""Seconds that our decoder and `model.generate` take for the same greedy answers: `python -m
+measurements.generation CHECKPOINT PROMPTS.parquet`.
 
-The parquet has a column `prompt` with chat messages, as the training data of a run has. Prints one row a decoder and whether the answers agree.
+The parquet has a column `prompt` with chat messages, as the training data of a run has. Prints one
+row a decoder and whether the answers agree.
 """
 
 from __future__ import annotations

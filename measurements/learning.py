@@ -1,12 +1,14 @@
-"""Does it learn? Whole chains from empty homes, a seed each, and controls whose reward has nothing to do with the answer.
+"""Does it learn? Whole chains from empty homes, a seed each, and controls whose reward has nothing
+to do with the answer.
 
     python -m measurements.learning                  five seeds, real reward
-    python -m measurements.learning --control        three seeds, random reward: none may be promoted
+    python -m measurements.learning --control   three seeds, random reward: none may be promoted
     python -m measurements.learning --profile small  to see the script work
 
-Seeds that were looked at while the defaults were chosen (1 to 10) are not among them. Each seed draws its own problems, initial weights, batches and
-rollouts. Goes on where it was: a finished chain is read, not run again.
-Prints a table: held-out pass@1 before and after, interval of the difference, p-value, decision, minutes, peak memory, seconds a step.
+Seeds that were looked at while the defaults were chosen (1 to 10) are not among them. Each seed
+draws its own problems, initial weights, batches and rollouts. It resumes: a finished
+chain is read, not run again. Prints a table: held-out pass@1 before and after, interval of the
+difference, p-value, decision, minutes, peak memory, seconds a step.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Agreement of graders of mathematics with published judged pairs, and with the pairs of our own tests.
+"""Agreement of graders of mathematics with published judged pairs, and with the pairs of our own
+tests.
 
-`python -m measurements.mathematics [--each] [--ours] [FILE ...]`; a FILE is a test of another grader (`test_*.py`, read and not run), or a table
-`verdict, right, answer, question` like `tests/rewards/math_pairs.tsv`, which is always measured. `verdict` is AC or WA.
-A FILE `*.jsonl` has a problem and its `answer` a line, as MATH has: the answers are written in other usual ways, and each way that is refused counts.
-Peers are measured where they are installed: math-verify, and the graders in verl.utils.reward_score.
+`python -m measurements.mathematics [--each] [--ours] [FILE ...]`; a FILE is a test of another
+grader (`test_*.py`, read and not run), or a table `verdict, right, answer, question` like
+`tests/rewards/math_pairs.tsv`, which is always measured. `verdict` is AC or WA. A FILE `*.jsonl`
+has a problem and its `answer` a line, as MATH has: the answers are written in other usual ways, and
+each way that is refused counts. Peers are measured where they are installed: math-verify, and the
+graders in verl.utils.reward_score.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 
 
 class Pair(NamedTuple):
-    """A right answer, a given one, whether the set calls them equal, and the question where it has one."""
+    """A right answer, a given one, whether the set calls them equal, and the question where it has
+    one.
+    """
 
     right: str
     given: str
@@ -61,7 +66,9 @@ def pairs_of(path: Path) -> list[Pair]:
 
 
 def tested(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
-    """Pairs in a test module: rows (right, given, expected), and `assertTrue(equal(a, b))` after assignments of two texts."""
+    """Pairs in a test module: rows (right, given, expected), and `assertTrue(equal(a, b))` after
+    assignments of two texts.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "parametrize":
             rows = _literal(node.args[1])
@@ -110,7 +117,9 @@ def _literal(node: ast.expr) -> object:
 
 
 def rewritten(path: Path) -> Iterator[Pair]:
-    """Right answers in other forms: other commands, signs around them, and what sympy makes of them as math-verify reads them."""
+    """Right answers in other forms: other commands, signs around them, and what sympy makes of them
+    as math-verify reads them.
+    """
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         right = str(row.get("answer") or extract_answer(row["solution"])).strip().strip("$")
@@ -130,7 +139,9 @@ def rewritten(path: Path) -> Iterator[Pair]:
 
 
 def symbolic(right: str) -> set[str]:
-    """Forms that sympy writes: as it is, expanded, factored, over one denominator, as plain text, fractions as decimals and unreduced."""
+    """Forms that sympy writes: as it is, expanded, factored, over one denominator, as plain text,
+    fractions as decimals and unreduced.
+    """
     import sympy
     from math_verify import LatexExtractionConfig, parse
 
@@ -160,7 +171,9 @@ def symbolic(right: str) -> set[str]:
 
 
 def final(text: str) -> str:
-    """The final answer of a text of another project's test: all boxes of a short one, the last of a long one, else the last formula."""
+    """The final answer of a text of another project's test: all boxes of a short one, the last of a
+    long one, else the last formula.
+    """
     if len(text) < 300 and text.count("\\boxed") > 1:
         return ", ".join(BOXED.findall(text))
     if "\\boxed{" in text:
@@ -184,7 +197,9 @@ def ours(pairs: list[Pair]) -> list[bool]:
 
 
 def peers() -> dict[str, Grader]:
-    """The graders that are installed, one pair at a time within a limit; what raises or takes too long is unequal."""
+    """The graders that are installed, one pair at a time within a limit; what raises or takes too
+    long is unequal.
+    """
     found: dict[str, Grader] = {}
     with suppress(ImportError):
         from math_verify import LatexExtractionConfig, parse, verify

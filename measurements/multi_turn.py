@@ -1,14 +1,18 @@
-"""Does training in conversations pay? Multi-turn against single-turn at equal tokens, from the same warm-up, with seeds and intervals.
+"""Does training in conversations pay? Multi-turn against single-turn at equal tokens, from the same
+warm-up, with seeds and intervals.
 
     python -m measurements.multi_turn                        three seeds
     python -m measurements.multi_turn --seeds 11 --tiny      to see the script work
 
-For each seed: problems of the embedded family with two visible tests, a tiny model warmed up on demonstrations and on mending them after the
-Executor's report, and two trainings: `single` (one answer, groups of 8) and `multi` (up to two programs a conversation, groups of 4). Both end where
-the tokens that they were trained on (prompts and responses, verl's `perf/total_num_tokens`) reach the same number: of each the last checkpoint before
-it is taken. Each policy, and the warm-up, is then asked the same held-out problems in three ways: one greedy answer; a conversation of two turns,
-greedy; and, at the conversation's price, two answers of which the first that passes the visible tests is taken. All count by all tests.
-Goes on where it was: what lies in the folder is not done again.
+For each seed: problems of the embedded family with two visible tests, a tiny model warmed up on
+demonstrations and on mending them after the Executor's report, and two trainings: `single` (one
+answer, groups of 8) and `multi` (up to two programs a conversation, groups of 4). Both end where
+the tokens that they were trained on (prompts and responses, verl's `perf/total_num_tokens`) reach
+the same number: of each the last checkpoint before it is taken. Each policy, and the warm-up, is
+then asked the same held-out problems in three ways: one greedy answer; a conversation of two turns,
+greedy; and, at the conversation's price, two answers of which the first that passes the visible
+tests is taken. All count by all tests. It resumes: what lies in the folder is not done
+again.
 """
 
 from __future__ import annotations
@@ -113,7 +117,9 @@ def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bo
 
 
 def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> None:
-    """A model from scratch, warmed up on single answers and on mending what the Executor found wrong in them."""
+    """A model from scratch, warmed up on single answers and on mending what the Executor found
+    wrong in them.
+    """
     shown_to = [problem for problem in problems if problem.split == "demonstrations"]
     with Sandbox() as sandbox:
         chats: list[tuple[Prompt, str]] = [
@@ -244,7 +250,9 @@ def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
 def interval(
     pairs: Sequence[tuple[list[bool], list[bool]]], draws: int = 2000
 ) -> tuple[float, float, float]:
-    """Of the mean paired difference: a two-stage bootstrap, seeds and then problems of a seed (Efron and Tibshirani 1993)."""
+    """Of the mean paired difference: a two-stage bootstrap, seeds and then problems of a seed
+    (Efron and Tibshirani 1993).
+    """
     import numpy as np
 
     rng = np.random.default_rng(0)

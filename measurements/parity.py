@@ -1,9 +1,12 @@
-"""Verdicts beside upstream's, sample by sample: `python -m measurements.parity [humaneval+] [mbpp+] [bigcodebench]`, all three by default.
+"""Verdicts beside upstream's, sample by sample: `python -m measurements.parity [humaneval+] [mbpp+]
+[bigcodebench]`, all three by default.
 
-On each: the canonical solutions, and made-up wrong answers: mutants, and canonical solutions whose results are changed so that only an exact
-comparison tells (another type, a float a little off, a subclass, numpy, a deep recursion, a state between calls); for humaneval+ ten of CodeT's a
-task too. Ours come from `ratchet evaluate`. What is judged differently is judged again by upstream alone, for its clock may have run out on a
-busy machine; what stays is listed. BigCodeBench: the 327 tasks of the standard library alone. Everything is kept under `.ratchet/parity/`.
+On each: the canonical solutions, and made-up wrong answers: mutants, and canonical solutions whose
+results are changed so that only an exact comparison tells (another type, a float a little off, a
+subclass, numpy, a deep recursion, a state between calls); for humaneval+ ten of CodeT's a task too.
+Ours come from `ratchet evaluate`. What is judged differently is judged again by upstream alone, for
+its clock may have run out on a busy machine; what stays is listed. BigCodeBench: the 327 tasks of
+the standard library alone. Everything is kept under `.ratchet/parity/`.
 """
 
 from __future__ import annotations
@@ -159,7 +162,9 @@ def _again(
     folder: Path,
     keys: Any,
 ) -> Any:
-    """Upstream once more, one program at a time, on what differs. Every task must have a sample there: the canonical solutions fill up."""
+    """Upstream once more, one program at a time, on what differs. Every task must have a sample
+    there: the canonical solutions fill up.
+    """
     wanted = set(differ)
     count: dict[str, int] = {}
     kept = []

@@ -1,4 +1,6 @@
-"""Programs that every harness can judge, from the public data beside the clone (RATCHET_DATA names another place)."""
+"""Programs that every harness can judge, from the public data beside the clone (RATCHET_DATA names
+another place).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ CUTS = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # where Chen et al. end a
 
 @dataclass(frozen=True)
 class Program:
-    """One program of a problem: `test` defines check(candidate), `cases` are the same as [args, expected] where it says no more than that."""
+    """One program of a problem: `test` defines check(candidate), `cases` are the same as [args,
+    expected] where it says no more than that.
+    """
 
     name: str
     source: str

@@ -1,7 +1,9 @@
-"""Whether the statistics of comparing and promoting keep their word, by simulation: errors, power, coverage. Prints tables.
+"""Whether the statistics of comparing and promoting keep their word, by simulation: errors, power,
+coverage. Prints tables.
 
-`python -m measurements.promotions [pairs] [histories]`: 2,000 null pairs and 200 histories of 50 gates. A task has a difficulty that both models share;
-a model's answers are drawn from its chance on each task. Beside it: measurements/gate_error.py, the gate's one test on 400 tasks.
+`python -m measurements.promotions [pairs] [histories]`: 2,000 null pairs and 200 histories of 50
+gates. A task has a difficulty that both models share; a model's answers are drawn from its chance
+on each task. Beside it: measurements/gate_error.py, the gate's one test on 400 tasks.
 """
 
 from __future__ import annotations
@@ -85,7 +87,9 @@ def null_pairs(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
 
 
 def successive(rng: np.random.Generator, histories: int) -> Iterator[Row]:
-    """50 gates on the same 400 tasks, each against the champion of then. Unearned: a challenger truly no better was promoted."""
+    """50 gates on the same 400 tasks, each against the champion of then. Unearned: a challenger
+    truly no better was promoted.
+    """
     rules: list[tuple[str, Spending]] = [
         ("0.05 each time", "fresh"),
         ("lord", "lord"),
@@ -109,7 +113,9 @@ def successive(rng: np.random.Generator, histories: int) -> Iterator[Row]:
 
 
 def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[int, int, int]:
-    """Unearned and earned promotions, and how many challengers were better than the champion of then."""
+    """Unearned and earned promotions, and how many challengers were better than the champion of
+    then.
+    """
     chances = task_chances(rng, 400, 0.3)
     skill, champion, gates = 0.0, rng.random(400) < chances, list[Gate]()
     unearned = earned = offered = 0
@@ -134,7 +140,7 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
 
 
 def falls(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """Non-inferiority with a margin of 5 points: how often a fall passes, true fall by true fall."""
+    """Non-inferiority with a margin of 5 points: how often each true fall passes."""
     for tasks in (164, 500):
         for fall in (0.05, 0.025, 0.0):
             for changed in (0.1, 0.3):
@@ -148,7 +154,9 @@ def falls(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
 
 
 def several_answers(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """The paired bootstrap of pass@k, ten answers a task: null pairs, then the gain that was announced from the champion alone."""
+    """The paired bootstrap of pass@k, ten answers a task: null pairs, then the gain that was
+    announced from the champion alone.
+    """
     for tasks in (50, 164, 400):
         for k in (1, 5):
             false, seen, said = {0.01: 0, 0.05: 0}, 0, []
@@ -175,7 +183,9 @@ def several_answers(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
 
 
 def announced(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """The smallest gain said before a challenger has answered, found four times in five? Half of the tasks decided alike, as it assumes."""
+    """The smallest gain said before a challenger has answered, found four times in five? Half of
+    the tasks decided alike, as it assumes.
+    """
     for tasks in (164, 400, 1000):
         for share in (0.2, 0.5):
             gain = announced_share_gain(round(share * tasks), tasks, 0.01) or 0.0
@@ -200,7 +210,9 @@ def announced(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
 
 
 def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """How often a 95 % interval holds the truth: the least over shares from 0.05 to 0.95, exactly; differences, pass@k and recipes by drawing."""
+    """How often a 95 % interval holds the truth: the least over shares from 0.05 to 0.95, exactly;
+    differences, pass@k and recipes by drawing.
+    """
     from scipy.stats import binom
 
     shares = np.linspace(0.05, 0.95, 361)

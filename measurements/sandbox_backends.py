@@ -1,7 +1,8 @@
-"""Programs a second by backend, side by side: `python -m measurements.sandbox_backends [programs] [repeats] [backend ...]`.
+"""Programs a second by backend, side by side: `python -m measurements.sandbox_backends [programs]
+[repeats] [backend ...]`.
 
-docker needs an engine (DOCKER_HOST), ray a Ray to join (RAY_ADDRESS); two workers each. Medians; the backends take turns, so that a busy neighbour
-hits all alike.
+docker needs an engine (DOCKER_HOST), ray a Ray to join (RAY_ADDRESS); two workers each. Medians;
+the backends take turns, so that a busy neighbour hits all alike.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Whom the security constraint punishes: `python -m measurements.security [--isolation LEVEL] [--only NAME] [--each]`.
+"""Whom the security constraint punishes: `python -m measurements.security [--isolation LEVEL]
+[--only NAME] [--each]`.
 
-Reference solutions of published sets, of which none should be punished, and hostile programs. *Punished*: the whole reward is -1, because the sandbox
-saw an attempt. *Hinted*: the text has names that no task needs, which costs a little. `--each` names the references that are punished or hinted, and
-the hostile programs that are not punished. `RATCHET_DATA` and `RATCHET_HOSTILE` name the folders of both.
+Reference solutions of published sets, of which none should be punished, and hostile programs.
+*Punished*: the whole reward is -1, because the sandbox saw an attempt. *Hinted*: the text has names
+that no task needs, which costs a little. `--each` names the references that are punished or hinted,
+and the hostile programs that are not punished. `RATCHET_DATA` and `RATCHET_HOSTILE` name the
+folders of both.
 """
 
 from __future__ import annotations

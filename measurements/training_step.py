@@ -1,11 +1,14 @@
-"""What our entry adds to a training step: the same job through `verl_jobs.trainer.entry` and through bare `verl.trainer.main_ppo`, in turn.
+"""What our entry adds to a training step: the same job through `verl_jobs.trainer.entry` and
+through bare `verl.trainer.main_ppo`, in turn.
 
     python -m measurements.training_step CHAIN_FOLDER [--steps 6] [--rounds 2]
 
-CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start policy, in a scratch folder. Bare means: the
-same overrides less our checkpoint callback and the W&B and MLflow loggers, started by a script that does nothing but start it. Both run on a private
-Ray of the same kind, and write the same answers: step k is compared with step k. Prints the median seconds of each step over the rounds (the first
-and the last are left out: one warms up, the other saves) and the ratio of their sums.
+CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start
+policy, in a scratch folder. Bare means: the same overrides less our checkpoint callback and the W&B
+and MLflow loggers, started by a script that does nothing but start it. Both run on a private Ray of
+the same kind, and write the same answers: step k is compared with step k. Prints the median seconds
+of each step over the rounds (the first and the last are left out: one warms up, the other saves)
+and the ratio of their sums.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""evalplus or bigcodebench on a file of samples, as their users run them, without what only generation needs. It imports nothing of ours.
+"""evalplus or bigcodebench on a file of samples, as their users run them, without what only
+generation needs. It imports nothing of ours.
 
-Run by an interpreter that has the harness: `python upstream.py HARNESS DATASET DATA SAMPLES VERDICTS WORKERS`. DATA is the benchmark's own
-file. Writes a line a sample: task_id, sample, base, plus (of evalplus), what it said, seconds of the whole.
+Run by an interpreter that has the harness: `python upstream.py HARNESS DATASET DATA SAMPLES
+VERDICTS WORKERS`. DATA is the benchmark's own file. Writes a line a sample: task_id, sample, base,
+plus (of evalplus), what it said, seconds of the whole.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""The real sets through verification: `python -m measurements.verification HOME [--sets ...] [--seconds N] [--throughput]`.
+"""The real sets through verification: `python -m measurements.verification HOME [--sets ...]
+[--seconds N] [--throughput]`.
 
-Prints for each set what was kept and why not the others, how strong its tests are and how many problems were strengthened. Resumable: verdicts are
-kept in HOME, and a set for which the seconds do not suffice is taken further by the next call; problems come in the order of a hash, so that a part
-is a fair sample. `--throughput`: programs a second of verification beside those of the bare sandbox on the very same jobs.
-`RATCHET_DATA` names the folder of the sets.
+Prints for each set what was kept and why not the others, how strong its tests are and how many
+problems were strengthened. Resumable: verdicts are kept in HOME, and a set for which the seconds do
+not suffice is taken further by the next call; problems come in the order of a hash, so that a part
+is a fair sample. `--throughput`: programs a second of verification beside those of the bare sandbox
+on the very same jobs. `RATCHET_DATA` names the folder of the sets.
 """
 
 from __future__ import annotations

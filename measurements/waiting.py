@@ -1,8 +1,10 @@
-"""How a training step scales with workers where its work is made of waiting: `python -m measurements.waiting [ANSWERS] [SECONDS]`.
+"""How a training step scales with workers where its work is made of waiting: `python -m
+measurements.waiting [ANSWERS] [SECONDS]`.
 
-Rollouts are simulated: an answer is a sleep of so many seconds (an engine elsewhere, a tool, a judge), a worker takes its share of the step's
-answers one after the other, as an actor of a private Ray. What is measured is what Ray and the gathering of the answers add; nothing that
-computes scales here, and two cores could not show it.
+Rollouts are simulated: an answer is a sleep of so many seconds (an engine elsewhere, a tool, a
+judge), a worker takes its share of the step's answers one after the other, as an actor of a private
+Ray. What is measured is what Ray and the gathering of the answers add; nothing that computes scales
+here, and two cores could not show it.
 """
 
 from __future__ import annotations

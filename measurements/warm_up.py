@@ -1,9 +1,11 @@
-"""The supervised warm-up: our loop against verl's SFT trainer, from the same base model on the same demonstrations.
+"""The supervised warm-up: our loop against verl's SFT trainer, from the same base model on the same
+demonstrations.
 
     python -m measurements.warm_up HOME [--steps 60] [--rounds 2]
 
-HOME: `$RATCHET_HOME` of a finished chain. Same batch, learning rate, betas, weight decay, clipping and threads; verl's schedule is its cosine. Prints
-wall and CPU seconds of the whole command and of a step (from a run of N and one of 2 N steps, so that the start falls out), and the last losses.
+HOME: `$RATCHET_HOME` of a finished chain. Same batch, learning rate, betas, weight decay, clipping
+and threads; verl's schedule is its cosine. Prints wall and CPU seconds of the whole command and of
+a step (from a run of N and one of 2 N steps, so that the start falls out), and the last losses.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from pathlib import Path
 import torch
 from verl_jobs.sft.warm_up import WarmUp, warm_up
 start, chats, config, folder = sys.argv[1:]
-losses = warm_up(Path(start), json.loads(Path(chats).read_text()), WarmUp.model_validate_json(config), Path(folder))
+rows = json.loads(Path(chats).read_text())
+losses = warm_up(Path(start), rows, WarmUp.model_validate_json(config), Path(folder))
 print("train/loss:", losses[-1])
 """
 
