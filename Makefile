@@ -43,7 +43,7 @@ domain:
 graph:
 	$(FAST) $(DOMAIN:%=--ignore=%) --ignore=tests/sandbox --ignore=tests/hostile
 
-test: check  ## everything that CI runs: check, then the slow tests with the complete pipeline once
+test: check docs  ## everything that CI runs: check, the docs, the slow tests with the complete pipeline once
 	$(bin)/pytest -m "slow and not soak" --durations=5 --tb=native
 
 soak: .venv  ## long tests with random kills, chaos and floods; resumes where it stopped
