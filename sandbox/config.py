@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from sandbox.backends import KINDS, Kind
 
-Rung = Literal["auto", "root", "userns", "bare"]
+Level = Literal["auto", "root", "userns", "bare"]
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,16 @@ class SandboxConfig:
 
     workers: int | None = None  # default: one per core of the machine, engine or cluster
     backend: Kind = "local"  # docker: warm containers; ray: actors across the cluster
-    isolation: Rung = "auto"  # auto: the highest level available; a named one is never lowered
+    isolation: Level = "auto"  # auto: the highest level available; a named one is never lowered
     packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # third-party packages for programs
 
     def __post_init__(self) -> None:
         """Raise ValueError for an unknown backend or level: a guess could confine less."""
-        for what, given, known in (
-            ("isolation", self.isolation, get_args(Rung)),
+        for name, value, known in (
+            ("isolation", self.isolation, get_args(Level)),
             ("backend", self.backend, KINDS),
         ):
-            if given not in known:
-                near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)
+            if value not in known:
+                near = difflib.get_close_matches(str(value), known, 2, cutoff=0.4)
                 hint = f", did you mean {' or '.join(near)}" if near else ""
-                raise ValueError(f"{what}: no {given!r}{hint}: known are {', '.join(known)}")
+                raise ValueError(f"`{name}` must be one of {', '.join(known)}, got {value!r}{hint}")

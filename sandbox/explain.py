@@ -14,7 +14,7 @@ WIDEST = 60
 HIDDEN = "(hidden)"
 
 
-def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
+def table(request_id: Any, job: Job, report: Report, visible: int) -> str:
     """Return the table. visible: how many of the first tests may be shown."""
     rows = [COLUMNS, *_rows(job, report, visible)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
@@ -22,7 +22,7 @@ def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    head = f"{asked_id}: {report.verdict}, {report.passed} of {report.total} tests"
+    head = f"{request_id}: {report.verdict}, {report.passed} of {report.total} tests"
     used = (
         f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, "
         f"{report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust "
@@ -37,19 +37,19 @@ def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
 
 
 def _totals(limits: Limits) -> str:
-    given = (
+    totals = (
         (limits.total_wall_s, "s"),
         (limits.total_cpu_s, "s of CPU"),
         (limits.total_output_kb, "kB of output"),
     )
-    told = [f"{most:g} {unit}" for most, unit in given if most is not None]
-    return f"; all tests: {', '.join(told)}" if told else ""
+    texts = [f"{most:g} {unit}" for most, unit in totals if most is not None]
+    return f"; all tests: {', '.join(texts)}" if texts else ""
 
 
 def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
     of_methods = job.style == "unittest"
     for at, result in enumerate(report.tests):
-        came = result.detail.removeprefix("got ") or (
+        answer = result.detail.removeprefix("got ") or (
             "as expected" if result.verdict is Verdict.AC else ""
         )
         test = job.tests[0 if of_methods else at]
@@ -57,7 +57,7 @@ def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
             result.name or str(at + 1),
             result.verdict,
             f"{result.wall_s:.3f} s",
-            _short(came),
+            _short(answer),
             _short(_expected(test)) if at < visible and not of_methods else HIDDEN,
         )
 

@@ -46,7 +46,7 @@ EXAMPLE = (
 class _Line:
     """One request: its own id, and its answer as text once there is one."""
 
-    asked_id: Any
+    request_id: Any
     answer: str | None = None
     job: Job | None = None
     visible: int = 0
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="tables for people; what was expected only of the first `visible_tests`",
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     workers = os.environ.get("RATCHET_WORKERS")
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
         print(
@@ -80,11 +80,11 @@ def main(arguments: list[str] | None = None) -> int:
         with Sandbox(
             SandboxConfig(
                 workers=int(workers) if workers else None,
-                backend=asked.backend,
-                isolation=asked.isolation,
+                backend=options.backend,
+                isolation=options.isolation,
             )
         ) as sandbox:
-            judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=asked.explain)
+            judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=options.explain)
     except (IsolationError, SandboxError) as refused:
         print(refused, file=sys.stderr)
         return 3
@@ -112,9 +112,9 @@ def judge_lines(
         line = waiting[int(report.job_id)]
         assert line.job
         line.answer = (
-            table(line.asked_id, line.job, report, line.visible)
+            table(line.request_id, line.job, report, line.visible)
             if explain
-            else json.dumps(_answer(line.asked_id, report))
+            else json.dumps(_answer(line.request_id, report))
         )
         flush()
     flush()
@@ -124,18 +124,23 @@ def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
     for number, line in enumerate(lines):
         if not line.strip():
             continue
-        asked = None
+        request_id = None
         try:
             request = json.loads(line)
-            asked = request["id"]
+            request_id = request["id"]
             job = job_of(request["problem"], request["source"], str(len(waiting)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            told = f"line {number + 1} is no request: {type(error).__name__}: {error}"
+            detail = f"line {number + 1} is not a valid request: {type(error).__name__}: {error}"
             waiting.append(
-                _Line(asked, json.dumps({"id": asked, "verdict": Verdict.INFRA, "detail": told}))
+                _Line(
+                    request_id,
+                    json.dumps({"id": request_id, "verdict": Verdict.INFRA, "detail": detail}),
+                )
             )
             continue
-        waiting.append(_Line(asked, None, job, int(request["problem"].get("visible_tests") or 0)))
+        waiting.append(
+            _Line(request_id, None, job, int(request["problem"].get("visible_tests") or 0))
+        )
         yield job
 
 
@@ -144,21 +149,21 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     the problem is invalid.
     """
     style, tests = problem["style"], problem["tests"]
-    made: tuple[Test, ...]
+    typed_tests: tuple[Test, ...]
     if style == "call":
-        made = tuple(
+        typed_tests = tuple(
             CallTest(tuple(test.get("args", ())), test.get("kwargs", {}), test["expected"])
             for test in tests
         )
     elif style == "stdio":
-        made = tuple(StdioTest(test["stdin"], test["stdout"]) for test in tests)
+        typed_tests = tuple(StdioTest(test["stdin"], test["stdout"]) for test in tests)
     elif style in ("assert", "unittest"):
         kind = AssertTest if style == "assert" else UnittestTest
-        made = tuple(kind(text) for text in ([tests] if isinstance(tests, str) else tests))
+        typed_tests = tuple(kind(text) for text in ([tests] if isinstance(tests, str) else tests))
     else:
-        raise ValueError(f"style {style!r}: call, assert, stdio or unittest")
-    if not made or not isinstance(source, str):
-        raise ValueError("needs a source and at least one test")
+        raise ValueError(f"`style` must be call, assert, stdio or unittest, got {style!r}")
+    if not typed_tests or not isinstance(source, str):
+        raise ValueError("give `source` as text and at least one test")
     limits = _limits(problem.get("limits") or {})
     prompt, checker = problem.get("prompt") or "", problem.get("checker")
     compare: Any = problem.get("compare") or "exact"
@@ -168,7 +173,7 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
         job_id,
         source,
         style,
-        made,
+        typed_tests,
         problem.get("entry_point"),
         prompt,
         limits,
@@ -180,24 +185,24 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     )
 
 
-def _limits(given: dict[str, Any]) -> Limits:
+def _limits(values: dict[str, Any]) -> Limits:
     """Return the limits; null leaves the default. Raises ValueError, naming the limit, if a limit
     is not a number above 0.
     """
     known = {field.name for field in fields(Limits)}
-    chosen = {name: value for name, value in given.items() if name in known and value is not None}
+    chosen = {name: value for name, value in values.items() if name in known and value is not None}
     for name, value in chosen.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
-            raise ValueError(f"limit {name} is {value!r}: give a number above 0")
-    made: dict[str, Any] = {
+            raise ValueError(f"`limits.{name}` must be a number above 0, got {value!r}")
+    converted: dict[str, Any] = {
         name: float(value) if name.endswith("_s") else int(value) for name, value in chosen.items()
     }
-    return Limits(**made)
+    return Limits(**converted)
 
 
-def _answer(asked: Any, report: Report) -> dict[str, Any]:
+def _answer(request_id: Any, report: Report) -> dict[str, Any]:
     return {
-        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total,
+        "id": request_id, "verdict": report.verdict, "passed": report.passed, "total": report.total,
         "detail": report.detail,
         "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4),
         "peak_bytes": report.peak_bytes,

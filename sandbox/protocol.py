@@ -177,7 +177,7 @@ class Report:
     verdicts: tuple[Verdict, ...] = ()  # one per run, where a job is run repeatedly
     denied: dict[str, int] | None = None  # refused calls by name; None: not counted
     tried: dict[str, int] | None = (
-        None  # attempts by kind (sandbox/worker/tried.py); None: not counted
+        None  # attempts by kind (sandbox/worker/call_counter.py); None: not counted
     )
 
     @property

@@ -50,7 +50,7 @@ class _Task:
     failed_at: int | None = None  # number of the thread whose worker failed on this task
 
 
-_Answered = tuple[_Task, bytes, str]  # a task, its worker's answer, and the worker's location
+_Answer = tuple[_Task, bytes, str]  # a task, its worker's answer, and the worker's location
 
 
 class Sandbox:
@@ -85,7 +85,7 @@ class Sandbox:
 
     def __enter__(self) -> Sandbox:
         if not self._closed:
-            raise SandboxError("this sandbox is open already: make another")
+            raise SandboxError("this sandbox is already open: create another one")
         self._backend = self._backend or backend_of(
             self.config.backend, self.config.isolation, self.config.packages
         )
@@ -107,7 +107,7 @@ class Sandbox:
         if len(set(levels)) != 1:
             self.close()
             raise IsolationError(
-                f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a level"
+                f"workers differ in isolation: {sorted(set(map(str, levels)))}: set one level"
             )
         self._isolation = str(levels[0])
         return self
@@ -143,7 +143,7 @@ class Sandbox:
         """
         self._require_open()
         if repeat < 1:
-            raise ValueError(f"repeat is {repeat}: a job is run at least once")
+            raise ValueError(f"`repeat` must be at least 1, got {repeat}")
         run, waiting = _Run(), 0
         most = AHEAD * len(self._threads)
         try:
@@ -163,23 +163,23 @@ class Sandbox:
 
     async def arun(self, jobs: Iterable[Job], repeat: int = 1) -> AsyncIterator[Report]:
         """Like `run`, for `async for`: other coroutines continue. Another thread reads `jobs`."""
-        found, loop = self.run(jobs, repeat), asyncio.get_running_loop()
-        asked: asyncio.Future[Report | None] | None = None
+        reports, loop = self.run(jobs, repeat), asyncio.get_running_loop()
+        pending: asyncio.Future[Report | None] | None = None
         try:
             while (
-                report := await (asked := loop.run_in_executor(None, next, found, None))
+                report := await (pending := loop.run_in_executor(None, next, reports, None))
             ) is not None:
                 yield report
         finally:
             # The executor thread is still inside `run`; its next report is no longer wanted.
-            if asked is not None and asked.cancelled():
-                self._abandon(found)
+            if pending is not None and pending.cancelled():
+                self._abandon(reports)
 
-    def _abandon(self, found: Iterator[Report]) -> None:
+    def _abandon(self, reports: Iterator[Report]) -> None:
         def close() -> None:
             while True:
                 try:
-                    found.close()  # type: ignore[attr-defined]
+                    reports.close()  # type: ignore[attr-defined]
                     return
                 except ValueError:  # the generator is still running
                     time.sleep(0.05)
@@ -196,8 +196,8 @@ class Sandbox:
                 self._require_open()
         task.repeats.append(report)
         if len(task.repeats) == repeat:
-            heard = [one for one in task.repeats if one.verdict is not Verdict.INFRA] or [report]
-            worst = next((one for one in heard if one.verdict is not Verdict.AC), heard[0])
+            judged = [one for one in task.repeats if one.verdict is not Verdict.INFRA] or [report]
+            worst = next((one for one in judged if one.verdict is not Verdict.AC), judged[0])
             yield (
                 replace(worst, verdicts=tuple(one.verdict for one in task.repeats))
                 if repeat > 1
@@ -206,39 +206,37 @@ class Sandbox:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise SandboxError(
-                "this sandbox is not open: use it as `with Sandbox(config) as sandbox`"
-            )
+            raise SandboxError("this sandbox is not open: use `with Sandbox(config) as sandbox`")
 
-    def _serve(self, started: queue.SimpleQueue[str | Exception], here: int) -> None:
+    def _serve(self, started: queue.SimpleQueue[str | Exception], number: int) -> None:
         """Thread function: run tasks on one worker and replace the worker whenever it fails. A job
         on which it failed is left to the other threads, if one of them has a worker.
         """
         assert self._backend
         channel: Channel | None = None
         try:
-            channel = self._first(here)
+            channel = self._start_first(number)
             started.put(channel.isolation)
         except Exception as error:
             started.put(error)
             return
-        late: list[_Answered] = []
+        late: list[_Answer] = []
         while not self._closed:
-            channel = channel or self._reopened(here)
-            if (task := self._taken(late)) is None:
+            channel = channel or self._replace_when_possible(number)
+            if (task := self._next_task(late)) is None:
                 break
             if self._closed or task.run.abandoned:
                 continue
-            if task.failed_at == here and len(self._threads) - 1 > self._without:
+            if task.failed_at == number and len(self._threads) - 1 > self._without:
                 self._deliver(late)
                 self._tasks.put(task)
                 time.sleep(PASS_ON_S)
                 continue
-            channel = self._attempt(task, channel, here, late)
+            channel = self._attempt(task, channel, number, late)
         if channel:
             channel.close()
 
-    def _taken(self, late: list[_Answered]) -> _Task | None:
+    def _next_task(self, late: list[_Answer]) -> _Task | None:
         """Return the next task. Before waiting for one, deliver the late reports."""
         try:
             return self._tasks.get_nowait()
@@ -246,39 +244,39 @@ class Sandbox:
             self._deliver(late)
             return self._tasks.get()
 
-    def _first(self, here: int) -> Channel:
+    def _start_first(self, number: int) -> Channel:
         """Start the first worker. Raises IsolationError, or SandboxError if every start fails."""
         assert self._backend
         failure: Exception | None = None
         for _ in range(STARTS):
             try:
-                return self._backend.open(here, self.workers)
+                return self._backend.open(number, self.workers)
             except (WorkerDied, OSError) as died:
                 failure = died
         raise SandboxError(
-            f"no worker comes up, of {STARTS} tries the last said: {failure}"
+            f"no worker started in {STARTS} attempts, the last failed with: {failure}"
         ) from failure
 
-    def _another(self, here: int) -> Channel:
+    def _replace(self, number: int) -> Channel:
         """Replace a failed worker. Raises IsolationError if the isolation is no longer the same."""
         assert self._backend
-        channel = self._backend.open(here, self.workers)
+        channel = self._backend.open(number, self.workers)
         if channel.isolation != self._isolation:
             channel.close()
             raise IsolationError(
-                f"a worker that was started anew has {channel.isolation}, those before it had "
+                f"a restarted worker has isolation {channel.isolation}, the earlier ones had "
                 f"{self._isolation}"
             )
         return channel
 
-    def _reopened(self, here: int) -> Channel | None:
-        """Like `_another`, but wait (a node may be gone) as long as other threads have workers."""
+    def _replace_when_possible(self, number: int) -> Channel | None:
+        """Like `_replace`, but wait (a node may be gone) as long as other threads have workers."""
         with self._lock:
             self._without += 1
         try:
             while not self._closed:
                 try:
-                    return self._another(here)
+                    return self._replace(number)
                 except (WorkerDied, IsolationError, OSError):
                     if self._without >= len(self._threads):
                         # No thread has a worker: take a job, so that its report says why.
@@ -290,7 +288,7 @@ class Sandbox:
                 self._without -= 1
 
     def _attempt(
-        self, task: _Task, channel: Channel | None, here: int, late: list[_Answered]
+        self, task: _Task, channel: Channel | None, number: int, late: list[_Answer]
     ) -> Channel | None:
         """Run a task, now or later on another worker. Returns the worker to use next, or None if it
         failed.
@@ -298,11 +296,11 @@ class Sandbox:
         late: earlier answers of the worker. They are turned into reports while it is busy, so that
             it does not wait for that; the answer to this task is added.
         """
-        task.attempts, task.failed_at = task.attempts + 1, here
+        task.attempts, task.failed_at = task.attempts + 1, number
         try:
-            channel = self._handed(task, channel, here)
+            channel = self._send(task, channel, number)
             self._deliver(late)
-            answer = channel.hear(self._patience_s(task.job))
+            answer = channel.hear(self._timeout_s(task.job))
             if answer.startswith(b'{"broken"'):
                 raise WorkerDied(json.loads(answer)["broken"])
             late.append((task, answer, channel.where))
@@ -311,16 +309,16 @@ class Sandbox:
             if channel:
                 channel.close()
             self._deliver(late)
-            self._again(task, str(failure))
+            self._retry(task, str(failure))
             return None
 
-    def _patience_s(self, job: Job) -> float:
+    def _timeout_s(self, job: Job) -> float:
         """Return the time limit of the job's worker, which may have to wait for the core first."""
         longest = serialization.longest_s(job)
         self._longest_s = max(self._longest_s, longest)
         return longest + self._longest_s
 
-    def _handed(self, task: _Task, channel: Channel | None, here: int) -> Channel:
+    def _send(self, task: _Task, channel: Channel | None, number: int) -> Channel:
         """Send the task; return the worker that has it. A worker that died while idle is
         replaced.
         """
@@ -330,28 +328,28 @@ class Sandbox:
                 return channel
             except WorkerDied:
                 channel.close()
-        channel = self._another(here)
+        channel = self._replace(number)
         channel.send(task.payload, serialization.longest_s(task.job))
         return channel
 
-    def _deliver(self, late: list[_Answered]) -> None:
+    def _deliver(self, late: list[_Answer]) -> None:
         while late:
             task, answer, where = late.pop()
             try:
-                told = json.loads(answer)
+                fields = json.loads(answer)
                 task.run.reports.put(
                     (
                         task,
                         serialization.report(
-                            task.job, told | {"isolation": where + told["isolation"]}
+                            task.job, fields | {"isolation": where + fields["isolation"]}
                         ),
                     )
                 )
             except (WorkerDied, ValueError, KeyError, TypeError) as failure:
                 # Not an answer to the job: its worker is broken.
-                self._again(task, str(failure))
+                self._retry(task, str(failure))
 
-    def _again(self, task: _Task, failure: str) -> None:
+    def _retry(self, task: _Task, failure: str) -> None:
         if task.attempts < ATTEMPTS:
             self._tasks.put(task)
         else:
@@ -370,10 +368,10 @@ class Runs(Protocol):
 
 def run_all(sandbox: Runs, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
     """Return all reports in the order of the jobs, whatever their ids."""
-    listed = list(jobs)
-    numbered = [replace(job, job_id=str(i)) for i, job in enumerate(listed)]
-    found = {int(report.job_id): report for report in sandbox.run(numbered, repeat)}
-    return [replace(found[i], job_id=job.job_id) for i, job in enumerate(listed)]
+    ordered = list(jobs)
+    numbered = [replace(job, job_id=str(i)) for i, job in enumerate(ordered)]
+    reports = {int(report.job_id): report for report in sandbox.run(numbered, repeat)}
+    return [replace(reports[i], job_id=job.job_id) for i, job in enumerate(ordered)]
 
 
 __all__ = ["Runs", "Sandbox", "SandboxConfig", "SandboxError", "run_all"]

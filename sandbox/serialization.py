@@ -73,7 +73,7 @@ def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
         return {"call": encode([list(test.args), test.kwargs]), "want": encode(test.expected)}
     except NotPlain as error:
         raise ValueError(
-            f"job {job.job_id}: test {at}: {error} (what is not may stand in an assert test)"
+            f"job {job.job_id}: test {at}: {error} (write it as an assert test)"
         ) from None
 
 
@@ -87,7 +87,9 @@ def report(job: Job, answer: dict[str, Any]) -> Report:
         for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True)
     )
     if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and job.style != "unittest"):
-        raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
+        raise WorkerDied(
+            f"the worker reported {len(rows)} tests for a job of {len(job.tests)} tests"
+        )
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"],
         wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],

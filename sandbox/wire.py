@@ -78,13 +78,13 @@ def decode(text: str | bytes) -> Any:
 def parse(text: str | bytes) -> Tree:
     """Return the tree of a text, and build nothing else. Raises NotPlain."""
     try:
-        whole = text if isinstance(text, str) else text.decode("ascii")
-        made, end = deep(_scan, whole, 0)
+        ascii_text = text if isinstance(text, str) else text.decode("ascii")
+        value, end = deep(_scan, ascii_text, 0)
     except (ValueError, RecursionError, StopIteration) as error:
         raise NotPlain(f"broken message: {error}"[:200]) from None
-    if end != len(whole):
+    if end != len(ascii_text):
         raise NotPlain("broken message: more than one value")
-    return made  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]
 
 
 def tree_bytes(text: bytes) -> int:

@@ -74,7 +74,7 @@ class DockerBackend:
             self.workers = int(self._engine.info()["NCPU"])
         except DockerException as error:
             raise IsolationError(
-                f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take "
+                f"no Docker engine answers ({error}): start one, set DOCKER_HOST, or choose "
                 "another backend"
             ) from error
 
@@ -87,7 +87,7 @@ class DockerBackend:
         try:
             return DockerChannel(self._engine.api, self._create(), self.isolation)
         except DockerException as error:
-            raise WorkerDied(f"no container: {error}") from None
+            raise WorkerDied(f"no container could be started: {error}") from None
 
     def close(self) -> None:
         self._sweep()
@@ -104,19 +104,19 @@ class DockerBackend:
             log_config={"type": "none"}, nano_cpus=1_000_000_000, **self._limits,
         )  # fmt: skip
         host |= UNMASKED
-        made = api.create_container(
+        container = api.create_container(
             self._image,
             [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker/worker.py",
              json.dumps(config)],
             user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()},
             network_disabled=True, host_config=host,
         )  # fmt: skip
-        if lacking := [text for text in made.get("Warnings") or () if "swap" not in text]:
-            api.remove_container(made["Id"], force=True)
+        if lacking := [text for text in container.get("Warnings") or () if "swap" not in text]:
+            api.remove_container(container["Id"], force=True)
             raise IsolationError(
-                f"the Docker engine does not grant what was asked for: {'; '.join(lacking)}"
+                f"the Docker engine did not grant these settings: {'; '.join(lacking)}"
             )
-        return str(made["Id"])
+        return str(container["Id"])
 
     def _imported(self) -> str:
         from docker.errors import ImageNotFound
@@ -163,8 +163,8 @@ class DockerChannel:
                 raise WorkerDied(hello["broken"])
             if "isolation" not in hello:
                 raise IsolationError(
-                    f"isolation {isolation!r} is not to be had in a container "
-                    f"({hello.get('refused')} {self._said}): name a lower level, or auto"
+                    f"isolation {isolation!r} is not available in a container "
+                    f"({hello.get('refused')} {self._said}): choose a lower level, or auto"
                 )
         except BaseException:
             self.close()
@@ -184,22 +184,22 @@ class DockerChannel:
             while (left := until - time.monotonic()) > 0:
                 if not select.select([self._stream], [], [], left)[0]:
                     break
-                if not (came := self._stream.recv(1 << 20)):
+                if not (data := self._stream.recv(1 << 20)):
                     raise WorkerDied(
                         f"container {self.container[:12]} is "
-                        f"gone{self._said and f', it said: {self._said}'}"
+                        f"gone{self._said and f', its stderr: {self._said}'}"
                     )
-                for answer in list(self._reader.feed(self._stdout(came))):
+                for answer in list(self._reader.feed(self._stdout(data))):
                     return bytes(answer)
         except (OSError, TooLong) as error:
             raise WorkerDied(f"container {self.container[:12]}: {error}") from None
         raise WorkerDied(f"container {self.container[:12]} gave no answer within {timeout_s:.0f} s")
 
-    def _stdout(self, came: bytes) -> bytes:
+    def _stdout(self, data: bytes) -> bytes:
         """Return the stdout part of this data and keep the last part of stderr. Each piece has a
         header with stream and length.
         """
-        self._left += came
+        self._left += data
         pieces = []
         while len(self._left) >= 8 and len(self._left) >= 8 + (
             length := struct.unpack_from(">I", self._left, 4)[0]
@@ -219,14 +219,14 @@ class DockerChannel:
         _remove(self._api, self.container)
 
 
-def _require_confined(told: dict[str, Any]) -> None:
+def _require_confined(inspected: dict[str, Any]) -> None:
     """Raise IsolationError if the engine's description of the running container differs from what
     was requested.
     """
-    host = told["HostConfig"]
-    held = {
+    host = inspected["HostConfig"]
+    required = {
         "no network": host["NetworkMode"] == "none"
-        and set(told["NetworkSettings"]["Networks"]) <= {"none"},
+        and set(inspected["NetworkSettings"]["Networks"]) <= {"none"},
         "a read-only root": host["ReadonlyRootfs"] is True,
         "no capabilities": host["CapDrop"] == ["ALL"]
         and not host["CapAdd"]
@@ -235,12 +235,12 @@ def _require_confined(told: dict[str, Any]) -> None:
             option.startswith("no-new-privileges") for option in host["SecurityOpt"] or ()
         ),
         "limits": host["Memory"] > 0 and host["NanoCpus"] > 0 and (host["PidsLimit"] or 0) > 0,
-        "nothing mounted": not host["Binds"] and not told["Mounts"],
+        "nothing mounted": not host["Binds"] and not inspected["Mounts"],
     }
-    if lacking := [what for what, holds in held.items() if not holds]:
+    if lacking := [name for name, holds in required.items() if not holds]:
         raise IsolationError(
-            f"the container lacks {', '.join(lacking)}: the Docker engine changed what was "
-            "asked for"
+            f"the container lacks {', '.join(lacking)}: the Docker engine changed the requested "
+            "settings"
         )
 
 

@@ -60,13 +60,13 @@ def root_of(packages: dict[str, str]) -> dict[str, Path]:
 
 def name_of(root: dict[str, Path]) -> str:
     """Return a tag for these files. It changes as soon as one of them does."""
-    told = hashlib.sha256(Path(__file__).read_bytes())
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for at, path in sorted(root.items()):
-        found = path.stat()
-        told.update(
-            f"{at}\0{found.st_size}\0{int(found.st_mtime)}\0{found.st_mode & 0o111}\n".encode()
+        status = path.stat()
+        digest.update(
+            f"{at}\0{status.st_size}\0{int(status.st_mtime)}\0{status.st_mode & 0o111}\n".encode()
         )
-    return told.hexdigest()[:16]
+    return digest.hexdigest()[:16]
 
 
 def pack(root: dict[str, Path], into: Path) -> None:
@@ -78,10 +78,10 @@ def pack(root: dict[str, Path], into: Path) -> None:
         ):
             tar.addfile(_entry(folder, tarfile.DIRTYPE, 0o1777 if folder == SCRATCH else 0o755))
         for at, path in sorted(root.items()):
-            data, found = path.read_bytes(), path.stat()
-            entry = _entry(at, tarfile.REGTYPE, 0o555 if found.st_mode & 0o111 else 0o444)
+            data, status = path.read_bytes(), path.stat()
+            entry = _entry(at, tarfile.REGTYPE, 0o555 if status.st_mode & 0o111 else 0o444)
             # Compiled modules contain the time of their source, so it is kept.
-            entry.size, entry.mtime = len(data), int(found.st_mtime)
+            entry.size, entry.mtime = len(data), int(status.st_mtime)
             tar.addfile(entry, io.BytesIO(data))
 
 
@@ -107,10 +107,10 @@ def _libraries(files: list[Path]) -> list[Path]:
     """
     binary = [str(path) for path in files if os.access(path, os.X_OK) or ".so" in path.name]
     # Fails for scripts, which need none.
-    told = subprocess.run(["ldd", *binary], capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(["ldd", *binary], capture_output=True, text=True, check=False).stdout
     words = {
         os.path.normpath(word)
-        for line in told.splitlines()
+        for line in output.splitlines()
         if not line.endswith(":")
         for word in line.split()
         if word.startswith("/")

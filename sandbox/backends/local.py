@@ -108,8 +108,8 @@ class LocalChannel:
         if "isolation" not in hello:
             self.close()
             raise IsolationError(
-                f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): "
-                "allow it, or name a lower level"
+                f"isolation {isolation!r} is not available on this machine "
+                f"({hello.get('refused')}): allow it, or choose a lower level"
             )
         self.isolation = str(hello["isolation"])
 
@@ -176,19 +176,19 @@ def folders_of(packages: tuple[str, ...]) -> dict[str, str]:
     """Return name -> folder, or single file, of each installed package, and the folder of the
     shared libraries that it brings.
     """
-    return dict(found for name in packages for found in _folders(name))
+    return dict(folder for name in packages for folder in _folders(name))
 
 
 def _folders(name: str) -> list[tuple[str, str]]:
     """Return a package's folder and its `.libs` folder of shared libraries, or a module's single
     file; nothing if it is not installed.
     """
-    found = importlib.util.find_spec(name)
-    if found and found.origin and found.has_location and not found.submodule_search_locations:
-        return [(name, found.origin)]
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(name)
+    if spec and spec.origin and spec.has_location and not spec.submodule_search_locations:
+        return [(name, spec.origin)]
+    if spec is None or not spec.submodule_search_locations:
         return []
-    folder = Path(next(iter(found.submodule_search_locations)))
+    folder = Path(next(iter(spec.submodule_search_locations)))
     libraries = folder.with_name(f"{name}.libs")
     return [
         (name, str(folder)),

@@ -65,7 +65,8 @@ class RayBackend:
                 ray.init(address="auto", log_to_driver=False)
             except ConnectionError as error:
                 raise IsolationError(
-                    f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend"
+                    f"no Ray cluster to join ({error}): start one, set RAY_ADDRESS, or choose "
+                    "another backend"
                 ) from None
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
@@ -82,7 +83,7 @@ class RayBackend:
         while ray.available_resources().get("CPU", 0) < 1:
             if time.monotonic() > until:
                 raise WorkerDied(
-                    "the cluster has no free CPU for a sandbox actor: ask for fewer workers"
+                    "the cluster has no free CPU for a sandbox actor: configure fewer workers"
                 )
             time.sleep(0.2)
         return RayChannel(self.isolation, self.packages)
@@ -130,8 +131,8 @@ class RayChannel:
             return ray.get(promise, timeout=timeout_s)
         except GetTimeoutError:
             raise WorkerDied(
-                f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a "
-                "free CPU for each?"
+                f"a sandbox actor did not answer within {timeout_s:.0f} s: check that the "
+                "cluster has a free CPU for each actor"
             ) from None
         except RayError as error:  # the actor, its node or its worker is gone
             raise WorkerDied(

@@ -13,13 +13,13 @@ from collections import UserDict, UserList, UserString
 from collections.abc import Callable
 from typing import Any
 
-from sandbox.child.value_types import SUBCLASSES, TAKEN, made, text_name
+from sandbox.child.value_types import SUBCLASSES, TO_PARTS, build_value, text_name
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 FALSE = "no such answer"
 
 
-class Strange:
+class OpaqueValue:
     """Stands for a value that cannot be sent."""
 
     def __repr__(self) -> str:
@@ -60,8 +60,10 @@ def _foreign(value: Any) -> Tree:
     kind = type(value)
     try:
         for base in kind.__mro__:
-            if taken := TAKEN.get(base):
-                return {"v": [base.__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
+            if to_parts := TO_PARTS.get(base):
+                return {
+                    "v": [base.__name__, Planter(_foreign, _subclass).plant(to_parts(value), 1)]
+                }
         # equal to what they contain
         if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):
             return Planter(_foreign, _subclass).plant(
@@ -80,36 +82,36 @@ def _foreign(value: Any) -> Tree:
 
 
 def _subclass(value: Any) -> Tree:
-    taken = SUBCLASSES.get(type(value))
+    to_parts = SUBCLASSES.get(type(value))
     return (
-        {"v": [type(value).__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
-        if taken
+        {"v": [type(value).__name__, Planter(_foreign, _subclass).plant(to_parts(value), 1)]}
+        if to_parts
         else None
     )
 
 
-def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
+def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
     """Run the judge's part of a method on the answers of the program's process. Returns the verdict
     and the reason.
     """
     import unittest  # needed by few judges, so not preloaded for all of them
 
-    answers = iter(told)
+    answers = iter(messages)
     builder = Builder()
     builder.makers |= {
-        "v": lambda body: made(body[0], builder.build(body[1])),
-        "u": lambda _: Strange(),
+        "v": lambda body: build_value(body[0], builder.build(body[1])),
+        "u": lambda _: OpaqueValue(),
         "y": _builtin,
     }
 
-    def asked() -> Any:
+    def next_answer() -> Any:
         if (answer := next(answers, None)) is None:
             raise AssertionError(FALSE)
         return deep(builder.build, parse(answer))
 
     def check_kind(names: Any, kinds: Any) -> None:
-        awaited = {_full_name(kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))}
-        if not isinstance(names, list) or not awaited & {
+        expected = {_full_name(kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))}
+        if not isinstance(names, list) or not expected & {
             name for name in names if isinstance(name, str)
         }:
             raise AssertionError("of another kind")
@@ -117,7 +119,7 @@ def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
     space: dict[str, Any] = {
         "__name__": "checks",
         "_TestCase": unittest.TestCase,
-        "_asked": asked,
+        "_asked": next_answer,
         "_check_kind": check_kind,
     }
     try:
@@ -142,8 +144,8 @@ def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
 
 
 def _builtin(name: Any) -> Any:
-    found = getattr(builtins, str(name), None)
-    return found if isinstance(found, (type, types.BuiltinFunctionType)) else Strange()
+    value = getattr(builtins, str(name), None)
+    return value if isinstance(value, (type, types.BuiltinFunctionType)) else OpaqueValue()
 
 
 def _full_name(kind: type) -> str:

@@ -16,7 +16,7 @@ def result_of(program: Program, number: Any, age: int) -> Coroutine[Any, Any, An
     question = (object(),)
 
     async def result() -> Any:
-        return program.ask_weighed(age, question, "await", number)
+        return program.request_weighed(age, question, "await", number)
 
     return result()
 
@@ -28,7 +28,7 @@ def elements_of(program: Program, number: Any, age: int) -> AsyncIterator[Any]:
     async def elements() -> AsyncIterator[Any]:
         while True:
             try:
-                answer = program.ask_weighed(age, question, "await", number)
+                answer = program.request_weighed(age, question, "await", number)
             except StopAsyncIteration:
                 return
             yield answer

@@ -53,11 +53,11 @@ class Program(RecordCodec):
         self.gone = False
         self.loaded = False
         self.shared = False  # the verdict depends on what the program itself said
-        self.told = False  # an object received data from the tests: caches are invalid
+        self.got_data = False  # an object received data from the tests: caches are invalid
         self.refused = ""  # why a value cannot be sent; the test then fails in any case
         self.visible = True  # the test sees changed arguments even if a value is returned
         self.concealed = False  # such a change happened and was hidden from the test
-        self._turn = threading.RLock()  # several threads of the tests may call the program
+        self._lock = threading.RLock()  # several threads of the tests may call the program
         self._captured = False  # the state that the program was last sent
         self._known: set[str] = set()  # names of records that the program may construct
         self._stdout = sys.stdout
@@ -79,7 +79,7 @@ class Program(RecordCodec):
         self.failed: AssertionError | None = None  # raised by one of these functions
         self._builder.makers |= {
             "e": self._exceptions.kind,
-            "x": self._exceptions.made,
+            "x": self._exceptions.build,
             "k": lambda number: self._lent[number],
             "j": lambda number: self._iterators[number],
             "co": lambda number: result_of(self, number, self._calls),
@@ -93,7 +93,7 @@ class Program(RecordCodec):
         prompted: the names in the test's namespace that the prompt defines. The program can know
             the test's other classes only through objects that are passed to it.
         """
-        self.shared = self.told = self.concealed = False
+        self.shared = self.got_data = self.concealed = False
         self.visible, self.refused, self.failed = visible, "", None
         self._known = set(prompted)
         for known in (self._lent, self._lent_for, self._iterators, self._stand_ins):
@@ -117,22 +117,22 @@ class Program(RecordCodec):
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function under test and apply its changes to the arguments here."""
-        with self._turn:
+        with self._lock:
             self._calls += 1
             call = [list(args), kwargs]
-            given, _ = walk = walked(call, self.record_name)
-            request = self.encode([*call, len(given)], walk=walk)
+            shared_parts, _ = walk = walked(call, self.record_name)
+            request = self.encode([*call, len(shared_parts)], walk=walk)
             self._announce()
             self._capture()
-            self.told |= HANDLE in request  # an object of its own may be changed by the program
+            self.got_data |= HANDLE in request  # the program may change an object of its own
             self._question = self._of = None
             self._send(request)
             kind, body = self._reply(prints=True)
             self._question = self._of = None
             answer = (
-                self._changed(parse(body), given)
+                self._changed(parse(body), shared_parts)
                 if kind == b"M"
-                else self._answer(kind, body, given)
+                else self._answer(kind, body, shared_parts)
             )
             if isinstance(answer, StandIn):
                 memory_of(answer).age = self._calls
@@ -144,42 +144,44 @@ class Program(RecordCodec):
             self._captured = not self._captured
             self._send(self.encode(["captured", self._captured]))
 
-    def _changed(self, body: Tree, given: list[Any]) -> Any:
+    def _changed(self, body: Tree, shared_parts: list[Any]) -> Any:
         """Return the result of a call that changed its arguments (or copies, if hidden)."""
         root = body["g"][0] if type(body) is dict and type(body.get("g")) is list else body
         if not self.visible and not (type(root) is list and root[:1] == [None]):
             self.concealed = True
-            given = [self.blank(part) for part in given]
-        return self.update(given, body)
+            shared_parts = [self.blank(part) for part in shared_parts]
+        return self.update(shared_parts, body)
 
-    def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
+    def request(self, operation: str, *args: Any, **kwargs: Any) -> Any:
         """Request an operation on the program's object args[0], or on a name of its module."""
         if not self.loaded:
             raise TooEarly
-        with self._turn:
+        with self._lock:
             if len(self._dead) >= 1000:
                 self._send(self.encode(["drop", sorted(self._dead.difference(self._stand_ins))]))
                 self._dead.clear()
-            self._send(self.encode([what, list(args), kwargs]))
+            self._send(self.encode([operation, list(args), kwargs]))
             self._of = args[0]
-            return self._answer(*self._reply(), ends=what in ("next", "await"))
+            return self._answer(*self._reply(), ends=operation in ("next", "await"))
 
-    def ask_weighed(self, age: int, question: tuple[Any, ...], what: str, *args: Any) -> Any:
-        """Like `ask`, for an answer or exception that affects the verdict; `question` names it."""
+    def request_weighed(
+        self, age: int, question: tuple[Any, ...], operation: str, *args: Any
+    ) -> Any:
+        """Like `request`, for an answer that affects the verdict; `question` identifies it."""
         answer: Any = None
         try:
-            answer = self.ask(what, *args)
+            answer = self.request(operation, *args)
         finally:
             self.weigh(age, question, answer)
         return answer
 
-    def look(self, of: StandIn, what: str, *args: Any) -> Any:
+    def read_cached(self, of: StandIn, operation: str, *args: Any) -> Any:
         """Request an operation that changes nothing; cached until an object gets test data."""
-        answers, question = memory_of(of).answers, (what, *args)
-        if not self.told and question in answers:
+        answers, question = memory_of(of).answers, (operation, *args)
+        if not self.got_data and question in answers:
             return answers[question]
-        answer = self.ask_weighed(
-            memory_of(of).age, (memory_of(of).number, *question), what, of, *args
+        answer = self.request_weighed(
+            memory_of(of).age, (memory_of(of).number, *question), operation, of, *args
         )
         answers[question] = answer
         return answer
@@ -195,7 +197,7 @@ class Program(RecordCodec):
         if self._is_new(answer) and not memory_of(answer).state:
             return
         self.shared |= isinstance(answer, type)  # a class: it will be called, as a method would be
-        if self.told or age != self._calls or self._question not in (None, question):
+        if self.got_data or age != self._calls or self._question not in (None, question):
             self.shared = True
         self._question = question
 
@@ -203,25 +205,25 @@ class Program(RecordCodec):
         """Whether this is an object that arrived for the first time with the last message."""
         return isinstance(answer, StandIn) and memory_of(answer).came_in == self._messages
 
-    def tell(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Request an operation that gives an object data: then its answers are its own word."""
-        self.told = True
+    def modify(self, operation: str, *args: Any, **kwargs: Any) -> Any:
+        """Request an operation that gives an object data: its answers are then untrusted."""
+        self.got_data = True
         try:
-            answer = self.ask(what, *args, **kwargs)
+            answer = self.request(operation, *args, **kwargs)
         except BaseException:
             self.shared = True
             raise
         self.shared |= answer is not None and not self._is_new(answer)
         return answer
 
-    def own_word(self, what: str, *args: Any) -> Any:
-        """Request an operation between two objects of the program, which answers as it likes."""
+    def request_untrusted(self, operation: str, *args: Any) -> Any:
+        """Request an operation between two objects of the program; its answer is untrusted."""
         self.shared = True
-        return self.ask(what, *args)
+        return self.request(operation, *args)
 
     def global_name(self, name: str) -> Any:
         """Return what the program defines under a name that the tests use. Raises NameError."""
-        answer = self.ask("name", name)
+        answer = self.request("name", name)
         if isinstance(answer, StandIn):
             memory_of(answer).age = NAMED
         elif not (isinstance(answer, type) and issubclass(answer, BaseException)):
@@ -240,18 +242,18 @@ class Program(RecordCodec):
         return message[:1], message[1:]
 
     def _encode(
-        self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False
+        self, value: Any, shared_parts: Sequence[Any], walk: Walk | None, *, changed: bool = False
     ) -> str:
         try:
-            return super()._encode(value, given, walk, changed=changed)
+            return super()._encode(value, shared_parts, walk, changed=changed)
         except NotPlain as error:
             self.refused = str(error)
             raise
 
-    def _decode(self, of: Tree, given: Sequence[Any]) -> Any:
+    def _decode(self, of: Tree, shared_parts: Sequence[Any]) -> Any:
         self._messages += 1
         try:
-            return super()._decode(of, given)
+            return super()._decode(of, shared_parts)
         except NotPlain as error:
             self.refused = str(error)
             raise
@@ -298,13 +300,13 @@ class Program(RecordCodec):
         if len(self._stand_ins) >= MOST:
             raise NotPlain(f"more than {MOST} objects of the program")
         age = memory_of(self._of).age if isinstance(self._of, StandIn) else self._calls
-        made = stand_in_class(name[:40], frozenset(special))(
+        stand_in = stand_in_class(name[:40], frozenset(special))(
             self, Memory(number, age, self._messages)
         )
-        self._stand_ins[number] = made
+        self._stand_ins[number] = stand_in
         self._dead.discard(number)  # the program still had it
-        weakref.finalize(made, self._dead.add, number).atexit = False
-        return made
+        weakref.finalize(stand_in, self._dead.add, number).atexit = False
+        return stand_in
 
     def numpy(self) -> Any:
         return sys.modules.get("numpy")  # tests that use numpy have imported it
@@ -343,13 +345,13 @@ class Program(RecordCodec):
         try:
             self._of = None
             number, args, kwargs = self.decode(body)
-            self.shared |= self.told  # arguments may come from an object that got test data
+            self.shared |= self.got_data  # arguments may come from an object that got test data
             # A function passed to an earlier call may tell the program how the test continues.
             self.shared |= self._lent_for[number] != self._calls and number not in self._iterators
             if self._depth > DEEPEST:
                 raise RecursionError("functions of the test inside each other")
             answer = self.encode(["returned", self._lent[number](*args, **kwargs)])
-            self.told |= HANDLE in answer
+            self.got_data |= HANDLE in answer
             return answer
         except ProgramGone:
             raise
@@ -361,13 +363,13 @@ class Program(RecordCodec):
             self._depth -= 1
 
     def _answer(
-        self, kind: bytes, body: bytes, given: Sequence[Any] = (), *, ends: bool = False
+        self, kind: bytes, body: bytes, shared_parts: Sequence[Any] = (), *, ends: bool = False
     ) -> Any:
         """Return or raise the answer. ends: StopIteration is an answer here. Otherwise
         map(candidate, ...) would take it for its own end and skip the rest.
         """
         if kind == b"R":
-            return self.decode(body, given)
+            return self.decode(body, shared_parts)
         self.raised = self._raised(kind, body)
         if isinstance(self.raised, (StopIteration, StopAsyncIteration)) and not ends:
             self.raised = ProgramRaised(f"{type(self.raised).__name__}: {self.raised}")
@@ -377,8 +379,8 @@ class Program(RecordCodec):
         if kind == b"N":
             self.refused = f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
             return NoResult(self.refused)
-        told = parse(body) if kind == b"X" else None
-        return ProgramGone() if told is None else self._exceptions.made(told)
+        tree = parse(body) if kind == b"X" else None
+        return ProgramGone() if tree is None else self._exceptions.build(tree)
 
     def _send(self, request: str) -> None:
         try:

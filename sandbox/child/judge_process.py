@@ -84,11 +84,11 @@ def judge() -> NoReturn:
 def _alter(test: str, entry: str) -> NoReturn:
     """Send the variants of each of the test's methods."""
     try:
-        made = methods(test, entry)
+        variants = methods(test, entry)
     except Exception as error:
         send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
     else:
-        send(b"V", dump(made)) if made else send(
+        send(b"V", dump(variants)) if variants else send(
             b"B", "a test cannot be used: no class in it has a test method"
         )
     os._exit(0)
@@ -111,21 +111,21 @@ def _check_answers(checker: str, frames: list[bytes]) -> NoReturn:
 
 
 def _checked(
-    check: Any, style: bytes, given: bytes, got: bytes, expected: bytes
+    check: Any, style: bytes, request: bytes, got: bytes, expected: bytes
 ) -> tuple[str, str]:
     try:
         if style == b"call":
-            args, kwargs = decode(given)
-            said = check(args, decode(got), decode(expected), **kwargs)
+            args, kwargs = decode(request)
+            result = check(args, decode(got), decode(expected), **kwargs)
         else:
-            said = check(*(text.decode("utf-8", "replace") for text in (given, got, expected)))
+            result = check(*(text.decode("utf-8", "replace") for text in (request, got, expected)))
     except NotPlain as error:
         return "RE", str(error)
     except BaseException as error:
         return "WA", f"the checker raised {type(error).__name__}"
-    if said is not True and said is not False:
-        return "WA", f"the checker said {type(said).__name__}, neither True nor False"
-    return ("AC", "") if said else ("WA", "refused by the checker")
+    if result is not True and result is not False:
+        return "WA", f"the checker said {type(result).__name__}, neither True nor False"
+    return ("AC", "") if result else ("WA", "refused by the checker")
 
 
 class _Test:
@@ -145,7 +145,7 @@ class _Test:
         self.space[program.candidate.__name__] = program.candidate
         try:
             self.code = compile(source, f"test {at}", "exec", dont_inherit=True)
-            self.strangers = self._bind()
+            self.program_names = self._bind()
             self._run()
         except BaseException as error:
             send(b"B", f"test {at} cannot be used: {type(error).__name__}: {error}"[:300])
@@ -155,29 +155,29 @@ class _Test:
         """Import the modules that the source uses without defining them; return its other undefined
         names, which the program must define.
         """
-        strangers = []
+        program_names = []
         for name in sorted(_globals(self.code) - self.space.keys() - vars(builtins).keys()):
             module = ALIASES.get(name, name)
             if module in MODULES:
                 with contextlib.suppress(ImportError):
                     self.space[name] = importlib.import_module(module)
             else:
-                strangers.append(name)
-        return strangers
+                program_names.append(name)
+        return program_names
 
     def _run(self) -> None:
         """Define what the source defines; postpone it if it needs the program."""
-        for name in self.strangers:
+        for name in self.program_names:
             self.space[name] = Later(name)
         try:
             exec(self.code, self.space)
-            self.put_off = False
+            self.postponed = False
         except TooEarly:
-            self.put_off = True
-        self.strangers = [
-            name for name in self.strangers if isinstance(self.space.get(name), Later)
+            self.postponed = True
+        self.program_names = [
+            name for name in self.program_names if isinstance(self.space.get(name), Later)
         ]
-        if not self.put_off:
+        if not self.postponed:
             self.check = self.space["check"]
 
     def decide(self) -> tuple[str, str]:
@@ -198,12 +198,12 @@ class _Test:
         program = self.program
         try:
             program.begin(self.space, self.prompted, visible=visible)
-            for name in self.strangers:
+            for name in self.program_names:
                 try:
                     self.space[name] = program.global_name(name)
                 except NameError:
                     self.space.pop(name, None)
-            if self.put_off:
+            if self.postponed:
                 exec(self.code, self.space)
                 program.know(self.space)
             self.space["check"](program.candidate)
@@ -241,13 +241,13 @@ def _space_of(prompt: str) -> Space:
 
 def _globals(code: types.CodeType) -> set[str]:
     """Return the names that this code and the functions in it look up in the module."""
-    found, extended = set(), 0
+    names, extended = set(), 0
     for at in range(0, len(code.co_code), 2):  # dis gives the same, fifty times as slow
         operation, argument = code.co_code[at], code.co_code[at + 1] | extended
         extended = argument << 8 if operation == EXTENDED else 0
         if operation in LOADS:
-            found.add(code.co_names[argument >> LOADS[operation]])
-    return found.union(
+            names.add(code.co_names[argument >> LOADS[operation]])
+    return names.union(
         *(_globals(const) for const in code.co_consts if isinstance(const, types.CodeType))
     )
 

@@ -25,7 +25,7 @@ class Unstable(RuntimeError):
     """An object of the program gives different answers to the same request."""
 
 
-class Held(Codec):
+class ObjectHandles(Codec):
     """The objects of a program for which its tests have handles."""
 
     def __init__(
@@ -51,8 +51,8 @@ class Held(Codec):
         return name if name in self.records or name is NAMESPACE else None
 
     def own_class(self, name: str) -> type | None:
-        found = self.module.__dict__.get(name) if name in self.records else None
-        return found if isinstance(found, type) else None
+        value = self.module.__dict__.get(name) if name in self.records else None
+        return value if isinstance(value, type) else None
 
     def new_record(self, name: str) -> Any:
         if name == NAMESPACE:
@@ -72,12 +72,14 @@ class Held(Codec):
 
     def _iterator(self, number: int) -> Any:
         """Make an iterator that requests each element from the tests."""
-        return self._lend(number, Lent(lambda: self.call_back(number, (), {})), {"j": number})
+        return self._lend(
+            number, LentIterator(lambda: self.call_back(number, (), {})), {"j": number}
+        )
 
-    def _lend(self, number: int, made: Any, tree: Tree) -> Any:
+    def _lend(self, number: int, stand_in: Any, tree: Tree) -> Any:
         if number not in self._lent:
-            self._lent[number] = made
-            self._lent_trees[id(made)] = tree
+            self._lent[number] = stand_in
+            self._lent_trees[id(stand_in)] = tree
         return self._lent[number]
 
     def handle(self, value: Any) -> Tree:
@@ -125,8 +127,8 @@ class Held(Codec):
 
     def drop(self, numbers: list[int]) -> None:
         for number in numbers:
-            gone = self.objects.pop(number, None)
-            self.numbers.pop(id(gone), None)
+            value = self.objects.pop(number, None)
+            self.numbers.pop(id(value), None)
 
     def name(self, name: str) -> Any:
         if name not in self.module.__dict__:
@@ -139,37 +141,39 @@ class Held(Codec):
 
         return asyncio.new_event_loop()
 
-    def do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def do(self, operation: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Execute one request of the tests: a name of the program, or an operation on an object.
         Raises Unstable if a second read gives another value.
         """
-        if what == "name":
+        if operation == "name":
             return self.name(args[0])
-        if what == "await":
+        if operation == "await":
             awaited = self.objects[args[0]]
             return self.event_loop.run_until_complete(
                 awaited if isinstance(awaited, types.CoroutineType) else awaited.__anext__()
             )
-        if what in ACTIONS:
-            return ACTIONS[what](*args, **kwargs)
-        answer, again = READS[what](*args), READS[what](*args)
+        if operation in ACTIONS:
+            return ACTIONS[operation](*args, **kwargs)
+        answer, repeated = READS[operation](*args), READS[operation](*args)
         try:
-            stable = encode(answer) == encode(again)
+            stable = encode(answer) == encode(repeated)
         except NotPlain:
             # A handle: the object behind it may be a new one each time, as for bound methods.
             stable = True
         if not stable:
-            raise Unstable(f"{what} of {type(args[0]).__name__} changes from one look to the next")
+            raise Unstable(
+                f"{operation} of {type(args[0]).__name__} changes from one look to the next"
+            )
         return answer
 
 
-class Lent:
+class LentIterator:
     """An iterator of the tests."""
 
     def __init__(self, ask: Callable[[], Any]) -> None:
         self._ask = ask
 
-    def __iter__(self) -> Lent:
+    def __iter__(self) -> LentIterator:
         return self
 
     def __next__(self) -> Any:
@@ -186,10 +190,10 @@ def exception_tree(error: BaseException) -> list[Tree]:
             carried.append(encode(part))
         except NotPlain:
             carried.append(None)
-    return [*told_of(error), bases_of(type(error)), *carried]
+    return [*exception_fields(error), bases_of(type(error)), *carried]
 
 
-def told_of(error: BaseException) -> list[Tree]:
+def exception_fields(error: BaseException) -> list[Tree]:
     """Return name, message, and whether memory ran out."""
     try:
         text = str(error)[:300]

@@ -9,7 +9,7 @@ both directions and never by pickle.
 - A record is an instance of a class that the tests' own source defines (the ListNode of a prompt),
   or a SimpleNamespace. It crosses by value, {"o": number}. Its class name and attributes are in a
   table next to the message, so that a long chain is not deeply nested and a ring is finite: {"g":
-  [tree, table, states, made]}.
+  [tree, table, states, containers]}.
 - A function of the tests stays with them and a number crosses in its place, {"k": number}; the
   program may have it called. The same holds for an iterator of the tests, {"j": number}: the
   program requests one element at a time.
@@ -17,7 +17,7 @@ both directions and never by pickle.
   [number, name of its type, its special methods]}. The attributes that the object holds cross by
   value with it, in `states`.
 - {"@": number} refers to a part of this call's arguments, which both sides have, or to one of
-  `made`: the containers that occur more than once, each with its contents. A list that is shared on
+  `containers`: those that occur more than once, each with its contents. A list that is shared on
   one side is therefore shared on the other. The numbers are valid within one message.
 
 An argument that the program changed in place is sent back part by part.
@@ -45,10 +45,10 @@ from sandbox.child.changed_parts import (
 )
 from sandbox.child.value_types import (
     SUBCLASSES,
-    TAKEN,
-    array_made,
+    TO_PARTS,
+    build_array,
+    build_value,
     is_number_of_numpy,
-    made,
     named_tuple,
     text_name,
 )
@@ -80,7 +80,7 @@ def encode_result(value: Any) -> tuple[str, bool]:
             return Planter(foreign).plant(value.tolist(), 1)
         if type(value) not in (Decimal, Fraction):
             raise NotPlain(f"{type(value).__name__} is not plain data")
-        return {"v": [type(value).__name__, Planter().plant(TAKEN[type(value)](value), 1)]}
+        return {"v": [type(value).__name__, Planter().plant(TO_PARTS[type(value)](value), 1)]}
 
     return dump(deep(Planter(foreign).plant, value, 0)), of_numpy
 
@@ -98,8 +98,8 @@ class Codec(ABC):
         })  # fmt: skip
         self._makes: list[Any] = []
         self._parts: list[Any] = []
-        self._met: dict[int, int] = {}
-        self._waiting: list[Any] = []
+        self._seen: dict[int, int] = {}
+        self._pending: list[Any] = []
         self._planter = Planter()
         # objects whose attributes cross with this message, by number
         self._with_state: dict[int, Any] = {}
@@ -144,33 +144,33 @@ class Codec(ABC):
         """
         raise NotPlain("broken message: states where none belong")
 
-    def encode(self, value: Any, given: Sequence[Any] = (), walk: Walk | None = None) -> str:
+    def encode(self, value: Any, shared_parts: Sequence[Any] = (), walk: Walk | None = None) -> str:
         """Encode a value. given: parts that both sides have, to which the text refers. walk: of
         this value, if known. Raises NotPlain.
         """
-        return deep(self._encode, value, given, walk)
+        return deep(self._encode, value, shared_parts, walk)
 
-    def encode_changed(self, value: Any, given: Sequence[Any]) -> str:
+    def encode_changed(self, value: Any, shared_parts: Sequence[Any]) -> str:
         """Encode a pair: a value, and the current contents of the given parts."""
-        return deep(self._encode, value, given, None, changed=True)
+        return deep(self._encode, value, shared_parts, None, changed=True)
 
-    def decode(self, text: str | bytes, given: Sequence[Any] = ()) -> Any:
+    def decode(self, text: str | bytes, shared_parts: Sequence[Any] = ()) -> Any:
         """Decode a value. Raises NotPlain."""
-        return self._decode(parse(text), given)
+        return self._decode(parse(text), shared_parts)
 
-    def update(self, given: Sequence[Any], changed: Tree) -> Any:
+    def update(self, shared_parts: Sequence[Any], changed: Tree) -> Any:
         """Give these containers and records the contents that `encode_changed` sent, and return the
         value sent with them. Raises NotPlain.
         """
-        sent = self._decode(changed, given)
+        sent = self._decode(changed, shared_parts)
         if (
             type(sent) is not list
             or len(sent) != 2
             or type(sent[1]) is not list
-            or len(sent[1]) != len(given)
+            or len(sent[1]) != len(shared_parts)
         ):
             raise NotPlain("broken message: changes of arguments")
-        for part, content in zip(given, sent[1], strict=True):
+        for part, content in zip(shared_parts, sent[1], strict=True):
             refill(part, content, self.fill)
         return sent[0]
 
@@ -179,29 +179,29 @@ class Codec(ABC):
         name = self.record_name(part)
         return copy.copy(part) if name is None else self.new_record(name)
 
-    def _decode(self, of: Tree, given: Sequence[Any]) -> Any:
+    def _decode(self, of: Tree, shared_parts: Sequence[Any]) -> Any:
         """Decode one message. Its parts and records are forgotten afterwards, so that no later
         message can name them.
         """
-        self._parts = list(given)
+        self._parts = list(shared_parts)
         try:
             return deep(self._builder.build, of)
         finally:
             self._parts, self._makes = [], []
 
     def _encode(
-        self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False
+        self, value: Any, shared_parts: Sequence[Any], walk: Walk | None, *, changed: bool = False
     ) -> str:
-        self._met, self._waiting, self._with_state = {}, [], {}
+        self._seen, self._pending, self._with_state = {}, [], {}
         found, again = walk or walked(
-            [value, *map(contents, given)] if changed else value, self.record_name
+            [value, *map(contents, shared_parts)] if changed else value, self.record_name
         )
         numbers: dict[int, int] = {}
-        if again or (given and found):
-            known = {id(part): at for at, part in enumerate(given)}
+        if again or (shared_parts and found):
+            known = {id(part): at for at, part in enumerate(shared_parts)}
             again = [part for part in again if id(part) not in known]
             numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {
-                id(part): at for at, part in enumerate(again, len(given))
+                id(part): at for at, part in enumerate(again, len(shared_parts))
             }
         planter = self._planter = (
             _Linking(self._foreign, self._subclass, numbers)
@@ -210,10 +210,10 @@ class Codec(ABC):
         )
         root = planter.plant(value, 0)
         if changed:
-            root = [root, [planter.plant(contents(part), 1) for part in given]]
-        made = [[type(part).__name__, planter.plant(contents(part), 1)] for part in again]
-        table, rows = self._tables(planter) if self._waiting or self._with_state else ([], [])
-        return dump({"g": [root, table, rows, made]} if table or rows or made else root)
+            root = [root, [planter.plant(contents(part), 1) for part in shared_parts]]
+        containers = [[type(part).__name__, planter.plant(contents(part), 1)] for part in again]
+        table, rows = self._tables(planter) if self._pending or self._with_state else ([], [])
+        return dump({"g": [root, table, rows, containers]} if table or rows or containers else root)
 
     def _tables(self, planter: Planter) -> tuple[list[Tree], list[Tree]]:
         """Return the records that a message names, and the states of the objects that stay here;
@@ -223,7 +223,7 @@ class Codec(ABC):
         table: list[Tree] = []
         rows: dict[int, Tree] = {}
         while True:
-            for record in self._waiting[len(table) :]:
+            for record in self._pending[len(table) :]:
                 table.append(
                     [
                         self.record_name(record),
@@ -233,7 +233,7 @@ class Codec(ABC):
             more = {number: held for number, held in self._with_state.items() if number not in rows}
             for number, held in more.items():
                 rows[number] = self._state_row(number, held, states)
-            if not more and len(table) == len(self._waiting):
+            if not more and len(table) == len(self._pending):
                 return table, list(rows.values())
 
     def _state_row(self, number: int, held: Any, planter: Planter) -> Tree:
@@ -252,7 +252,7 @@ class Codec(ABC):
 
     def _foreign(self, value: Any) -> Tree:
         kind = type(value)
-        if taken := TAKEN.get(kind):
+        if taken := TO_PARTS.get(kind):
             return {"v": [kind.__name__, self._plant_parts(taken, value)]}
         if name := text_name(value):
             return {"v": [name, [str(value)]]}
@@ -268,10 +268,10 @@ class Codec(ABC):
             return member
         if self.record_name(value) is None:
             return self.handle(value)
-        if id(value) not in self._met:
-            self._met[id(value)] = len(self._waiting)
-            self._waiting.append(value)
-        return {"o": self._met[id(value)]}
+        if id(value) not in self._seen:
+            self._seen[id(value)] = len(self._pending)
+            self._pending.append(value)
+        return {"o": self._seen[id(value)]}
 
     def _subclass(self, value: Any) -> Tree:
         """Return the tree of an instance of a subclass of a plain type, if it keeps what the
@@ -306,13 +306,13 @@ class Codec(ABC):
             raise NotPlain(f"{type(value).__name__}: {error}") from None
 
     def _graph(self, body: Any) -> Any:
-        root, table, states, made = body
+        root, table, states, containers = body
         self._makes = [self.new_record(name) for name, _ in table]
-        again = [EMPTY[kind]() for kind, _ in made]
+        again = [EMPTY[kind]() for kind, _ in containers]
         self._parts += again
         for record, (_, attributes) in zip(self._makes, table, strict=True):
             self.fill(record, {key: self._builder.build(part) for key, part in attributes})
-        for part, (_, content) in zip(again, made, strict=True):
+        for part, (_, content) in zip(again, containers, strict=True):
             refill(part, self._builder.build(content), self.fill)
         value = self._builder.build(root)
         if states:
@@ -327,25 +327,25 @@ class Codec(ABC):
 
     def _value(self, body: Any) -> Any:
         name, parts = body
-        return made(name, self._builder.build(parts))
+        return build_value(name, self._builder.build(parts))
 
     def _named_tuple(self, body: Any) -> Any:
         name, fields, items = body
         kind = self.own_class(name) if type(name) is str else None
         if getattr(kind, "_fields", None) != tuple(fields):
             kind = named_tuple(name, tuple(fields))
-        made: tuple[Any, ...] = tuple.__new__(kind, self._builder.build(items))  # type: ignore[arg-type]
+        result: tuple[Any, ...] = tuple.__new__(kind, self._builder.build(items))  # type: ignore[arg-type]
         if any(
             field in ("count", "index") and callable(item)
-            for field, item in zip(fields, made, strict=False)
+            for field, item in zip(fields, result, strict=False)
         ):
             raise NotPlain("a named tuple with other methods")
-        return made
+        return result
 
     def _array(self, body: Any) -> Any:
         kind, nested = body
         items, numpy = self._builder.build(nested), self.numpy()
-        return items if numpy is None else array_made(numpy, kind, items)
+        return items if numpy is None else build_array(numpy, kind, items)
 
     def _class(self, name: Any) -> type:
         if type(name) is not str or (found := self.own_class(name)) is None:

@@ -35,7 +35,7 @@ from typing import Any, NoReturn
 
 from sandbox.child.answers import Raising, encode_answer, kinds
 from sandbox.child.changed_parts import parts
-from sandbox.child.object_handles import Held, exception_tree, told_of
+from sandbox.child.object_handles import ObjectHandles, exception_fields, exception_tree
 from sandbox.child.objects import encode_result
 from sandbox.wire import NotPlain, decode, dump, frame
 
@@ -79,11 +79,11 @@ def run(style: str) -> NoReturn:
 
     def call_back(number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with turn:
-            return _call_back(held, candidate, held.encode([number, list(args), kwargs]))
+            return _call_back(handles, candidate, handles.encode([number, list(args), kwargs]))
 
-    held = Held(module, call_back)
+    handles = ObjectHandles(module, call_back)
     while request := _receive():
-        _serve(held, candidate, request)
+        _serve(handles, candidate, request)
     os._exit(0)
 
 
@@ -142,10 +142,10 @@ def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
 
 def _module(name: str) -> types.ModuleType:
     """Create a real module, so that dataclasses, typing and pickle find it."""
-    made = types.ModuleType(name)
-    made.__file__ = "program.py"
-    sys.modules[name] = made
-    return made
+    module = types.ModuleType(name)
+    module.__file__ = "program.py"
+    sys.modules[name] = module
+    return module
 
 
 def _script(code: types.CodeType) -> NoReturn:
@@ -157,8 +157,8 @@ def _script(code: types.CodeType) -> NoReturn:
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
     try:
         exec(code, _module("__main__").__dict__)
-    except SystemExit as left:
-        status = _exit_status(left)
+    except SystemExit as ended:
+        status = _exit_status(ended)
     except BaseException as error:
         status = 1
         _report(error)
@@ -174,12 +174,12 @@ def _script(code: types.CodeType) -> NoReturn:
     os._exit(status)
 
 
-def _exit_status(left: SystemExit) -> int:
-    if left.code is None:
+def _exit_status(ended: SystemExit) -> int:
+    if ended.code is None:
         return 0
-    if isinstance(left.code, int):
-        return left.code & 0xFF
-    print(left.code, file=sys.stderr)
+    if isinstance(ended.code, int):
+        return ended.code & 0xFF
+    print(ended.code, file=sys.stderr)
     return 1
 
 
@@ -190,8 +190,8 @@ def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> A
     try:
         exec(code, module.__dict__)
         name, _, method = entry_point.partition("().")
-        found = getattr(module, name)
-        return getattr(found(), method) if method else found
+        target = getattr(module, name)
+        return getattr(target(), method) if method else target
     except BaseException as error:
         _report(error)
         os._exit(1)
@@ -199,7 +199,7 @@ def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> A
 
 def _report(error: BaseException) -> None:
     """Send the exception's name and message, and whether memory ran out."""
-    send(b"X", dump(told_of(error)))
+    send(b"X", dump(exception_fields(error)))
 
 
 def _answer(candidate: Any, call: str | bytes) -> None:
@@ -230,11 +230,11 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
     try:
         exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
         cases = [
-            found
-            for found in vars(module).values()
-            if isinstance(found, type)
-            and issubclass(found, unittest.TestCase)
-            and id(found) not in before
+            kind
+            for kind in vars(module).values()
+            if isinstance(kind, type)
+            and issubclass(kind, unittest.TestCase)
+            and id(kind) not in before
         ]
         result = unittest.TestResult()
         suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
@@ -252,37 +252,38 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
     os._exit(0)
 
 
-def _serve(held: Held, candidate: Any, text: bytes) -> None:
+def _serve(handles: ObjectHandles, candidate: Any, text: bytes) -> None:
     """Answer one request of an `assert` job's judge."""
     try:
-        what, *rest = request = held.decode(text)
+        what, *rest = request = handles.decode(text)
         if what == "records":
-            held.records = set(rest[0])
+            handles.records = set(rest[0])
         elif what == "captured":
-            held.captured = rest[0]
+            handles.captured = rest[0]
         elif what == "drop":
-            held.drop(rest[0])
+            handles.drop(rest[0])
         elif isinstance(what, str):
-            send(b"R", held.encode(held.do(what, *rest)))
+            send(b"R", handles.encode(handles.do(what, *rest)))
         else:
-            _call(held, candidate, request, text.decode())
+            _call(handles, candidate, request, text.decode())
     except NotPlain as error:
         send(b"N", str(error)[:300])
     except BaseException as error:
         send(b"X", dump(exception_tree(error)))
 
 
-def _call(held: Held, candidate: Any, request: list[Any], text: str) -> None:
+def _call(handles: ObjectHandles, candidate: Any, request: list[Any], text: str) -> None:
     """Call the entry point and send its result, and the changed arguments where they matter."""
     args, kwargs, count = request
-    given = parts([args, kwargs], held.record_name)
-    if len(given) != count:  # a value crossed as another type, so that the parts do not match
-        given = []
-    result = _printed(candidate, args, kwargs) if held.captured else candidate(*args, **kwargs)
-    if len(given) > OUTER and held.encode(request) != text:
-        send(b"M", held.encode_changed(result, given))
+    shared_parts = parts([args, kwargs], handles.record_name)
+    # A value may cross as another type; then the parts do not match.
+    if len(shared_parts) != count:
+        shared_parts = []
+    result = _printed(candidate, args, kwargs) if handles.captured else candidate(*args, **kwargs)
+    if len(shared_parts) > OUTER and handles.encode(request) != text:
+        send(b"M", handles.encode_changed(result, shared_parts))
     else:
-        send(b"R", held.encode(result, given))
+        send(b"R", handles.encode(result, shared_parts))
 
 
 def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -298,13 +299,13 @@ def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         send(b"P", text.getvalue())
 
 
-def _call_back(held: Held, candidate: Any, call: str) -> Any:
+def _call_back(handles: ObjectHandles, candidate: Any, call: str) -> Any:
     """Have a function of the tests called in their process. Meanwhile the tests may send requests
     to this process.
     """
     send(b"K", call)
     while request := _receive():
-        what, *rest = held.decode(request)
+        what, *rest = handles.decode(request)
         if what == "returned":
             return rest[0]
         if what == "raised":
@@ -312,7 +313,7 @@ def _call_back(held: Held, candidate: Any, call: str) -> Any:
             raise (
                 kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError
             )(rest[1])
-        _serve(held, candidate, request)
+        _serve(handles, candidate, request)
     os._exit(0)
 
 

@@ -115,17 +115,17 @@ class StandIn:
             raise AttributeError(name)
         program = program_of(self)
         memory = memory_of(self)
-        held = _ABSENT if program.told else memory.state.get(name, _ABSENT)
-        if held is _ABSENT:
-            return program.look(self, "attribute", name)
+        stored = _ABSENT if program.got_data else memory.state.get(name, _ABSENT)
+        if stored is _ABSENT:
+            return program.read_cached(self, "attribute", name)
         program.shared |= memory.age < 0
-        return held
+        return stored
 
     def __setattr__(self, name: str, value: Any) -> None:
-        program_of(self).tell("set", self, name, value)
+        program_of(self).modify("set", self, name, value)
 
     def __delattr__(self, name: str) -> None:
-        program_of(self).tell("delete", self, name)
+        program_of(self).modify("delete", self, name)
 
     def __eq__(self, other: object) -> Any:
         # Python then asks the other operand, and falls back to identity.
@@ -135,15 +135,15 @@ class StandIn:
         return hash(memory_of(self).number)
 
     def __str__(self) -> str:
-        return _text(program_of(self).look(self, "str"))
+        return _text(program_of(self).read_cached(self, "str"))
 
     def __repr__(self) -> str:
-        return _text(program_of(self).look(self, "repr"))
+        return _text(program_of(self).read_cached(self, "repr"))
 
     def __instancecheck__(self, value: object) -> bool:
         return (
             isinstance(value, StandIn)
-            and program_of(self).own_word("isinstance", value, self) is True
+            and program_of(self).request_untrusted("isinstance", value, self) is True
         )
 
     def __reduce_ex__(self, protocol: object) -> Any:
@@ -164,17 +164,17 @@ def _text(answer: Any) -> str:
     return answer
 
 
-def _looks(what: str) -> Callable[..., Any]:
-    return lambda self, *args: program_of(self).look(self, what, *args)
+def _looks(operation: str) -> Callable[..., Any]:
+    return lambda self, *args: program_of(self).read_cached(self, operation, *args)
 
 
-def _between(what: str) -> Callable[..., Any]:
+def _between(operation: str) -> Callable[..., Any]:
     """Make an operator that is sent only if both operands are objects of the program."""
 
     def ask(self: StandIn, other: object) -> Any:
         if not isinstance(other, StandIn):
             return NotImplemented
-        return program_of(self).own_word(what, self, other)
+        return program_of(self).request_untrusted(operation, self, other)
 
     return ask
 
@@ -182,17 +182,17 @@ def _between(what: str) -> Callable[..., Any]:
 def _equal(self: StandIn, other: object) -> Any:
     if not isinstance(other, StandIn):
         return NotImplemented
-    return program_of(self).own_word("eq", self, other) is True
+    return program_of(self).request_untrusted("eq", self, other) is True
 
 
 def _call(self: StandIn, *args: Any, **kwargs: Any) -> Any:
     program, memory = program_of(self), memory_of(self)
     if args or kwargs:
-        return program.tell("call", self, *args, **kwargs)
+        return program.modify("call", self, *args, **kwargs)
     try:
-        return program.ask_weighed(memory.age, ("call", memory.number), "call", self)
+        return program.request_weighed(memory.age, ("call", memory.number), "call", self)
     finally:
-        program.told = True  # a method may change its object
+        program.got_data = True  # a method may change its object
 
 
 def _item(self: StandIn, key: Any) -> Any:
@@ -200,11 +200,15 @@ def _item(self: StandIn, key: Any) -> Any:
     if isinstance(key, slice):
         bounds = (key.start, key.stop, key.step)
         return (
-            program.look(self, "slice", *bounds)
+            program.read_cached(self, "slice", *bounds)
             if set(map(type, bounds)) <= {int, type(None)}
-            else program.tell("item", self, key)
+            else program.modify("item", self, key)
         )
-    return program.look(self, "item", key) if type(key) is int else program.tell("item", self, key)
+    return (
+        program.read_cached(self, "item", key)
+        if type(key) is int
+        else program.modify("item", self, key)
+    )
 
 
 def _iter(self: StandIn) -> Iterator[Any]:
@@ -212,8 +216,8 @@ def _iter(self: StandIn) -> Iterator[Any]:
     if memory.is_iterator and not memory.ended:
         # not requested: its __iter__ could start over with other elements
         return self  # type: ignore[return-value]
-    if memory.elements is None or program.told:
-        answer = program.ask("iter", self)
+    if memory.elements is None or program.got_data:
+        answer = program.request("iter", self)
         if not isinstance(answer, StandIn) or not hasattr(type(answer), "__next__"):
             raise TypeError("the program's iterator is none")
         if answer is self:
@@ -226,7 +230,7 @@ def _iter(self: StandIn) -> Iterator[Any]:
 def _next(self: StandIn) -> Any:
     program, memory = program_of(self), memory_of(self)
     try:
-        answer = program.ask_weighed(memory.age, ("next", memory.number), "next", self)
+        answer = program.request_weighed(memory.age, ("next", memory.number), "next", self)
     except StopIteration:
         memory.ended = True
         raise
@@ -241,15 +245,18 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__call__": _call,
     "__eq__": _equal,
     "__getitem__": _item,
-    "__setitem__": lambda self, key, value: program_of(self).tell("set_item", self, key, value),
-    "__delitem__": lambda self, key: program_of(self).tell("delete_item", self, key),
-    "__enter__": lambda self: program_of(self).tell("enter", self),
-    "__exit__": lambda self, *_: bool(program_of(self).tell("exit", self)) and False,
+    "__setitem__": lambda self, key, value: program_of(self).modify("set_item", self, key, value),
+    "__delitem__": lambda self, key: program_of(self).modify("delete_item", self, key),
+    "__enter__": lambda self: program_of(self).modify("enter", self),
+    "__exit__": lambda self, *_: bool(program_of(self).modify("exit", self)) and False,
     **{
-        f"__{what}__": _looks(what)
-        for what in ("len", "bool", "hash", "int", "index", "float", "round", "abs", "neg")
+        f"__{operation}__": _looks(operation)
+        for operation in ("len", "bool", "hash", "int", "index", "float", "round", "abs", "neg")
     },
-    **{f"__{what}__": _between(what) for what in ("lt", "le", "gt", "ge", "add", "sub", "mul")},
+    **{
+        f"__{operation}__": _between(operation)
+        for operation in ("lt", "le", "gt", "ge", "add", "sub", "mul")
+    },
 }
 _classes: dict[tuple[str, frozenset[str]], type[StandIn]] = {}
 

@@ -23,57 +23,61 @@ class Exceptions:
     def __init__(self, own: Callable[[str], type | None], fill: Fill) -> None:
         """own: returns the tests' own class of a name. fill: sets attributes, as they were sent."""
         self._own, self._fill = own, fill
-        self._made: dict[str, type] = {}
+        self._classes: dict[str, type] = {}
 
     def kind(self, body: Any) -> type:
         """Return the class for [name, bases]; a base is the name of a builtin exception, or again
         such a pair. Raises NotPlain.
         """
-        name, told = str(body[0])[:40], body[1]
-        if type(told) is not list or not 0 < len(told) < 10:
+        name, base_trees = str(body[0])[:40], body[1]
+        if type(base_trees) is not list or not 0 < len(base_trees) < 10:
             raise NotPlain("broken message: no exception")
         bases = tuple(
             self.kind(base) if type(base) is list else getattr(builtins, str(base), None)
-            for base in told
+            for base in base_trees
         )
         if not all(isinstance(base, type) and issubclass(base, Exception) for base in bases):
             raise NotPlain("broken message: no exception")
-        if name not in self._made:
-            self._made[name] = type(name, bases, {"__module__": "program", "__str__": _said})  # type: ignore[arg-type]
-        return self._made[name]
+        if name not in self._classes:
+            self._classes[name] = type(name, bases, {"__module__": "program", "__str__": _message})  # type: ignore[arg-type]
+        return self._classes[name]
 
-    def made(self, told: Any) -> BaseException:
-        """Return the exception that `held.exception_tree` describes; a ProgramRaised if it cannot
-        be built here. Raises NotPlain for an invalid description.
+    def build(self, description: Any) -> BaseException:
+        """Return the exception that `object_handles.exception_tree` describes, or a ProgramRaised
+        if it cannot be built here. Raises NotPlain for an invalid description.
         """
-        name, text, out_of_memory, bases, args, attributes = told
+        name, text, out_of_memory, bases, args, attributes = description
         if type(name) is not str or type(text) is not str:
             raise NotPlain("broken message: no exception")
         try:
-            kind = MemoryError if out_of_memory else self._named(name, bases)
-            given = decode(args) if type(args) is str else [text]
-            made = kind(*given) if kind.__module__ == "builtins" else kind.__new__(kind, *given)
-            made.args = tuple(given)
+            kind = MemoryError if out_of_memory else self._class_of(name, bases)
+            arguments = decode(args) if type(args) is str else [text]
+            error = (
+                kind(*arguments)
+                if kind.__module__ == "builtins"
+                else kind.__new__(kind, *arguments)
+            )
+            error.args = tuple(arguments)
             self._fill(
-                made, {"said": text} | (decode(attributes) if type(attributes) is str else {})
+                error, {"said": text} | (decode(attributes) if type(attributes) is str else {})
             )
         except (NotPlain, TypeError, ValueError, AttributeError):
             return ProgramRaised(f"{name}: {text}")
-        return made
+        return error
 
-    def _named(self, name: str, bases: Tree) -> type[BaseException]:
+    def _class_of(self, name: str, bases: Tree) -> type[BaseException]:
         """Return the tests' own class, a builtin one, or one made with these bases. Raises
         NotPlain.
         """
-        known = self._own(name) or self._made.get(name)
+        known = self._own(name) or self._classes.get(name)
         if known is not None and issubclass(known, Exception):
             return known
-        found = getattr(builtins, name, None)
-        if isinstance(found, type) and issubclass(found, (Exception, SystemExit)):
-            return found
+        builtin = getattr(builtins, name, None)
+        if isinstance(builtin, type) and issubclass(builtin, (Exception, SystemExit)):
+            return builtin
         return self.kind([name, bases])
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return the message of an exception of the program, as its own class made it."""
     return str(vars(error).get("said", ""))

@@ -25,7 +25,7 @@ _ARRAYS = {
     *("bool", "float16", "float32", "float64", "complex64", "complex128"),
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
 }
-TAKEN: dict[type, Callable[[Any], list[Any]]] = {
+TO_PARTS: dict[type, Callable[[Any], list[Any]]] = {
     Decimal: lambda v: [str(v)],
     Fraction: lambda v: [v.numerator, v.denominator],
     deque: lambda v: [list(v), v.maxlen],
@@ -90,7 +90,7 @@ def text_name(value: Any) -> str | None:
     return f"{kind.__module__}.{kind.__name__}" if known else None
 
 
-def made(name: Any, parts: list[Any]) -> Any:
+def build_value(name: Any, parts: list[Any]) -> Any:
     """Return the value of this type with these parts. Raises NotPlain."""
     module, _, kind = str(name).partition(".")
     try:
@@ -116,7 +116,7 @@ def is_number_of_numpy(value: Any) -> bool:
     return getattr(getattr(value, "dtype", None), "name", None) in _ARRAYS
 
 
-def array_made(numpy: Any, kind: Any, items: Any) -> Any:
+def build_array(numpy: Any, kind: Any, items: Any) -> Any:
     """Return a number, or an array, of one of the number types. Raises NotPlain for
     another type.
     """
@@ -147,9 +147,9 @@ def named_tuple(name: Any, fields: tuple[Any, ...]) -> type:
 
 
 def _random(state: Any) -> Random:
-    made = Random()
-    made.setstate(state)
-    return made
+    generator = Random()
+    generator.setstate(state)
+    return generator
 
 
 def filled(buffer: Any, content: str | bytes, at: int) -> Any:

@@ -137,8 +137,8 @@ class Zygote:
                     # What is left of a job ends with this process: it is pid 1, or the outer
                     # process kills the rest.
                     return
-                what, *order = message.split()
-                if what == b"start":
+                kind, *order = message.split()
+                if kind == b"start":
                     ((_, _, handles),) = ancillary
                     poll.register(
                         self._start(order, unpack(f"{len(handles) // 4}i", handles)), select.POLLIN
@@ -217,8 +217,8 @@ class Zygote:
                 return
 
     def _scratch_state(self) -> tuple[int, ...]:
-        found = os.stat(self.tmp)
-        return (found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+        status = os.stat(self.tmp)
+        return (status.st_mtime_ns, status.st_ctime_ns, status.st_mode)
 
     def _is_marked(self) -> bool:
         """Whether the scratch folder has extended attributes."""

@@ -47,7 +47,7 @@ Path = tuple[int, ...]  # indices to a statement: in a body, in the body of the 
 Variants = tuple[list[ast.stmt], list[ast.stmt]]  # variants that look like tests, and others
 
 
-def found(tree: ast.Module) -> list[tuple[str, int, int]]:
+def find_test_methods(tree: ast.Module) -> list[tuple[str, int, int]]:
     """Return name, class index and method index of each test method. Of two with one name the last
     counts, as in Python.
     """
@@ -128,9 +128,9 @@ def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
     ]
 
 
-def _spread(found: list[Any], most: int) -> list[Any]:
+def _spread(places: list[Any], most: int) -> list[Any]:
     """Return at most this many of them, drawn at random."""
-    return found if len(found) <= most else SECRET.sample(found, most)
+    return places if len(places) <= most else SECRET.sample(places, most)
 
 
 def _made_up(method: Function) -> tuple[Path, ast.stmt]:
@@ -227,15 +227,15 @@ def _is_open(part: ast.stmt) -> bool:
 
 def _may_leave(body: list[ast.stmt]) -> bool:
     """Whether the statements after these may be skipped although the test passes."""
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)) or (
             isinstance(node, ast.Attribute) and node.attr == "skipTest"
         ):
             return True
         if not isinstance(node, OPAQUE):
-            waiting += ast.iter_child_nodes(node)
+            pending += ast.iter_child_nodes(node)
     return False
 
 

@@ -35,22 +35,22 @@ def _body(
     body: list[ast.stmt], helpers: dict[str, ast.FunctionDef], itself: str, count: list[int]
 ) -> list[ast.stmt] | None:
     """Inline helpers in a body. Returns None if there is nothing to inline."""
-    made: list[ast.stmt] = []
+    result: list[ast.stmt] = []
     changed = False
     for part in body:
         if statements := _helper(part, helpers, itself, count):
-            made += statements
+            result += statements
             changed = True
         elif isinstance(part, (ast.With, ast.For)) and (
             inner := _body(part.body, helpers, itself, count)
         ):
             part = copy.copy(part)
             part.body = inner
-            made.append(part)
+            result.append(part)
             changed = True
         else:
-            made.append(part)
-    return made if changed else None
+            result.append(part)
+    return result if changed else None
 
 
 def _helper(
@@ -64,13 +64,13 @@ def _helper(
     ):
         return []
     helper = helpers.get(call.func.attr)
-    if helper is None or any(isinstance(given, ast.Starred) for given in call.args):
+    if helper is None or any(isinstance(argument, ast.Starred) for argument in call.args):
         return []
     names = [arg.arg for arg in helper.args.args]
-    given = dict(zip(names[1:], call.args, strict=False)) | {
+    arguments = dict(zip(names[1:], call.args, strict=False)) | {
         keyword.arg: keyword.value for keyword in call.keywords if keyword.arg
     }
-    if set(given) != set(names[1:]) or len(call.args) + len(call.keywords) != len(given):
+    if set(arguments) != set(names[1:]) or len(call.args) + len(call.keywords) != len(arguments):
         return []
     count[0] += 1
     local = {
@@ -83,7 +83,7 @@ def _helper(
     ).visit(copy.deepcopy(helper))
     return [
         ast.Assign([ast.Name(f"{name}_{count[0]}", ast.Store())], value, lineno=0)
-        for name, value in given.items()
+        for name, value in arguments.items()
     ] + list(renamed.body)
 
 

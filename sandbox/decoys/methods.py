@@ -12,7 +12,7 @@ import os
 import signal
 from typing import Any, NoReturn
 
-from sandbox.decoys.decoys import alone, decoys, found, proves_nothing
+from sandbox.decoys.decoys import alone, decoys, find_test_methods, proves_nothing
 from sandbox.decoys.split import split
 
 TRIAL_S = 2
@@ -31,7 +31,7 @@ def methods(source: str, entry: str) -> list[dict[str, Any]]:
     skipping = "skip" in source.lower()
     return [
         _made(tree, name, c, m)
-        for name, c, m in found(tree)
+        for name, c, m in find_test_methods(tree)
         if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))
     ]
 

@@ -38,8 +38,8 @@ def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) 
         return None if surely or by != 0.0 else _computed(value)
     if by is None:
         return None
-    made = _far(before) if surely else _changed(copy.deepcopy(value), by)
-    return made if made and ast.literal_eval(made) != before else None
+    changed = _far(before) if surely else _changed(copy.deepcopy(value), by)
+    return changed if changed and ast.literal_eval(changed) != before else None
 
 
 def other_type(value: ast.expr) -> ast.expr | None:
@@ -66,7 +66,7 @@ def _changed(value: ast.expr, by: float) -> ast.expr | None:
     if isinstance(value, ast.Constant):
         return ast.Constant(_other(value.value, by))
     if isinstance(value, ast.UnaryOp):
-        return ast.UnaryOp(value.op, made) if (made := _changed(value.operand, by)) else None
+        return ast.UnaryOp(value.op, changed) if (changed := _changed(value.operand, by)) else None
     if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
         parts = value.elts
     elif isinstance(value, ast.Dict):
@@ -79,9 +79,9 @@ def _changed(value: ast.expr, by: float) -> ast.expr | None:
         parts.append(ast.Constant(1))
         return value
     at = SECRET.randrange(len(parts))
-    if (made := _changed(parts[at], by)) is None:
+    if (changed := _changed(parts[at], by)) is None:
         return None
-    parts[at] = made
+    parts[at] = changed
     return value
 
 

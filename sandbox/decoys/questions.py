@@ -41,7 +41,7 @@ COUNTED = {
 }
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A question and its check.
 
     doing: statements that ask.
@@ -54,7 +54,7 @@ class Asked(NamedTuple):
     hides: bool
 
 
-def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked | None:
+def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Question | None:
     """Convert a statement. Returns None if it has no assertion that can be extracted."""
     if isinstance(part, ast.For):
         return None if known.pure(part.iter) else _of_rows(part, known)
@@ -80,7 +80,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
         return (
             None
             if known.pure(call.args[0])
-            else Asked([_told(is_none)], [_check(ALONE[name], [_answer()], known)], False)
+            else Question([_told(is_none)], [_check(ALONE[name], [_answer()], known)], False)
         )
     if (
         name == "assertIsInstance"
@@ -88,7 +88,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
         and not known.pure(call.args[0])
         and _is_class(call.args[1], known)
     ):
-        return Asked(
+        return Question(
             [_told(ast.Call(ast.Name("_kinds", ast.Load()), [call.args[0]], []))],
             [_is_one_of(call.args[1])],
             False,
@@ -99,7 +99,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
         and isinstance(call.args[1], ast.Constant)
         and not known.pure(call.args[0])
     ):
-        return Asked(
+        return Question(
             [_told(call.args[0])],
             [_check(name, [_answer(), call.args[1]], known)],
             call.args[1].value not in (None, True, False),
@@ -109,7 +109,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
     return _of_comparison(call, name, known) if name in COMPARING and len(call.args) >= 2 else None
 
 
-def of_raising(part: ast.With, known: Known) -> Asked | None:
+def of_raising(part: ast.With, known: Known) -> Question | None:
     """Convert `with self.assertRaises(kind): ...`: the answer is what is raised there."""
     call = part.items[0].context_expr
     assert isinstance(call, ast.Call)
@@ -121,15 +121,15 @@ def of_raising(part: ast.With, known: Known) -> Asked | None:
     context = ast.withitem(
         ast.Call(ast.Name("_raising", ast.Load()), [], []), part.items[0].optional_vars
     )
-    return Asked([ast.With([context], part.body, lineno=0)], [_is_one_of(call.args[0])], False)
+    return Question([ast.With([context], part.body, lineno=0)], [_is_one_of(call.args[0])], False)
 
 
-def _of_raising_call(call: ast.Call, known: Known) -> Asked | None:
+def _of_raising_call(call: ast.Call, known: Known) -> Question | None:
     if not known.pure(call.args[0]):
         return None
     context = ast.withitem(ast.Call(ast.Name("_raising", ast.Load()), [], []), None)
     body = ast.Expr(ast.Call(call.args[1], call.args[2:], call.keywords))
-    return Asked([ast.With([context], [body], lineno=0)], [_is_one_of(call.args[0])], False)
+    return Question([ast.With([context], [body], lineno=0)], [_is_one_of(call.args[0])], False)
 
 
 def _is_one_of(kind: ast.expr) -> ast.stmt:
@@ -139,40 +139,40 @@ def _is_one_of(kind: ast.expr) -> ast.stmt:
     return ast.Expr(ast.Call(ast.Name("_check_kind", ast.Load()), [_answer(), kind], []))
 
 
-def _of_comparison(call: ast.Call, name: str, known: Known) -> Asked | None:
+def _of_comparison(call: ast.Call, name: str, known: Known) -> Question | None:
     sides, more = call.args[:2], call.args[2:] if name in CLOSE else []
     keywords = [keyword for keyword in call.keywords if keyword.arg in ("places", "delta")]
     if not all(map(known.pure, (*more, *(keyword.value for keyword in keywords)))):
         return None
-    asked = [not known.pure(side) or known.may_differ(side) for side in sides]
-    if not any(asked):  # the assertion is about something that the program may have changed
-        asked = [
+    sent = [not known.pure(side) or known.may_differ(side) for side in sides]
+    if not any(sent):  # the assertion is about something that the program may have changed
+        sent = [
             any(
                 isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in known.lent
                 for node in ast.walk(side)
             )
             for side in sides
         ]
-    if asked.count(True) != 1:
+    if sent.count(True) != 1:
         return None
-    at = asked.index(True)
+    at = sent.index(True)
     given = [_answer() if side == at else sides[side] for side in (0, 1)]
     # A container that contains everything would pass.
     anything = name in LOOSE or (name == "assertIn" and at == 1)
-    return Asked(
+    return Question(
         [_told(sides[at])],
         [_check(name, [*given, *more], known, keywords)],
         not anything and not known.is_bare(sides[1 - at]),
     )
 
 
-def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
+def _of_truth(test: ast.expr, name: str, known: Known) -> Question | None:
     if known.pure(test):
         return None
     leaves: list[ast.expr] = []
     made = opened_expression(test, known, frozenset(), leaves)
     if made is None or _is_answer(made):  # only the truth of the expression can be sent
-        return Asked(
+        return Question(
             [_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
             [_check(name, [_answer()], known)],
             False,
@@ -181,14 +181,14 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
         ast.Assign([ast.Name(answer_name(at), ast.Store())], _answer(), lineno=0)
         for at in range(len(leaves))
     ]
-    return Asked(
+    return Question(
         [_told(leaf) for leaf in leaves],
         [*taken, _check(name, [made], known)],
         name == "assertTrue" and _is_narrow(made),
     )
 
 
-def _of_rows(loop: ast.For, known: Known) -> Asked | None:
+def _of_rows(loop: ast.For, known: Known) -> Question | None:
     """Convert a loop over a value of the program that only asserts things about its elements: the
     elements are sent, and the judge runs the loop.
     """
@@ -207,15 +207,15 @@ def _of_rows(loop: ast.For, known: Known) -> Asked | None:
         if not all(inside.pure(value) for value in given) or asserts(call) == "assertRaises":
             return None
     told = _told(ast.List([ast.Starred(loop.iter, ast.Load())], ast.Load()))
-    return Asked([told], [ast.For(loop.target, _answer(), loop.body, [], lineno=0)], False)
+    return Question([told], [ast.For(loop.target, _answer(), loop.body, [], lineno=0)], False)
 
 
-def _of_mock(call: ast.Call, name: str, known: Known) -> Asked | None:
+def _of_mock(call: ast.Call, name: str, known: Known) -> Question | None:
     assert isinstance(call.func, ast.Attribute)
     mock = call.func.value
     if name in COUNTED:
         told = _told(ast.Attribute(mock, "call_count", ast.Load()))
-        return Asked(
+        return Question(
             [told],
             [
                 _check(
@@ -244,7 +244,7 @@ def _of_mock(call: ast.Call, name: str, known: Known) -> Asked | None:
         wanted = ast.List([wanted], ast.Load())
     if name == "assert_called_with":
         answer = ast.Subscript(answer, ast.Slice(ast.Constant(-1), None, None), ast.Load())
-    return Asked(
+    return Question(
         [_told(calls)],
         [_check(CALLED[name], [wanted, answer], known)],
         bool(call.args or call.keywords),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sandbox.decoys.bindings import FUNCTIONS, Shared, name_given, names_given, stores
 from sandbox.decoys.inline import written_out
 from sandbox.decoys.purity import Known
-from sandbox.decoys.questions import Asked, of_raising, of_statement
+from sandbox.decoys.questions import Question, of_raising, of_statement
 from sandbox.decoys.variants import asserts, is_literal
 
 # contexts that may swallow a failure
@@ -49,11 +49,11 @@ class _Parts:
         self.checks: list[ast.stmt] = []
         self.hides = self.asks = False
 
-    def take(self, asked: Asked) -> None:
-        self.doing += asked.doing
-        self.checks += asked.checks
+    def take(self, question: Question) -> None:
+        self.doing += question.doing
+        self.checks += question.checks
         self.asks = True
-        self.hides |= asked.hides
+        self.hides |= question.hides
 
 
 def split(tree: ast.Module, c: int, method: ast.stmt) -> Split | None:
@@ -113,8 +113,8 @@ def _body(body: list[ast.stmt], method: ast.FunctionDef, known: Known, parts: _P
             and len(part.items) == 1
             and asserts(part.items[0].context_expr) == "assertRaises"
         ):
-            asked = of_raising(part, known)
-            parts.take(asked) if asked else parts.doing.append(part)
+            question = of_raising(part, known)
+            parts.take(question) if question else parts.doing.append(part)
         elif isinstance(part, ast.With) and not any(
             word in ast.unparse(item.context_expr) for item in part.items for word in SWALLOWS
         ):
@@ -145,9 +145,9 @@ def _body(body: list[ast.stmt], method: ast.FunctionDef, known: Known, parts: _P
             parts.hides |= loop.hides
             parts.asks |= loop.asks
         elif isinstance(part, (ast.Expr, ast.Assert, ast.For)) and (
-            asked := of_statement(part, known)
+            question := of_statement(part, known)
         ):
-            parts.take(asked)
+            parts.take(question)
         else:
             parts.doing.append(part)
         for node in (
@@ -370,13 +370,13 @@ def _needed(body: list[ast.stmt], known: Known) -> list[ast.stmt]:
 
 
 def _without(body: list[ast.stmt], written: set[int], loaded: set[str]) -> list[ast.stmt]:
-    kept = [part for part in body if id(part) not in written or name_given(part) in loaded]
-    for at, part in enumerate(kept):
+    remaining = [part for part in body if id(part) not in written or name_given(part) in loaded]
+    for at, part in enumerate(remaining):
         if isinstance(part, (ast.With, ast.For, ast.If)):
-            kept[at] = _copied(part, body=_without(part.body, written, loaded) or [ast.Pass()])
+            remaining[at] = _copied(part, body=_without(part.body, written, loaded) or [ast.Pass()])
         if isinstance(part, (ast.For, ast.If)):
-            kept[at].orelse = _without(part.orelse, written, loaded)  # type: ignore[attr-defined]
-    return kept
+            remaining[at].orelse = _without(part.orelse, written, loaded)  # type: ignore[attr-defined]
+    return remaining
 
 
 def _loaded(nodes: Any) -> set[str]:

@@ -104,24 +104,24 @@ class Accounts:
         """Return the size of removed files that a process has open or mapped. A file that is only
         mapped and cannot be read counts with the full size.
         """
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for pid, fields in self._below():
             task = _task(pid, fields)
             with self._as_program(), contextlib.suppress(OSError):
                 for name in os.listdir(f"{task}/fd"):
-                    self._note(f"{task}/fd/{name}", found, None)
+                    self._note(f"{task}/fd/{name}", result, None)
                 for part, inode in _removed(task, self.device):
-                    self._note(f"{task}/map_files/{part}", found, inode)
-        return sum(found.values())
+                    self._note(f"{task}/map_files/{part}", result, inode)
+        return sum(result.values())
 
-    def _note(self, link: str, found: dict[int, int], inode: int | None) -> None:
+    def _note(self, link: str, result: dict[int, int], inode: int | None) -> None:
         try:
             seen = os.stat(link)
             if seen.st_dev == self.device and seen.st_nlink == 0 and stat.S_ISREG(seen.st_mode):
-                found[seen.st_ino] = seen.st_blocks * 512
+                result[seen.st_ino] = seen.st_blocks * 512
         except PermissionError:
             if inode is not None:
-                found.setdefault(inode, FILE_BYTES)
+                result.setdefault(inode, FILE_BYTES)
         except OSError:  # closed meanwhile
             pass
 
@@ -162,14 +162,14 @@ class Accounts:
 
     def _below(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each process below the zygote, with the fields of its stat."""
-        waiting, seen = _children(self.zygote), {self.zygote}
-        while waiting:
-            if (pid := waiting.pop()) in seen:
+        pending, seen = _children(self.zygote), {self.zygote}
+        while pending:
+            if (pid := pending.pop()) in seen:
                 continue
             seen.add(pid)
             if fields := _stat(pid):
                 yield pid, fields
-                waiting += _children(pid)
+                pending += _children(pid)
 
     @contextlib.contextmanager
     def _as_program(self) -> Iterator[None]:
@@ -200,11 +200,11 @@ def _stat(pid: int) -> list[str]:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    result: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
-    return found
+            result += map(int, _read(f"/proc/{pid}/task/{task}/children").split())
+    return result
 
 
 def _task(pid: int, fields: list[str]) -> str:

@@ -123,17 +123,17 @@ def create(slot: str, pid: int) -> Cgroup | None:
 
     slot: unique among live ones; it starts with the pid of its owner.
     """
-    made: dict[str, Path] = {}
+    created: dict[str, Path] = {}
     try:
         for name, parent in _parents().items():
-            made[name] = parent / f"{_NAME}{slot}"
-            made[name].mkdir(exist_ok=True)
-        cgroup = Cgroup(made)
-        for folder in made.values():
+            created[name] = parent / f"{_NAME}{slot}"
+            created[name].mkdir(exist_ok=True)
+        cgroup = Cgroup(created)
+        for folder in created.values():
             (folder / "cgroup.procs").write_text(str(pid))
         return cgroup
     except (OSError, KeyError):
-        for folder in made.values():
+        for folder in created.values():
             with contextlib.suppress(OSError):
                 folder.rmdir()
         return None

@@ -33,11 +33,11 @@ def parent_of_slots(own: Path, root: Path) -> Path:
     """
     if str(os.getpid()) not in _words(own / "cgroup.procs"):
         raise PermissionError(
-            errno.EPERM, f"{own} is not our cgroup: what is mounted belongs to somebody else"
+            errno.EPERM, f"{own} does not contain this process: another cgroup tree is mounted here"
         )
     folder = own.parent if _has_room_beside(own, root) else own
     if not is_ours(folder, root):
-        raise PermissionError(errno.EPERM, f"{folder} is not ours to arrange")
+        raise PermissionError(errno.EPERM, f"{folder} is managed by another process")
     hand_down(folder, CONTROLLERS)
     return folder
 
@@ -95,9 +95,7 @@ def hand_down(folder: Path, controllers: tuple[str, ...]) -> None:
 def _move_down(folder: Path) -> None:
     pids = _words(folder / "cgroup.procs")
     if "0" in pids:
-        raise PermissionError(
-            errno.EPERM, f"{folder} holds processes that are not to be seen from here"
-        )
+        raise PermissionError(errno.EPERM, f"{folder} has processes that are not visible from here")
     (folder / MAIN).mkdir(exist_ok=True)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile

@@ -44,7 +44,7 @@ def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
     attributes = struct.pack("<QQQ", files, network, scoped)[
         : 8 if abi < 4 else 16 if abi < 6 else 24
     ]
-    made = int(
+    ruleset = int(
         _libc.syscall(
             _CREATE_RULESET,
             ctypes.create_string_buffer(attributes, len(attributes)),
@@ -52,14 +52,14 @@ def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
             0,
         )
     )
-    if made < 0:
+    if ruleset < 0:
         raise OSError(ctypes.get_errno(), "landlock ruleset refused")
     for path in readable:
-        _allow(made, path, _READ_FILE | _EXECUTE | (_READ_DIR if os.path.isdir(path) else 0))
+        _allow(ruleset, path, _READ_FILE | _EXECUTE | (_READ_DIR if os.path.isdir(path) else 0))
     for path in devices:
-        _allow(made, path, _READ_FILE | _WRITE_FILE)
-    _allow(made, writable, files & ~_EXECUTE)
-    return made
+        _allow(ruleset, path, _READ_FILE | _WRITE_FILE)
+    _allow(ruleset, writable, files & ~_EXECUTE)
+    return ruleset
 
 
 def confine(rules: int) -> None:

@@ -165,7 +165,7 @@ def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | 
         raise OSError(
             errno.ENOSYS,
             "the kernel has no Landlock (Linux 5.13, and `landlock` among its security "
-            "modules): files would be open",
+            "modules): files would be unprotected",
         )
     if not seccomp.available():
         raise OSError(

@@ -55,12 +55,12 @@ def _descendants(root: int) -> set[int]:
                     fields = file.read().rsplit(")", 1)[1].split()
                 if fields[0] != "Z" or int(fields[_THREADS]) > 1:
                     parents[int(name)] = int(fields[1])
-    found, grown = {root}, True
+    pids, grown = {root}, True
     while grown:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= more
+        more = {pid for pid, parent in parents.items() if parent in pids} - pids
+        pids |= more
         grown = bool(more)
-    return found - {root}
+    return pids - {root}
 
 
 def _tree(root: int) -> set[int]:
@@ -70,18 +70,18 @@ def _tree(root: int) -> set[int]:
     # a kernel without CONFIG_PROC_CHILDREN
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
         return _descendants(root)
-    found: set[int] = set()
+    pids: set[int] = set()
     new = {root}
     while new:
-        new = {child for pid in new for child in _children(pid)} - found
-        found |= new
-    return found
+        new = {child for pid in new for child in _children(pid)} - pids
+        pids |= new
+    return pids
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
-                found += map(int, file.read().split())
-    return found
+                pids += map(int, file.read().split())
+    return pids

@@ -185,11 +185,11 @@ def _install(code: bytes, flags: int | None) -> int:
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    given = ctypes.create_string_buffer(filter_program, len(filter_program))
+    program = ctypes.create_string_buffer(filter_program, len(filter_program))
     made = int(
-        libc.prctl(SET_SECCOMP, MODE_FILTER, given)
+        libc.prctl(SET_SECCOMP, MODE_FILTER, program)
         if flags is None
-        else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, given)
+        else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, program)
     )
     if made < 0:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")

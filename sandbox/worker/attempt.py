@@ -70,17 +70,17 @@ class Attempt(AttemptProcesses):
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [row(*not_loaded(loaded), watch)]
             for at, test in enumerate(self.tests):
-                heard = watch.next()
-                results.append(row(*self._decide(heard, at, test), watch))
-                if isinstance(heard, Stop):
+                message = watch.next()
+                results.append(row(*self._decide(message, at, test), watch))
+                if isinstance(message, Stop):
                     break
                 watch.begin()
         return results
 
-    def _decide(self, heard: bytes | Stop, at: int, test: dict[str, Any]) -> tuple[Verdict, str]:
-        if isinstance(heard, Stop):
-            return heard.verdict, heard.detail
-        kind, body = heard[:1], heard[1:]
+    def _decide(self, message: bytes | Stop, at: int, test: dict[str, Any]) -> tuple[Verdict, str]:
+        if isinstance(message, Stop):
+            return message.verdict, message.detail
+        kind, body = message[:1], message[1:]
         if kind == b"X":
             return exception(body)
         if kind == b"N":
@@ -92,7 +92,7 @@ class Attempt(AttemptProcesses):
             return Verdict.RE, "broken message"
         want = test["want"].encode()
         if self.job["checker"]:
-            return self._for_the_checker(at, test["call"].encode(), body, want)
+            return self._store_for_checker(at, test["call"].encode(), body, want)
         try:
             right = same_text(body, want, self.job["tolerance"], self.job["compare"])
         except NotPlain as error:
@@ -107,49 +107,49 @@ class Attempt(AttemptProcesses):
 
     def _stdio(self) -> list[Result]:
         results: list[Result] = []
-        left = self.limits
+        limits = self.limits
         for at, test in enumerate(self.tests):
-            given, want = (
+            stdin, want = (
                 test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout")
             )
-            with self._started("stdio", self._header(), 1, stdin=given, limits=left) as watch:
-                results.append(row(*self._decide_output(watch, at, given, want), watch))
-                left = watch.left()
+            with self._started("stdio", self._header(), 1, stdin=stdin, limits=limits) as watch:
+                results.append(row(*self._decide_output(watch, at, stdin, want), watch))
+                limits = watch.remaining_limits()
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
         return results
 
     def _decide_output(
-        self, watch: Watch, at: int, given: bytes, want: bytes
+        self, watch: Watch, at: int, stdin: bytes, want: bytes
     ) -> tuple[Verdict, str]:
         status = watch.exit()
         if isinstance(status, Stop):
             return status.verdict, status.detail
-        told = watch.rest()
-        if told and told[0][:1] == b"C":
-            return Verdict.CE, told[0][1:300].decode("utf-8", "replace")
+        messages = watch.rest()
+        if messages and messages[0][:1] == b"C":
+            return Verdict.CE, messages[0][1:300].decode("utf-8", "replace")
         if status != 0:
-            if told and told[0][:1] == b"X":
-                return exception(told[0][1:])
+            if messages and messages[0][:1] == b"X":
+                return exception(messages[0][1:])
             stop = watch.ending(status)
             return stop.verdict, stop.detail
         got = bytes(watch.printed)
         if self.job["checker"]:
-            return self._for_the_checker(at, given, got, want)
+            return self._store_for_checker(at, stdin, got, want)
         if same_output(got, want, self.job["tolerance"], self.job["compare"]):
             return Verdict.AC, ""
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
 
-    def _for_the_checker(
-        self, at: int, given: bytes, got: bytes, want: bytes
+    def _store_for_checker(
+        self, at: int, request: bytes, got: bytes, want: bytes
     ) -> tuple[Verdict, str]:
         """Store an answer for the checker until all have arrived. Together they may be as large as
         the program's memory.
         """
-        self.kept_bytes += len(got)
-        if self.kept_bytes > self.limits.memory_mb * 2**20:
+        self.answer_bytes += len(got)
+        if self.answer_bytes > self.limits.memory_mb * 2**20:
             return Verdict.OLE, f"more than {self.limits.memory_mb} MB of answers"
-        self.answers[at] = (given, got, want)
+        self.answers[at] = (request, got, want)
         return Verdict.AC, ""
 
     def _checked(self, results: list[Result]) -> list[Result]:
@@ -157,21 +157,21 @@ class Attempt(AttemptProcesses):
         as the program's, because the answer may be what makes it slow.
         """
         header = {"do": "check", "checker": self.job["checker"]}
-        answered = list(self.answers)
+        positions = list(self.answers)
         # Each answer is freed once it is written: together they may be as large as the program's
         # memory.
         rows = (
             frame(part)
-            for at in answered
+            for at in positions
             for part in (self.job["style"].encode(), *self.answers.pop(at))
         )
-        with self._asked(header, rows, len(answered)) as watch:
-            for number, at in enumerate(answered):
-                heard = watch.next()
-                if number == 0 and isinstance(heard, bytes) and heard[:1] == b"B":
-                    return [self._unusable(heard[1:].decode("utf-8", "replace"), watch)]
-                results[at][:2] = self._verdict_of(heard, number, watch)
-                if isinstance(heard, Stop):
+        with self._judge_alone(header, rows, len(positions)) as watch:
+            for number, at in enumerate(positions):
+                message = watch.next()
+                if number == 0 and isinstance(message, bytes) and message[:1] == b"B":
+                    return [self._unusable(message[1:].decode("utf-8", "replace"), watch)]
+                results[at][:2] = self._verdict_of(message, number, watch)
+                if isinstance(message, Stop):
                     return results[: at + 1]
                 watch.begin()
         return results
@@ -182,9 +182,9 @@ class Attempt(AttemptProcesses):
         """
         methods: list[dict[str, Any]] = []
         for test in self.tests:
-            if isinstance(found := self._altered(test["source"]), str):
-                return [[Verdict.INFRA, found, 0.0]]
-            methods += found
+            if isinstance(variants := self._altered(test["source"]), str):
+                return [[Verdict.INFRA, variants, 0.0]]
+            methods += variants
         self.total, self.names = len(methods), [method["name"] for method in methods]
         results: list[Result] = []
         for method in methods:
@@ -199,20 +199,20 @@ class Attempt(AttemptProcesses):
         """Decide one method. A judge decides about the program's answers; where that hides no
         expected value from the program, decoys are run too.
         """
-        answered = self._split(method["doing"], method["checks"]) if method["checks"] else None
-        if answered and (answered[0] != Verdict.AC or method["hides"]):
-            return answered
+        split = self._split(method["doing"], method["checks"]) if method["checks"] else None
+        if split and (split[0] != Verdict.AC or method["hides"]):
+            return split
         return believed(self._shared, method["text"], method["decoys"])
 
     def _split(self, doing: str, checks: str) -> Result:
         """Run both parts of a split method: the program's process executes it and answers
         questions, a judge process decides about the answers (sandbox/decoys/split.py).
         """
-        told: list[bytes] = []
-        result = self._shared(doing, told)
+        answers: list[bytes] = []
+        result = self._shared(doing, answers)
         if result[0] != Verdict.AC:
             return result
-        with self._asked({"do": "decide", "checks": checks}, map(frame, told), 1) as watch:
+        with self._judge_alone({"do": "decide", "checks": checks}, map(frame, answers), 1) as watch:
             return [*self._verdict_of(watch.next(), 0, watch), result[2]]
 
     def _altered(self, source: str) -> list[dict[str, Any]] | str:
@@ -220,61 +220,61 @@ class Attempt(AttemptProcesses):
         test cannot be used.
         """
         if source not in self.altered:
-            with self._asked(
+            with self._judge_alone(
                 {"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1
             ) as watch:
-                heard = watch.next()
-            if isinstance(heard, Stop) or heard[:1] != b"V":
+                message = watch.next()
+            if isinstance(message, Stop) or message[:1] != b"V":
                 self.unusable = True
                 return (
-                    heard.detail
-                    if isinstance(heard, Stop)
-                    else heard[1:].decode("utf-8", "replace")
+                    message.detail
+                    if isinstance(message, Stop)
+                    else message[1:].decode("utf-8", "replace")
                 )
             if len(self.altered) >= MOST_ALTERED:
                 del self.altered[next(iter(self.altered))]
-            self.altered[source] = parse(heard[1:])  # type: ignore[assignment]
+            self.altered[source] = parse(message[1:])  # type: ignore[assignment]
         return self.altered[source]
 
     def _unusable(self, why: str, watch: Watch) -> Result:
         self.unusable = True
         return row(Verdict.INFRA, why, watch)
 
-    def _shared(self, test: str, told: list[bytes] | None = None) -> Result:
+    def _shared(self, test: str, answers: list[bytes] | None = None) -> Result:
         """Run one such source once. told: collects the answers to its questions."""
         self.runs += 1
         request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
         with self._started(
-            "unittest", request, 1, questions=0 if told is None else MOST_ANSWERS
+            "unittest", request, 1, questions=0 if answers is None else MOST_ANSWERS
         ) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return row(*not_loaded(loaded), watch)
-            heard = watch.next()
+            message = watch.next()
             size = 0
-            while told is not None and not isinstance(heard, Stop) and heard[:1] == b"A":
-                told.append(heard[1:])
-                size += len(heard)
+            while answers is not None and not isinstance(message, Stop) and message[:1] == b"A":
+                answers.append(message[1:])
+                size += len(message)
                 if size > MAX_FRAME:
                     return row(Verdict.OLE, "too much is told", watch)
-                heard = watch.next()
-            if isinstance(heard, Stop):
-                return row(heard.verdict, heard.detail, watch)
-            if heard == b"R":
+                message = watch.next()
+            if isinstance(message, Stop):
+                return row(message.verdict, message.detail, watch)
+            if message == b"R":
                 return row(Verdict.AC, "", watch)
             return row(
                 *(
-                    exception(heard[1:])
-                    if heard[:1] == b"X"
-                    else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))
+                    exception(message[1:])
+                    if message[:1] == b"X"
+                    else (Verdict.WA, message[1:300].decode("utf-8", "replace"))
                 ),
                 watch,
             )
 
     def _assert(self) -> list[Result]:
-        read = [claims(test["source"], self.job["entry"]) for test in self.tests]
-        known = [test for test in read if test is not None]
-        decided = self._claimed(known) if len(known) == len(read) else None
+        claims_of_tests = [claims(test["source"], self.job["entry"]) for test in self.tests]
+        known = [test for test in claims_of_tests if test is not None]
+        decided = self._claimed(known) if len(known) == len(claims_of_tests) else None
         return self._run_by_judge() if decided is None else decided
 
     def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:

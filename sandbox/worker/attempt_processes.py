@@ -13,7 +13,7 @@ from typing import Any
 from sandbox.protocol import Limits
 from sandbox.wire import frame
 from sandbox.worker.in_place import sees_changes
-from sandbox.worker.slot import Slot, sealed
+from sandbox.worker.slot import Slot, sealed_file
 from sandbox.worker.watch import Watch
 
 Altered = dict[str, list[dict[str, Any]]]
@@ -56,7 +56,7 @@ class AttemptProcesses:
         self.unusable = False  # a test or checker of the problem cannot be run
         # Answers for the checker, by test: input, answer, expected value.
         self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}
-        self.kept_bytes = 0  # size of these answers
+        self.answer_bytes = 0  # size of these answers
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
 
@@ -95,12 +95,14 @@ class AttemptProcesses:
         questions: the number of answers it may give to the questions of a unittest.
         """
         results, channel = os.pipe2(os.O_CLOEXEC)
-        waiting, gate = os.pipe2(os.O_CLOEXEC)
+        gate_inner, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
         for written in (out_inner, err_inner):
             os.fchmod(written, 0o622)  # a program with another uid may reopen it as /dev/stdout
-        nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        stdin_file = (
+            sealed_file(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        )
         limits = limits or self.limits
         # 2: the messages "set up" and "loaded"
         messages = 2 + questions + (1 if answers is None else answers)
@@ -120,7 +122,7 @@ class AttemptProcesses:
             style,
             limits,
             tests,
-            [nowhere, out_inner, err_inner, sealed(request), channel, waiting],
+            [stdin_file, out_inner, err_inner, sealed_file(request), channel, gate_inner],
         )
         yield from self._until_the_end(watch)
 
@@ -128,7 +130,7 @@ class AttemptProcesses:
     def _judged(self) -> Iterator[Watch]:
         """Start a judge's process and a program's process, connected by a socket."""
         results, channel = os.pipe2(os.O_CLOEXEC)
-        waiting, gate = os.pipe2(os.O_CLOEXEC)
+        gate_inner, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
@@ -148,7 +150,7 @@ class AttemptProcesses:
         }  # fmt: skip
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
         nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
-        request = sealed(frame(json.dumps(tests).encode()))
+        request = sealed_file(frame(json.dumps(tests).encode()))
         self.slots[1].start(
             "judge",
             "assert",
@@ -157,13 +159,22 @@ class AttemptProcesses:
             [*nothing * 3, request, channel, asks.detach()],
         )
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        program = [stdin, out_inner, out_inner, sealed(self._header()), answers.detach(), waiting]
+        program = [
+            stdin,
+            out_inner,
+            out_inner,
+            sealed_file(self._header()),
+            answers.detach(),
+            gate_inner,
+        ]
         self.slot.start("program", "assert", self.limits, len(self.tests), program)
         with answers_kept:
             yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
-    def _asked(self, header: dict[str, Any], body: Iterable[bytes], tests: int) -> Iterator[Watch]:
+    def _judge_alone(
+        self, header: dict[str, Any], body: Iterable[bytes], tests: int
+    ) -> Iterator[Watch]:
         """Start a judge's process alone, to run source of the problem (a checker, a test)."""
         results, channel = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
@@ -171,7 +182,7 @@ class AttemptProcesses:
         judges = self.judges(self.job)
         judges.limit(JUDGE_LIMITS)
         watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
-        request = sealed(frame(json.dumps(header).encode()), more=body)
+        request = sealed_file(frame(json.dumps(header).encode()), more=body)
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         judges.start(
             "judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel]
@@ -189,10 +200,10 @@ class AttemptProcesses:
         try:
             yield watch
         finally:
-            watch.let_leave()
+            watch.release()
             for slot in self.slots:
                 if slot.denied:
-                    slot.denied.tried.settle()
+                    slot.denied.call_counter.settle()
                 slot.end()
             used = [slot.ended() for slot in self.slots]
             self.cpu_s += used[0]

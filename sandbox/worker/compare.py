@@ -67,40 +67,40 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
     remaining one that is close enough. Numbers are sorted first, and so are other elements if that
     search would be too much work for `size` bytes.
     """
-    found, wanted = _elements(got), _elements(want)
-    if found is None or wanted is None:
+    actual, expected = _elements(got), _elements(want)
+    if actual is None or expected is None:
         return equal(got, want, tolerance)
     if once:
-        found, wanted = (
-            list({_key(item): item for item in found}.values()),
-            list({_key(item): item for item in wanted}.values()),
+        actual, expected = (
+            list({_key(item): item for item in actual}.values()),
+            list({_key(item): item for item in expected}.values()),
         )
     if tolerance is None:
-        return sorted(map(_key, found)) == sorted(map(_key, wanted))
-    numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
+        return sorted(map(_key, actual)) == sorted(map(_key, expected))
+    numbers = all(type(_number(item)) in (int, float) for item in (*actual, *expected))
     if once:
         if numbers:
-            return _has_near(found, wanted, tolerance, swapped=False) and _has_near(
-                wanted, found, tolerance, swapped=True
+            return _has_near(actual, expected, tolerance, swapped=False) and _has_near(
+                expected, actual, tolerance, swapped=True
             )
         return (
-            len(found) * len(wanted) * size < MOST_WORK
-            and all(any(equal(a, b, tolerance) for b in wanted) for a in found)
-            and all(any(equal(a, b, tolerance) for a in found) for b in wanted)
+            len(actual) * len(expected) * size < MOST_WORK
+            and all(any(equal(a, b, tolerance) for b in expected) for a in actual)
+            and all(any(equal(a, b, tolerance) for a in actual) for b in expected)
         )
-    if len(found) != len(wanted):
+    if len(actual) != len(expected):
         return False
-    if numbers or len(wanted) * size > MOST_WORK:
+    if numbers or len(expected) * size > MOST_WORK:
         order: Any = _place if numbers else _key
         return all(
             equal(a, b, tolerance)
-            for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True)
+            for a, b in zip(sorted(actual, key=order), sorted(expected, key=order), strict=True)
         )
-    for item in wanted:
-        at = next((at for at, other in enumerate(found) if equal(other, item, tolerance)), None)
+    for item in expected:
+        at = next((at for at, other in enumerate(actual) if equal(other, item, tolerance)), None)
         if at is None:
             return False
-        found = found[:at] + found[at + 1 :]
+        actual = actual[:at] + actual[at + 1 :]
     return True
 
 
@@ -167,11 +167,11 @@ def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str =
         return True
     if (tolerance is None and compare != "tokens") or len(got) > 64 * len(want) + 4096:
         return False
-    wanted, found = want.split(), got.split()
+    expected, actual = want.split(), got.split()
     if tolerance is None:
-        return wanted == found
-    return len(wanted) == len(found) and all(
-        a == b or _close_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True)
+        return expected == actual
+    return len(expected) == len(actual) and all(
+        a == b or _close_tokens(a, b, tolerance) for a, b in zip(actual, expected, strict=True)
     )
 
 
@@ -183,8 +183,8 @@ def _lines(text: bytes) -> list[bytes]:
 
 
 def _close_tokens(got: bytes, want: bytes, tolerance: float) -> bool:
-    found, wanted = _token_number(got), _token_number(want)
-    return found is not None and wanted is not None and _close(found, wanted, tolerance)
+    actual, expected = _token_number(got), _token_number(want)
+    return actual is not None and expected is not None and _close(actual, expected, tolerance)
 
 
 def _token_number(token: bytes) -> float | None:
@@ -289,24 +289,24 @@ def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) 
     if tag == "b":
         return bool(got.get("b") == body)
     if tag in "sz":
-        found = got.get("s", got.get("z"))
+        actual = got.get("s", got.get("z"))
         return (
-            type(found) is list
-            and len(found) == len(body)
-            and sorted(map(_key, found)) == sorted(map(_key, body))
+            type(actual) is list
+            and len(actual) == len(body)
+            and sorted(map(_key, actual)) == sorted(map(_key, body))
         )
-    found = got.get("d")
+    actual = got.get("d")
     if (
         tag != "d"
-        or type(found) is not list
-        or len(found) != len(body)
-        or any(type(pair) is not list or len(pair) != 2 for pair in found)
+        or type(actual) is not list
+        or len(actual) != len(body)
+        or any(type(pair) is not list or len(pair) != 2 for pair in actual)
     ):
         return False
-    wanted = {_key(k): v for k, v in body}
-    values = {_key(k): v for k, v in found}
-    return values.keys() == wanted.keys() and all(
-        equal(values[k], v, tolerance) for k, v in wanted.items()
+    expected = {_key(k): v for k, v in body}
+    values = {_key(k): v for k, v in actual}
+    return values.keys() == expected.keys() and all(
+        equal(values[k], v, tolerance) for k, v in expected.items()
     )
 
 

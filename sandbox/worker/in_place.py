@@ -120,18 +120,18 @@ class _Reading:
                 self.seen = True
                 return
             raise _MoreThanLiterals
-        looked_at, wanted = (right, left) if _is_literal(left) else (left, right)
-        _literal(wanted)
+        compared, expected = (right, left) if _is_literal(left) else (left, right)
+        _literal(expected)
         if (
-            isinstance(looked_at, ast.Call)
-            and isinstance(looked_at.func, ast.Name)
-            and looked_at.func.id in self.functions
+            isinstance(compared, ast.Call)
+            and isinstance(compared.func, ast.Name)
+            and compared.func.id in self.functions
         ):
-            self._call(looked_at)
-        elif isinstance(looked_at, ast.Name) and looked_at.id in self.results:
-            self.known.add(looked_at.id)
+            self._call(compared)
+        elif isinstance(compared, ast.Name) and compared.id in self.results:
+            self.known.add(compared.id)
         else:
-            self._look(looked_at)
+            self._look(compared)
 
     def _look(self, value: ast.expr) -> None:
         """Read a look at an argument, an item or slice of it, or a copy of these."""

@@ -151,8 +151,8 @@ def _claim(node: ast.stmt, names: set[str]) -> Claim | None:
         return Claim(_call(test.left, names), "is", encode(other.value))
     if not isinstance(relation, ast.Eq):
         raise _Unclear
-    asked, wanted = (test.left, other) if isinstance(test.left, ast.Call) else (other, test.left)
-    return Claim(_call(asked, names), "equal", encode(_value(wanted)))
+    call, expected = (test.left, other) if isinstance(test.left, ast.Call) else (other, test.left)
+    return Claim(_call(call, names), "equal", encode(_value(expected)))
 
 
 def _call(node: ast.expr, names: set[str]) -> str:

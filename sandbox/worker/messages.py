@@ -21,29 +21,29 @@ def of_tests(watch: Watch, tests: list[tuple[Claim, ...]]) -> list[Result] | Non
     """
     results: list[Result] = []
     for at, test in enumerate(tests):
-        heard: bytes | Stop = b""
+        message: bytes | Stop = b""
         verdict, detail = Verdict.AC, ""
         for nth, claim in enumerate(test, 1):
-            heard = watch.next()
-            if (told := of_claim(heard, claim)) is None:
+            message = watch.next()
+            if (decided := of_claim(message, claim)) is None:
                 return None
-            verdict, detail = told
+            verdict, detail = decided
             if verdict != Verdict.AC:
-                if nth < len(test) and at + 1 < len(tests) and not isinstance(heard, Stop):
+                if nth < len(test) and at + 1 < len(tests) and not isinstance(message, Stop):
                     return None  # the judge would skip this test's other calls before the next test
                 break
         results.append(row(verdict, detail, watch))
-        if isinstance(heard, Stop):
+        if isinstance(message, Stop):
             break
         watch.begin()
     return results
 
 
-def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
+def of_claim(message: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
     """Decide one claim. Returns None if only a judge can."""
-    if isinstance(heard, Stop):
-        return heard.verdict, heard.detail
-    kind, body = heard[:1], heard[1:]
+    if isinstance(message, Stop):
+        return message.verdict, message.detail
+    kind, body = message[:1], message[1:]
     if kind == b"X":
         return exception(body)
     if kind != b"R":
@@ -63,13 +63,13 @@ def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
     )
 
 
-def not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
+def not_loaded(message: bytes | Stop) -> tuple[Verdict, str]:
     """Return why there is nothing to call, from the first message after the set-up. The program may
     have written it, so it is never INFRA.
     """
-    if isinstance(heard, Stop):
-        return heard.verdict, heard.detail
-    kind, body = heard[:1], heard[1:]
+    if isinstance(message, Stop):
+        return message.verdict, message.detail
+    kind, body = message[:1], message[1:]
     if kind == b"C":
         return Verdict.CE, body[:300].decode("utf-8", "replace")
     if kind == b"X":
@@ -79,18 +79,18 @@ def not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
 
 def exception(body: bytes) -> tuple[Verdict, str]:
     try:
-        told = parse(body[:4096])
+        fields = parse(body[:4096])
     except NotPlain:
-        told = None
-    if type(told) is not list or len(told) != 3:
+        fields = None
+    if type(fields) is not list or len(fields) != 3:
         return Verdict.RE, "broken message"
-    text = f"raised {str(told[0])[:100]}: {str(told[1])[:300]}".encode(
+    text = f"raised {str(fields[0])[:100]}: {str(fields[1])[:300]}".encode(
         "utf-8", "backslashreplace"
     ).decode()
-    return (Verdict.MLE if told[2] is True else Verdict.RE), text
+    return (Verdict.MLE if fields[2] is True else Verdict.RE), text
 
 
-def whole(results: list[Result], tests: int) -> list[Result]:
+def complete_rows(results: list[Result], tests: int) -> list[Result]:
     """Return a row for each test. Tests that were not run get the verdict that stopped the program,
     which is never AC.
     """

@@ -27,9 +27,9 @@ from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
 from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.protocol import Limits
+from sandbox.worker.call_counter import CallCounter
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.syscall_monitor import Denied
-from sandbox.worker.tried import Tried
 
 ZYGOTE = Path(__file__).resolve().parents[1] / "child" / "zygote.py"
 START_S = 20.0  # a zygote that takes longer to start is broken
@@ -82,13 +82,14 @@ class Slot:
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if level == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"
-        self._tried = Tried(home, packages.values(), namespaces=level != "bare")
+        self._call_counter = CallCounter(home, packages.values(), namespaces=level != "bare")
+        package_path = link_packages(packages, Path(scratch)) if level == "bare" else "/packages"
         config = {
             "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
             "judge": judge, "parent": os.getpid(),
             "uid": 200_000 + 8 * os.getpid() + number,
-            "package_path": linked(packages, Path(scratch)) if level == "bare" else "/packages",
-            "watched": [] if judge else sorted(self._tried.watched),
+            "package_path": package_path,
+            "watched": [] if judge else sorted(self._call_counter.watched),
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
@@ -105,32 +106,32 @@ class Slot:
         self.denied: Denied | None = None  # counts refused calls, where the kernel supports it
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         try:
-            told = self._hear_first()
+            ready = self._receive_ready()
             # Read here: a zygote in a container may have no /proc.
             self.address_bytes = (
-                int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0])
+                int(Path(f"/proc/{ready['pid']}/statm").read_text().split()[0])
                 * resource.getpagesize()
             )
         except OSError as error:
             self.close()
-            raise self._fate(str(error)) from None
+            raise self._start_error(str(error)) from None
         except (Refused, Broken):
             self.close()
             raise
         if self.denied:
-            self.denied.heard_the_probe()
+            self.denied.evaluate_probe()
         self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
-        self.accounts = Accounts(told["pid"], told["uid"], self.scratch)
+        self.accounts = Accounts(ready["pid"], ready["uid"], self.scratch)
         if self.denied and not self.cgroup:
             self.denied.accounts = self.accounts
         # CPU seconds of all jobs so far
         self._waited_s, self._counted_s = (
             0.0,
-            self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0,
+            self.cgroup.cpu_s() - ready["own_cpu_s"] if self.cgroup else 0.0,
         )
-        self.isolation = f"{level}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
+        self.isolation = f"{level}: {ready['ready']}" + ("+cgroup" if self.cgroup else "")
 
-    def _hear_first(self) -> dict[str, Any]:
+    def _receive_ready(self) -> dict[str, Any]:
         """Return the zygote's ready message. Before that it may send its seccomp listener, whose
         calls are answered while waiting. Raises OSError when the zygote is gone.
         """
@@ -143,26 +144,26 @@ class Slot:
                 65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4)
             )
             if not data:
-                raise ConnectionResetError("it ended without a word")
-            told: dict[str, Any] = json.loads(data)
-            if "refused" in told:
-                raise Refused(f"{self.level}: {told['refused']}")
-            if "broken" in told:
-                raise Broken(f"{self.level}: the zygote could not start: {told['broken']}")
+                raise ConnectionResetError("it ended without a message")
+            message: dict[str, Any] = json.loads(data)
+            if "refused" in message:
+                raise Refused(f"{self.level}: {message['refused']}")
+            if "broken" in message:
+                raise Broken(f"{self.level}: the zygote could not start: {message['broken']}")
             sent = {kind: value for _, kind, value in ancillary}
             pid = struct.unpack("iII", sent[SCM_CREDENTIALS])[0]
-            if "listener" not in told:
+            if "listener" not in message:
                 self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-                return told | {"pid": pid}
+                return message | {"pid": pid}
             self.denied = Denied(
                 struct.unpack("i", sent[socket.SCM_RIGHTS])[0],
                 pid,
-                self._tried,
+                self._call_counter,
                 emptying=self.level == "bare" and not has_own_uid("bare"),
             )
         raise Broken(f"{self.level}: no answer from the zygote within {START_S:.0f} s")
 
-    def _fate(self, said: str) -> Refused | Broken:
+    def _start_error(self, reason: str) -> Refused | Broken:
         """Return the error for a zygote that ended. SIGSYS means that a filter of the machine
         forbids the isolation level; any other end says nothing about the machine.
         """
@@ -172,7 +173,7 @@ class Slot:
             return Refused(f"{self.level}: killed by a system call filter of this machine")
         return Broken(
             f"{self.level}: the zygote ended while it started "
-            f"({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
+            f"({f'signal {number}' if number > 0 else f'status {code}'}): {reason}"
         )
 
     def wait(self, timeout_s: float) -> bool:
@@ -236,10 +237,10 @@ class Slot:
         try:
             until = time.monotonic() + CLEAN_S
             while self.wait(until - time.monotonic()):
-                if not (told := self.control.recv(65536)):
+                if not (message := self.control.recv(65536)):
                     raise Broken("the zygote died")
-                what, *words = told.split()
-                if what == b"ended":
+                kind, *words = message.split()
+                if kind == b"ended":
                     waited, own = map(float, words)
                     # Only the cgroup counts a child whose parent does not wait for it.
                     counted = self.cgroup.cpu_s() - own if self.cgroup else 0.0
@@ -274,7 +275,7 @@ class Slot:
             folders.remove(self.scratch)
 
 
-def linked(packages: dict[str, str], scratch: Path) -> str:
+def link_packages(packages: dict[str, str], scratch: Path) -> str:
     """Return a folder with links to these packages only, for a level without mounts: programs must
     not list the folder that holds the packages.
     """
@@ -286,7 +287,7 @@ def linked(packages: dict[str, str], scratch: Path) -> str:
     return str(folder)
 
 
-def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
+def sealed_file(*parts: bytes, more: Iterable[bytes] = ()) -> int:
     """Return a descriptor of a sealed file in memory with these contents: it has no name and can
     never be written again.
     """
@@ -312,5 +313,5 @@ def sweep(folder: Path) -> None:
     cgroups.sweep()
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            if (left := SCRATCH.fullmatch(name)) and not cgroups.alive(int(left[1])):
+            if (match := SCRATCH.fullmatch(name)) and not cgroups.alive(int(match[1])):
                 folders.remove(os.path.join(folder, name), until)

@@ -5,7 +5,7 @@ caller waits in the kernel for the answer, so no call is lost and none can be in
 program's own processes cannot obtain the listener: the filter refuses a second one, and only this
 process has the descriptor. What is allowed never depends on the program's memory, which may change
 while it is read; registers cannot. Calls that are only watched are allowed, and counted by what
-they try (sandbox/worker/tried.py).
+they try (sandbox/worker/call_counter.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sandbox.isolation.seccomp import (
     SOCKET,
     UNIX,
 )
-from sandbox.worker.tried import PLACES, Tried, lines
+from sandbox.worker.call_counter import PLACES, CallCounter, lines
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE, _ANSWER = struct.Struct("<QIIiIQ6Q"), struct.Struct("<QqiI")
@@ -55,11 +55,13 @@ class Denied:
     blocks the call.
     """
 
-    def __init__(self, handle: int, zygote: int, tried: Tried, *, emptying: bool) -> None:
+    def __init__(
+        self, handle: int, zygote: int, call_counter: CallCounter, *, emptying: bool
+    ) -> None:
         """zygote: its pid as seen from here; its own calls are allowed. emptying: refuse to
         truncate a file by opening it for reading.
         """
-        self.handle, self.zygote, self.tried = handle, zygote, tried
+        self.handle, self.zygote, self.call_counter = handle, zygote, call_counter
         self.emptying = emptying
         self.accounts: Accounts | None = None  # what its programs may still use
         self.counts: dict[str, int] = {}
@@ -73,8 +75,12 @@ class Denied:
         except OSError:  # the caller is dead
             return
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
-        if (call in self.tried.watched and pid != self.zygote) or call == SOCKET or call in PLACES:
-            self.tried.look(pid, call, arguments)
+        if (
+            (call in self.call_counter.watched and pid != self.zygote)
+            or call == SOCKET
+            or call in PLACES
+        ):
+            self.call_counter.count(pid, call, arguments)
         error = self._error(pid, call, arguments)
         with contextlib.suppress(OSError):
             fcntl.ioctl(
@@ -92,7 +98,7 @@ class Denied:
         """Return 0 if the call is allowed; the kernel's usual error if a limit is reached; EPERM
         for what is refused to every program.
         """
-        if pid == self.zygote and (call in _OF_THE_ZYGOTE or call in self.tried.watched):
+        if pid == self.zygote and (call in _OF_THE_ZYGOTE or call in self.call_counter.watched):
             return 0
         if call in SIGNALS.values() and pid != self.zygote:
             return 0 if self._may_signal(call, arguments[0]) else errno.EPERM
@@ -118,7 +124,7 @@ class Denied:
             and arguments[FLAGS[call]] & (ACCESS | TRUNCATE) == TRUNCATE
         ):
             return errno.EPERM
-        return 0 if call in self.tried.watched else errno.EPERM
+        return 0 if call in self.call_counter.watched else errno.EPERM
 
     def _may_signal(self, call: int, target: int) -> bool:
         target = target - (1 << 32) if target & 0x80000000 else target & 0x7FFFFFFF
@@ -144,10 +150,10 @@ class Denied:
         if some calls do not reach the listener.
         """
         counts, self.counts = self.counts, {}
-        tried = self.tried.take(counts)
-        return (counts, tried) if self.complete else (None, None)
+        attempts = self.call_counter.take(counts)
+        return (counts, attempts) if self.complete else (None, None)
 
-    def heard_the_probe(self) -> None:
+    def evaluate_probe(self) -> None:
         """Evaluate the probe, which has ended. If a filter above ours (a container runtime's)
         answers a call itself, the call is refused without reaching the listener.
         """

@@ -119,13 +119,13 @@ class Watch:
         self._too_long = ""
         self._poll = select.poll()
         self._open = {results, *outputs}
-        for handle in self._open:
-            os.set_blocking(handle, False)
-            self._poll.register(handle, select.POLLIN)
+        for descriptor in self._open:
+            os.set_blocking(descriptor, False)
+            self._poll.register(descriptor, select.POLLIN)
         self._zygotes = {slot.control.fileno(): slot for slot in slots}
         self._denied = {slot.denied.handle: slot.denied for slot in slots if slot.denied}
-        for handle in (*self._zygotes, *self._denied):
-            self._poll.register(handle, select.POLLIN)
+        for descriptor in (*self._zygotes, *self._denied):
+            self._poll.register(descriptor, select.POLLIN)
         self._poll.register(owner, select.POLLIN)
         cgroup = self.slot.cgroup
         self._kills = cgroup.oom_kills() if cgroup else 0
@@ -135,7 +135,7 @@ class Watch:
         )
         self._tick_s = TICK_S if cgroup else SAMPLE_S
         # when to check the limits that the kernel does not enforce
-        self._look = time.monotonic() + self._tick_s
+        self._next_check = time.monotonic() + self._tick_s
         self._output_kb = (
             limits.output_kb
             if limits.total_output_kb is None
@@ -149,27 +149,27 @@ class Watch:
         begun = time.monotonic()
         while not self._frames:
             if self.speaker in self.exits or time.monotonic() - begun > START_S:
-                raise Broken(f"a process could not be set up: {self.exits or 'no word'}")
+                raise Broken(f"a process could not be set up: {self.exits or 'no message'}")
             self._pump(START_S)
         if self._frames.popleft() != b"S":
             raise Broken("a process could not be set up: unknown first message")
         if self.gate is not None:
-            self._let_go(self.gate)
+            self._open_gate(self.gate)
         self.test.begin()
         self.whole.begin()
 
-    def _let_go(self, gate: int) -> None:
+    def _open_gate(self, gate: int) -> None:
         self.core_lock.take()
         try:
             os.write(gate, b"g")
         except BrokenPipeError:
-            self.let_leave()
+            self.release()
             raise Broken("a process ended before it could run its program") from None
         if not self.core_lock.shared:  # nothing waits for the end of the gate
             os.close(gate)
             self.gate = None
 
-    def let_leave(self) -> None:
+    def release(self) -> None:
         """Stop waiting for the program: release the core lock and close the gate."""
         self.core_lock.give()
         if self.gate is not None:
@@ -189,20 +189,20 @@ class Watch:
     def seconds(self) -> float:
         return self.test.seconds()
 
-    def left(self) -> Limits:
+    def remaining_limits(self) -> Limits:
         """Return the limits for the program's next run: the totals minus what this run used."""
-        of = self.limits
+        limits = self.limits
         return replace(
-            of,
+            limits,
             total_wall_s=None
-            if of.total_wall_s is None
-            else max(0.0, of.total_wall_s - self.whole.seconds()),
+            if limits.total_wall_s is None
+            else max(0.0, limits.total_wall_s - self.whole.seconds()),
             total_cpu_s=None
-            if of.total_cpu_s is None
-            else max(0.0, of.total_cpu_s - self.whole.cpu_s()),
+            if limits.total_cpu_s is None
+            else max(0.0, limits.total_cpu_s - self.whole.cpu_s()),
             total_output_kb=None
-            if of.total_output_kb is None
-            else max(0, of.total_output_kb - self.output_bytes // 1024),
+            if limits.total_output_kb is None
+            else max(0, limits.total_output_kb - self.output_bytes // 1024),
         )
 
     def next(self) -> bytes | Stop:
@@ -211,25 +211,25 @@ class Watch:
             if stop := self.over(clock=not self._frames):  # a frame that has arrived was in time
                 return stop
             if self._frames:
-                return self._taken()
+                return self._next_frame()
             if self.speaker in self.exits:
                 self._drain()
                 if not self._frames:
                     return self.over(clock=False) or self.ending(self.exits[self.speaker])
                 continue
-            self._pump(self._left_s())
+            self._pump(self._remaining_s())
 
-    def _taken(self) -> bytes | Stop:
+    def _next_frame(self) -> bytes | Stop:
         """Return the next frame, unless parsing it would take more memory than the program may
         have.
         """
-        found = self._frames.popleft()
-        self._bytes -= len(found)
-        if len(found) > SMALL and tree_bytes(found) > self._most_bytes:
+        message = self._frames.popleft()
+        self._bytes -= len(message)
+        if len(message) > SMALL and tree_bytes(message) > self._most_bytes:
             return Stop(
                 Verdict.OLE, f"an answer that takes more than {self.limits.memory_mb} MB to read"
             )
-        return found
+        return message
 
     def exit(self, role: str = "program") -> int | Stop:
         """Wait until this process has ended and all its output is read. Return its wait status, or
@@ -238,7 +238,7 @@ class Watch:
         while role not in self.exits:
             if stop := self.over():
                 return stop
-            self._pump(self._left_s())
+            self._pump(self._remaining_s())
         self._drain()
         return self.over(clock=False) or self.exits[role]
 
@@ -274,11 +274,11 @@ class Watch:
 
     def _sampled(self, *, at_once: bool) -> Stop | None:
         """Check the limits that the kernel does not enforce here."""
-        if (now := time.monotonic()) < self._look and not at_once:
+        if (now := time.monotonic()) < self._next_check and not at_once:
             return None
         excess = "" if self.slot.cgroup else self.slot.accounts.excess()
         files = self.slot.scratch_bytes() if self.slot.scratch else 0
-        self._look = time.monotonic() + max(self._tick_s, REST * (time.monotonic() - now))
+        self._next_check = time.monotonic() + max(self._tick_s, REST * (time.monotonic() - now))
         if excess == "memory":
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         if excess:
@@ -304,60 +304,60 @@ class Watch:
         return Stop(Verdict.RE, f"left with status {os.WEXITSTATUS(status)}")
 
     def close(self) -> None:
-        for handle in (self.results, *self.outputs):
-            os.close(handle)
+        for descriptor in (self.results, *self.outputs):
+            os.close(descriptor)
 
-    def _left_s(self) -> float:
+    def _remaining_s(self) -> float:
         """Return how long to wait before the limits are checked again."""
         return max(self.limits.wall_s - self.seconds(), LATE_TICK_S)
 
     def _pump(self, timeout_s: float) -> None:
         ready = self._poll.poll(max(0.0, min(timeout_s, self._tick_s)) * 1000)
         self._idle = not ready
-        for handle, event in ready:
-            if handle == self.owner:
+        for descriptor, event in ready:
+            if descriptor == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
-            if handle in self._denied:
+            if descriptor in self._denied:
                 # Without POLLIN no process is left that could make a call, and receiving would
                 # block.
                 if event & select.POLLIN:
-                    self._denied[handle].answer()
+                    self._denied[descriptor].answer()
                 else:
-                    self._poll.unregister(handle)
+                    self._poll.unregister(descriptor)
                 continue
-            if handle in self._zygotes:
-                self._hear(self._zygotes[handle])
+            if descriptor in self._zygotes:
+                self._receive_exit(self._zygotes[descriptor])
             else:
-                self._read(handle)
+                self._read(descriptor)
 
-    def _hear(self, slot: Slot) -> None:
+    def _receive_exit(self, slot: Slot) -> None:
         try:
-            told = slot.control.recv(65536)
+            message = slot.control.recv(65536)
         except OSError:
-            told = b""
-        if not told:
+            message = b""
+        if not message:
             raise Broken("the zygote died")
-        _, role, status, peak = told.decode().split()
+        _, role, status, peak = message.decode().split()
         self.exits[role] = int(status)
         self.peak = max(self.peak, int(peak))
         if hook := self.on_exit.pop(role, None):
             hook()
 
-    def _read(self, handle: int) -> int:
+    def _read(self, descriptor: int) -> int:
         """Read from a descriptor and return the number of bytes; 0 when there is nothing to read
         now or ever again.
         """
         try:
-            data = os.read(handle, READ_BYTES)
+            data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
             return 0
         if not data:
-            self._leave(handle)
-        elif handle == self.results:
+            self._stop_reading(descriptor)
+        elif descriptor == self.results:
             self._receive(data)
         else:
             self.output_bytes += len(data)
-            if handle == self.outputs[0]:
+            if descriptor == self.outputs[0]:
                 self.printed += data
         return len(data)
 
@@ -366,33 +366,33 @@ class Watch:
         stays in the pipe.
         """
         try:
-            for found in islice(self._reader.feed(data), self._due):
-                self._frames.append(found)
-                self._bytes += len(found)
+            for message in islice(self._reader.feed(data), self._due):
+                self._frames.append(message)
+                self._bytes += len(message)
                 self._due -= 1
         except TooLong as error:
             self._too_long = str(error)
         if self._bytes > self._most_bytes:
             self._too_long = f"more than {self.limits.memory_mb} MB of answers"
         if self._due == 0:
-            self._leave(self.results)
+            self._stop_reading(self.results)
             if self.done_after_them:
                 self.core_lock.give()
 
-    def _leave(self, handle: int) -> None:
-        self._poll.unregister(handle)
-        self._open.discard(handle)
+    def _stop_reading(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        self._open.discard(descriptor)
 
     def _drain(self) -> None:
         """Read what is there now and no more: a child of the program may hold the pipe and write
         forever.
         """
-        for handle in list(self._open):
-            there = struct.unpack("i", fcntl.ioctl(handle, FIONREAD, bytes(4)))[0]
+        for descriptor in list(self._open):
+            available = struct.unpack("i", fcntl.ioctl(descriptor, FIONREAD, bytes(4)))[0]
             while (
-                there > 0
-                and handle in self._open
+                available > 0
+                and descriptor in self._open
                 and not self._too_long
                 and self.output_bytes <= self._output_kb * 1024
             ):
-                there -= self._read(handle) or there
+                available -= self._read(descriptor) or available

@@ -30,7 +30,7 @@ from sandbox.wire import Frames, frame
 from sandbox.worker.attempt import Attempt
 from sandbox.worker.attempt_processes import Altered
 from sandbox.worker.core_lock import CoreLock
-from sandbox.worker.messages import whole
+from sandbox.worker.messages import complete_rows
 from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
 
 LEAVE_S = 1.0  # time to clean up in when the owner is gone
@@ -79,11 +79,11 @@ class Worker:
         limits = Limits(**job["limits"])
         if absent := [name for name in job["packages"] if name not in self.packages]:
             return self._lacking(job, absent)
-        beside = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
+        unittests = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
         slots = [
             self._slot(
-                "beside" if beside else "program",
-                numpy=any("numpy" in text for text in (job["source"], *beside)),
+                "beside" if unittests else "program",
+                numpy=any("numpy" in text for text in (job["source"], *unittests)),
             )
         ]
         denied = slots[0].denied
@@ -106,7 +106,7 @@ class Worker:
                 ]
             ]
             self._drop(slots)
-        results = whole(results, attempt.total)
+        results = complete_rows(results, attempt.total)
         refused, tried = denied.take() if denied else (None, None)
         worst = next(
             (result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0]
@@ -170,7 +170,7 @@ class Worker:
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:
-        self.slots = {kind: kept for kind, kept in self.slots.items() if kept not in slots}
+        self.slots = {kind: slot for kind, slot in self.slots.items() if slot not in slots}
         for slot in slots:
             slot.close()
 
@@ -183,9 +183,9 @@ def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock)
     is no reason to try a lower level.
     """
     reasons = []
-    for tried in levels.LEVELS if level == "auto" else (level,):
+    for candidate in levels.LEVELS if level == "auto" else (level,):
         try:
-            return _started(tried, packages, owner, core_lock)
+            return _started(candidate, packages, owner, core_lock)
         except Refused as refusal:
             reasons.append(str(refusal))
     raise Refused("; ".join(reasons))

@@ -23,7 +23,7 @@ from typing import get_args
 
 import psutil
 
-from sandbox.config import Rung
+from sandbox.config import Level
 from sandbox.protocol import (
     AssertTest,
     CallTest,
@@ -241,7 +241,7 @@ def workers() -> dict[int, int]:
 
 def main() -> None:
     level, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    assert level in get_args(Rung)
+    assert level in get_args(Level)
     workers_asked = int(os.environ.get("RATCHET_FUZZ_WORKERS", "4"))
     config = SandboxConfig(workers=workers_asked, isolation=level)  # type: ignore[arg-type]
     with Sandbox(config) as sandbox:

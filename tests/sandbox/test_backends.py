@@ -20,7 +20,7 @@ ADD = "def f(a, b):\n    return a + b"
     [
         (
             {"isolation": "nonsense"},
-            "isolation.*'nonsense'.*auto, root, userns, bare",
+            "isolation.*auto, root, userns, bare.*'nonsense'",
         ),
         ({"isolation": "user"}, "isolation.*'user'.*userns"),
         ({"isolation": ""}, "isolation.*''"),

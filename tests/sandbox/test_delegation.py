@@ -151,7 +151,7 @@ def test_a_cgroup_of_systemd_is_ours_only_if_delegated(box: Path) -> None:
 
 
 def test_a_foreign_cgroup_is_not_used(box: Path) -> None:
-    with pytest.raises(PermissionError, match="not our cgroup"):
+    with pytest.raises(PermissionError, match="does not contain this process"):
         delegation.parent_of_slots(box, ROOT)
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.decoys.decoys import alone, decoys, found
+from sandbox.decoys.decoys import alone, decoys, find_test_methods
 from sandbox.decoys.mutate_expected import otherwise
 from sandbox.worker.forgery_check import believed
 from sandbox.worker.messages import Result
@@ -132,7 +132,7 @@ def texts_of(source: str) -> dict[str, list[str]]:
     tree = ast.parse(source)
     return {
         name: [*map(ast.unparse, (alone(tree, c, m), *decoys(tree, c, m)))]
-        for name, c, m in found(tree)
+        for name, c, m in find_test_methods(tree)
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.decoys.decoys import alone, found
+from sandbox.decoys.decoys import alone, find_test_methods
 from sandbox.decoys.methods import methods
 from sandbox.decoys.split import Split, split
 from sandbox.protocol import Job, Limits, Report, UnittestTest
@@ -38,7 +38,7 @@ def case(body: str, *, more: str = "", before: str = "") -> str:
 
 def parts(text: str) -> Split | None:
     tree = ast.parse(text)
-    ((_, c, m),) = found(tree)
+    ((_, c, m),) = find_test_methods(tree)
     single = alone(tree, c, m)
     return split(single, c, single.body[c].body[m])  # type: ignore[attr-defined]
 

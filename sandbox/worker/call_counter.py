@@ -115,7 +115,7 @@ IN_ROOT = 0x10  # RESOLVE_IN_ROOT of openat2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Tried:
+class CallCounter:
     """Counts for the processes of one zygote, since the last `take`."""
 
     def __init__(self, home: str, packages: Iterable[str] = (), *, namespaces: bool = True) -> None:
@@ -141,7 +141,7 @@ class Tried:
         # leads.
         self._linked = False
 
-    def look(self, pid: int, call: int, arguments: list[int]) -> None:
+    def count(self, pid: int, call: int, arguments: list[int]) -> None:
         """Count one call that waits for its answer: one of `watched`, or a refused socket. pid is
         the thread that makes it.
         """
@@ -190,8 +190,8 @@ class Tried:
         calls = counts["call"] + sum(
             number for name, number in refused.items() if name not in HARMLESS and name != "socket"
         )
-        tried = {"call": calls, "exec": counts["exec"] + pending, "socket": counts["socket"]}
-        return tried if blind else tried | {"file": counts["file"]}
+        attempts = {"call": calls, "exec": counts["exec"] + pending, "socket": counts["socket"]}
+        return attempts if blind else attempts | {"file": counts["file"]}
 
     def _exec(self, pid: int) -> None:
         """Count an exec. A search along PATH makes many calls; each counts, unless the interpreter
@@ -230,8 +230,8 @@ class Tried:
             self._linked = True
             _, at = LINKS[call]
             folder, where = CHANGES[call][0]
-            beside = os.path.dirname(self._path(pid, arguments, folder, where))
-            target = os.path.join(beside, _text(pid, arguments[at]))
+            folder_of_link = os.path.dirname(self._path(pid, arguments, folder, where))
+            target = os.path.join(folder_of_link, _text(pid, arguments[at]))
             if self._outside(pid, os.path.normpath(target)):
                 return True
         if not arguments[PLACES[call][0][1]]:
@@ -252,8 +252,8 @@ class Tried:
         steps: how many descriptors to follow at most, as one may refer to itself.
         """
         if not path.startswith("/"):
-            here = "cwd" if folder in (None, AT_CWD) else f"fd/{folder}"
-            path = f"{os.readlink(f'/proc/{pid}/{here}')}/{path}"
+            entry = "cwd" if folder in (None, AT_CWD) else f"fd/{folder}"
+            path = f"{os.readlink(f'/proc/{pid}/{entry}')}/{path}"
         if self._linked:
             path = _resolved(pid, path)
         path = re.sub("^/+", "/", os.path.normpath(path))
@@ -328,14 +328,17 @@ def _resolved(pid: int, path: str) -> str:
     """
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
     try:
-        for whole, last in ((path, ""), (os.path.dirname(path), f"/{os.path.basename(path)}")):
-            how = struct.pack("<QQQ", os.O_PATH | os.O_CLOEXEC, 0, IN_ROOT)
-            found = _libc.syscall(OPEN_HOW, root, os.fsencode(whole), how, len(how))
-            if found >= 0:
+        for folder_path, last in (
+            (path, ""),
+            (os.path.dirname(path), f"/{os.path.basename(path)}"),
+        ):
+            flags = struct.pack("<QQQ", os.O_PATH | os.O_CLOEXEC, 0, IN_ROOT)
+            descriptor = _libc.syscall(OPEN_HOW, root, os.fsencode(folder_path), flags, len(flags))
+            if descriptor >= 0:
                 try:
-                    return os.readlink(f"/proc/self/fd/{found}") + last
+                    return os.readlink(f"/proc/self/fd/{descriptor}") + last
                 finally:
-                    os.close(found)
+                    os.close(descriptor)
         return path
     finally:
         os.close(root)
@@ -351,11 +354,11 @@ def _is_libs(pid: int, arguments: list[int]) -> bool:
     if (family, kind, protocol) != (INTERNET, DATAGRAM, 0):
         return False
     try:
-        told = Path(f"/proc/{pid}/syscall").read_text().split()
-        if len(told) < 2:
+        words = Path(f"/proc/{pid}/syscall").read_text().split()
+        if len(words) < 2:
             return False  # a signal arrived in between
         # The return address of libc's function.
-        caller = int.from_bytes(_memory(pid, int(told[-2], 16), 8), "little")
+        caller = int.from_bytes(_memory(pid, int(words[-2], 16), 8), "little")
         maps = lines(f"/proc/{pid}/maps")
     except PermissionError:
         return True  # nothing else opens a socket like this
@@ -372,19 +375,19 @@ def _is(pid: int, number: str) -> bool:
 def _executes_ours(pid: int) -> bool | None:
     """Whether this process runs the interpreter or `uname`. None if that cannot be read."""
     try:
-        found = os.stat(f"/proc/{pid}/exe")
+        status = os.stat(f"/proc/{pid}/exe")
     except PermissionError:
         return None
-    return (found.st_dev, found.st_ino) in _OURS
+    return (status.st_dev, status.st_ino) in _OURS
 
 
 def _identities() -> set[tuple[int, int]]:
     paths = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("uname") or ""]
     return {
-        (found.st_dev, found.st_ino)
+        (status.st_dev, status.st_ino)
         for path in paths
         if os.path.exists(path)
-        for found in [os.stat(path)]
+        for status in [os.stat(path)]
     }
 
 
