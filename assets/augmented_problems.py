@@ -20,7 +20,7 @@ from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
 from problems.verification import strength
 from problems.verification.verification import verify
-from resources.run_context import Made, RunContext, result
+from resources.run_context import RunContext, StageOutput, result
 
 
 @dg.asset(
@@ -43,7 +43,7 @@ def augmented_problems(
             stage.profile.curation,
         )
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             journal, problems = (
                 run_context.home.path / "journals" / "verification.jsonl",
                 read_parquet(verified.path / "problems.parquet"),
@@ -82,7 +82,7 @@ def augmented_problems(
                 "kept": len(verification.kept),
                 "not_parents": dict(sorted(not_parents.items())),
             }
-            return Made(facts, isolation=", ".join(verification.isolation))
+            return StageOutput(facts, isolation=", ".join(verification.isolation))
 
         judging_config = {
             "verification": verification_config.model_dump(mode="json"),
@@ -90,7 +90,7 @@ def augmented_problems(
         }
         artifact_config = config.model_dump(mode="json") | judging_config | {"base": base}
         inputs = {"verified_problems": verified.content_hash}
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets",
             "augmented_problems",
             make,

@@ -16,7 +16,7 @@ from problems.sources.compositional import demonstration
 from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
 @dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
@@ -42,16 +42,18 @@ def _from_scratch(stage: StageContext) -> Artifact:
     config = stage.profile.tiny_model
     clean = stage.store.require("datasets", "clean_problems")
 
-    def make(folder: Path) -> Made:
+    def make(folder: Path) -> StageOutput:
         from verl_jobs.sft.tiny_model import make
 
         pairs = [
             (prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)
         ]
-        return Made({"parameters": make(config, [text for pair in pairs for text in pair], folder)})
+        return StageOutput(
+            {"parameters": make(config, [text for pair in pairs for text in pair], folder)}
+        )
 
     inputs = {"clean_problems": clean.content_hash}
-    return stage.made(
+    return stage.artifact(
         "checkpoints",
         "base_model",
         make,
@@ -65,13 +67,13 @@ def _from_scratch(stage: StageContext) -> Artifact:
 def _from_hub(stage: StageContext) -> Artifact:
     name = stage.profile.base
 
-    def make(folder: Path) -> Made:
+    def make(folder: Path) -> StageOutput:
         source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         _check_trainable(name, folder, stage.profile)
-        return Made({"source": name})
+        return StageOutput({"source": name})
 
-    return stage.made(
+    return stage.artifact(
         "checkpoints", "base_model", make, version=1, inputs={}, config={"base": name}
     )
 

@@ -35,7 +35,7 @@ from problems.schema import Problem, read_parquet
 from resources.home import NotReady
 from resources.plugin_check import check_plugins
 from resources.registry.regressions import RegressionSet, boosted
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 from rewards import watch
 from rewards.components.efficiency import with_costs
 from rewards.composite import reward_hash
@@ -69,7 +69,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
             *(unverified_by(start_artifact.manifest) if start_artifact else []),
         ]
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             _check_plugins(context, job)
             _train(context, stage, job)
             history = metrics(job.path)
@@ -89,7 +89,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
                 "validation_by_step": scores,
             }
             facts |= {"stopped": job.stopped} if job.stopped else {}
-            return Made(
+            return StageOutput(
                 facts
                 | {
                     "battery": job.battery,
@@ -98,7 +98,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
                 }
             )
 
-        artifact = stage.made(
+        artifact = stage.artifact(
             "checkpoints",
             stage.pipeline_run.record.id,
             make,
@@ -298,7 +298,7 @@ def training_rows(stage: StageContext) -> Artifact:
             stage.profile.training.agents, read_parquet(clean.path / "problems.parquet")
         )
 
-    def make(folder: Path) -> Made:
+    def make(folder: Path) -> StageOutput:
         problems = read_parquet(clean.path / "problems.parquet")
         ranked = read_ranks(ranks.path / "ranks.parquet")
         easy = {row.problem_id for row in ranked if row.passed == row.n}
@@ -330,7 +330,7 @@ def training_rows(stage: StageContext) -> Artifact:
             "left_out_as_solved": len(easy),
             "not_trained_on": len(untrained(problems, base)),
         }
-        return Made(facts)
+        return StageOutput(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
     config = (
@@ -341,7 +341,9 @@ def training_rows(stage: StageContext) -> Artifact:
     inputs |= (
         {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
     )
-    return stage.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
+    return stage.artifact(
+        "datasets", "training_rows", make, version=3, inputs=inputs, config=config
+    )
 
 
 def _check_plugins(context: dg.AssetExecutionContext, job: TrainingJob) -> None:

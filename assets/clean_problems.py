@@ -27,7 +27,7 @@ from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import part_of
-from resources.run_context import Made, RunContext, result
+from resources.run_context import RunContext, StageOutput, result
 
 
 @dg.asset(
@@ -60,7 +60,7 @@ def clean_problems(
             *derived_stages,
         ]
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             candidates = [
                 problem
                 for part in (verified, augmented, synthetic)
@@ -88,7 +88,7 @@ def clean_problems(
                 "gated": len(gated),
                 "licences": licences(candidates, config),
             }
-            return Made(
+            return StageOutput(
                 facts
                 | {
                     "groups": len(duplicates.groups),
@@ -102,7 +102,7 @@ def clean_problems(
             part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
         }
         artifact_config = config.model_dump(mode="json", exclude={"processes"})
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
         )
         problems = read_parquet(artifact.path / "problems.parquet")

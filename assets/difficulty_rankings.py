@@ -26,7 +26,7 @@ from problems.difficulty.features import read_difficulty, spearman
 from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
 from rewards.battery import run_battery
 from rewards.composite import score_answers
@@ -53,7 +53,7 @@ def difficulty_rankings(
             stage.profile.ranking,
         )
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             problems, base = read_parquet(clean.path / "problems.parquet"), stage.profile.base
             sampled = sample(
                 candidates := trainable(problems, base), config.problems, stage.profile.seed
@@ -74,14 +74,14 @@ def difficulty_rankings(
                 "problems": len(ranks),
                 "mean_pass_rate": sum(rates.values()) / len(ranks),
             }
-            return Made(facts | {"not_trained_on": len(untrained(problems, base))})
+            return StageOutput(facts | {"not_trained_on": len(untrained(problems, base))})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
         artifact_config = config.model_dump(mode="json") | {
             "max_new_tokens": stage.profile.training.answer_tokens,
             "base": stage.profile.base,
         }
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets",
             "difficulty_rankings",
             make,
@@ -170,14 +170,14 @@ def scale_artifact(stage: StageContext) -> Artifact:
     """
     rankings = stage.store.versions("datasets", "difficulty_rankings")
 
-    def make(folder: Path) -> Made:
+    def make(folder: Path) -> StageOutput:
         scale = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
         write_scale(scale, folder)
         names = {
             ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "")
             for ranking in rankings
         }
-        return Made(
+        return StageOutput(
             {
                 "checkpoints": {row.name: names[row.name] for row in scale.abilities},
                 "problems": len(scale.difficulties),
@@ -188,7 +188,7 @@ def scale_artifact(stage: StageContext) -> Artifact:
         f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
         for ranking in rankings
     }
-    return stage.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
+    return stage.artifact("datasets", "item_response", make, version=1, inputs=inputs, config={})
 
 
 def scale_markdown(artifact: Artifact) -> str:

@@ -36,7 +36,7 @@ from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.registry.regressions import RegressionSet
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
 
 
@@ -74,7 +74,7 @@ def benchmark_scores(
             for who, champion in contestants.items()
         }
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             (folder / "not_measured.json").write_text(
                 json.dumps(not_measured, indent=1), encoding="utf-8"
             )
@@ -85,7 +85,7 @@ def benchmark_scores(
                 for artifact in artifacts:
                     card = read_card(artifact)
                     card.write(folder / f"{who}--{card.benchmark}.json")
-            return Made({"draw": record.number}, content_hash=_together(cards))
+            return StageOutput({"draw": record.number}, content_hash=_together(cards))
 
         inputs = {
             f"{who}/{artifact.manifest.name}": artifact.content_hash
@@ -93,7 +93,7 @@ def benchmark_scores(
             for artifact in artifacts
         }
         inputs |= reports_of(stage.store)
-        made = stage.made(
+        made = stage.artifact(
             "scores",
             record.id,
             make,
@@ -171,13 +171,13 @@ def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> d
             for row in _rows(bundle)
         ]
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             (folder / "leaderboard.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
             (folder / "leaderboard.md").write_text(_board(rows), encoding="utf-8")
-            return Made({"scores": len(rows)})
+            return StageOutput({"scores": len(rows)})
 
         inputs = {bundle.manifest.name: bundle.content_hash for bundle in bundles}
-        made = stage.made("reports", "leaderboard", make, version=1, inputs=inputs, config={})
+        made = stage.artifact("reports", "leaderboard", make, version=1, inputs=inputs, config={})
         stage.report.say(f"{len(rows)} scores")
     return result(
         made,
@@ -321,7 +321,7 @@ def _scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> 
         "harness": harness_version(benchmark.harness),
     }
 
-    def make(folder: Path) -> Made:
+    def make(folder: Path) -> StageOutput:
         def on_progress(step: str, done: int, total: int) -> None:
             stage.report.progress.at(
                 done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
@@ -342,13 +342,13 @@ def _scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> 
         stamps = (
             {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
         )
-        return Made(
+        return StageOutput(
             {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps,
             content_hash=card.content_hash,
             isolation=card.isolation,
         )
 
-    return stage.made(
+    return stage.artifact(
         "scores",
         f"{contestant.checkpoint}--{benchmark.name}",
         make,

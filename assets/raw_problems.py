@@ -20,7 +20,7 @@ from problems.sources import compositional, simple
 from problems.sources.place import Place
 from problems.sources.registry import load
 from problems.sources.source import Loaded
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 
 problem_sources = dg.AssetSpec(
     "problem_sources",
@@ -47,7 +47,7 @@ def raw_problems(
         inputs = {name: place.content for name, place in added.items()}
         family = stage.profile.family.model_dump(mode="json")
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             shipped = [
                 Loaded("embedded", compositional.generate(stage.profile.family)),
                 Loaded(simple.NAME, simple.generate()),
@@ -65,7 +65,7 @@ def raw_problems(
                 for row in source.rejected
             ]
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
-            return Made(
+            return StageOutput(
                 {
                     "problems": len(problems),
                     "rejected": len(rejected),
@@ -73,7 +73,7 @@ def raw_problems(
                 }
             )
 
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets",
             "raw_problems",
             make,

@@ -17,7 +17,7 @@ from assets.partitions import MODELS, OWNERS
 from assets.pictures import loss_table
 from problems.prompt import prompt_text
 from problems.sources.compositional import demonstration
-from resources.run_context import Made, RunContext, result
+from resources.run_context import RunContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
 from verl_jobs.sft.warm_up import Prompt
@@ -44,7 +44,7 @@ def sft_checkpoint(
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
         artifact_config = config.model_dump(mode="json") | ({"mends": True} if mending else {})
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             from verl_jobs.sft.warm_up import warm_up
 
             chats: list[tuple[Prompt, str]] = [
@@ -71,11 +71,11 @@ def sft_checkpoint(
             (folder / "losses.json").write_text(
                 json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8"
             )
-            return Made(
+            return StageOutput(
                 {"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]}
             )
 
-        artifact = stage.made(
+        artifact = stage.artifact(
             "checkpoints",
             "sft_checkpoint",
             make,

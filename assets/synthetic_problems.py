@@ -21,7 +21,7 @@ from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import synthesize
 from problems.verification import strength
 from problems.verification.verification import verify
-from resources.run_context import Made, RunContext, StageContext, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
 @dg.asset(
@@ -39,14 +39,14 @@ def synthetic_problems(
             stage.profile.synthesis,
         )
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             write_parquet([], folder / "problems.parquet")
             strength.write([], folder)
             (folder / "removed.json").write_text("[]", encoding="utf-8")
             return (
                 _synthesize(stage, read_parquet(verified.path / "problems.parquet"), folder)
                 if config.on
-                else Made({"kept": 0, "off": True})
+                else StageOutput({"kept": 0, "off": True})
             )
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
@@ -61,7 +61,7 @@ def synthetic_problems(
             else {}
         )
         seed = stage.profile.seed if config.on else None
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets",
             "synthetic_problems",
             make,
@@ -98,7 +98,7 @@ def synthetic_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
     return check_strength(run_context, "synthetic_problems")
 
 
-def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> Made:
+def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> StageOutput:
     """Append replies to a journal before they are used: a killed run resumes and repeats no
     request.
     """
@@ -129,7 +129,7 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> M
         "tokens": synthesized.tokens,
         "replies": replies.content_hash,
     }
-    return Made(
+    return StageOutput(
         {"proposals": synthesized.stage.came_in, "kept": len(verification.kept), **facts},
         isolation=", ".join(verification.isolation),
     )

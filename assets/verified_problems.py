@@ -22,7 +22,7 @@ from problems.verification.limits import savings, with_limits
 from problems.verification.limits import write as write_measured
 from problems.verification.verification import verify
 from problems.verification.verification_batch import needs_strength
-from resources.run_context import Made, RunContext, result
+from resources.run_context import RunContext, StageOutput, result
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
@@ -40,7 +40,7 @@ def verified_problems(
         config = stage.profile.verification
         inputs = {"raw_problems": raw.content_hash} | input_of(limits)
 
-        def make(folder: Path) -> Made:
+        def make(folder: Path) -> StageOutput:
             problems = with_limits(read_parquet(raw.path / "problems.parquet"), limits)
             journal = run_context.home.path / "journals" / "verification.jsonl"
             with run_context.sandbox() as sandbox:
@@ -58,9 +58,9 @@ def verified_problems(
                 "kept": len(verified.kept),
                 "removed": len(verified.removed),
             } | ({"learned_limits": len(limits)} if limits else {})
-            return Made(facts, isolation=", ".join(verified.isolation))
+            return StageOutput(facts, isolation=", ".join(verified.isolation))
 
-        artifact = stage.made(
+        artifact = stage.artifact(
             "datasets",
             "verified_problems",
             make,

@@ -1,7 +1,7 @@
 """The Dagster resource and stage context that every asset works with.
 
 In: a Dagster context. Out: a `StageContext` for one stage: one home with one profile, the pipeline
-run that the Dagster run belongs to, its progress, and `made`, the cache over the artifact store.
+run that the Dagster run belongs to, its progress, and `artifact`, the cache over the artifact store.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
 @dataclass(frozen=True)
-class Made:
+class StageOutput:
     """What a stage's own code reports about the folder it filled.
 
     `content_hash` is given only where the bytes contain measured times.
@@ -175,11 +175,11 @@ class StageContext:
     def store(self) -> Store:
         return self.run_context.store
 
-    def made(
+    def artifact(
         self,
         kind: str,
         name: str,
-        make: Callable[[Path], Made],
+        make: Callable[[Path], StageOutput],
         *,
         version: int,
         inputs: dict[str, str],
