@@ -338,9 +338,8 @@ def training_rows(stage: StageContext) -> Artifact:
         | ({"measured": list(timed)} if timed else {})
         | ({"expected": True} if drawn else {})
     )
-    inputs |= (
-        {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
-    )
+    if lost:
+        inputs["regressions"] = hash_data(sorted(problem.content_hash for problem in lost))
     return stage.artifact(
         "datasets", "training_rows", make, version=3, inputs=inputs, config=config
     )

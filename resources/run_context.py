@@ -1,7 +1,7 @@
 """The Dagster resource and stage context that every asset works with.
 
 In: a Dagster context. Out: a `StageContext` for one stage: one home with one profile, the pipeline
-run that the Dagster run belongs to, its progress, and `artifact`, the cache over the artifact store.
+run that the Dagster run belongs to, its progress, and `artifact`, the cache over the store.
 """
 
 from __future__ import annotations
