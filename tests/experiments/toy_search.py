@@ -23,7 +23,9 @@ from experiments.tune import Budget, search
 from pipelines.process import die_with_parent
 from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
+from resources.home import Home
 from resources.progress import Progress
+from resources.settings import Settings
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
@@ -53,15 +55,14 @@ def main(folder: Path, trials: int) -> None:
         report=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
     )
     rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
-    made = cast(
-        Study,
-        SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", stage=stage, rows=rows),
+    settings = Settings(Home(folder), "small")
+    study = cast(
+        Study, SimpleNamespace(id="toy", profile=PROFILE, settings=settings, stage=stage, rows=rows)
     )
-    told, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
-    search(
-        made, told, [sys.executable, __file__, "--train", str(folder)], Budget(trials, 0), console
-    )
-    show(told, folder / "tuning.md", made, console)
+    history, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
+    trainer = [sys.executable, __file__, "--train", str(folder)]
+    search(study, history, trainer, Budget(trials, 0), console)
+    show(history, folder / "tuning.md", study, console)
 
 
 def train(folder: Path, job: TrainingJob) -> None:
