@@ -171,7 +171,7 @@ def _list(value: Any) -> Any:
 
 
 def _json(value: Any, default: Any) -> Any:
-    """Parse a text that starts like a JSON list or object, else return `otherwise`."""
+    """Parse a text that starts like a JSON list or object, else return `default`."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return default
     try:

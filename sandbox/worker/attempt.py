@@ -241,7 +241,7 @@ class Attempt(AttemptProcesses):
         return row(Verdict.INFRA, why, watch)
 
     def _shared(self, test: str, answers: list[bytes] | None = None) -> Result:
-        """Run one such source once. told: collects the answers to its questions."""
+        """Run one such source once. answers: collects the answers to its questions."""
         self.runs += 1
         request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
         with self._started(
