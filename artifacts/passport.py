@@ -198,15 +198,15 @@ class ManifestIndex:
 
 def walk(subject: Node, index: ManifestIndex) -> Passport:
     """Return everything that the subject was made from, each once, breadth first."""
-    nodes, waiting = {subject.id: subject}, list(subject.made_from)
-    while waiting:
-        role, id = waiting.pop(0)
+    nodes, pending = {subject.id: subject}, list(subject.made_from)
+    while pending:
+        role, id = pending.pop(0)
         if id not in nodes:
             nodes[id] = node = index.node(
                 id.rpartition("@")[0] if index.find(role, id.rpartition("@")[2]) else role,
                 id.rpartition("@")[2],
             )
-            waiting.extend(node.made_from)
+            pending.extend(node.made_from)
     return Passport(subject=subject.name, nodes=tuple(nodes.values()))
 
 

@@ -62,7 +62,7 @@ def augmented_problems(
                 fit = [one for one in problems if one.problem_id not in untrainable | poor.keys()]
                 augmented = augment(fit, config, stage.profile.seed, sandbox)
                 verification = verify(
-                    augmented.made,
+                    augmented.problems,
                     sandbox,
                     journal,
                     verification_config,

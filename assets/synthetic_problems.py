@@ -117,7 +117,10 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
             fit, config, stage.profile.seed, replies, sandbox, stage.report.progress.at
         )
         verification = verify(
-            synthesized.made, sandbox, journals / "verification.jsonl", stage.profile.verification
+            synthesized.problems,
+            sandbox,
+            journals / "verification.jsonl",
+            stage.profile.verification,
         )
     write_parquet(verification.kept, folder / "problems.parquet")
     strength.write(verification.strength, folder)

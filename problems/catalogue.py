@@ -96,7 +96,7 @@ def validated(name: str, place: Place) -> Place:
 
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:
-    """Add a source, or change its place. Raises as `checked` does."""
+    """Add a source, or change its place. Raises as `validated` does."""
     validated_place = validated(name, place if isinstance(place, Place) else Place(place))
     with _changed(home) as sources:
         sources[name] = validated_place

@@ -34,7 +34,7 @@ class JsonLines:
         self._file: BinaryIO = self.path.open("a+b")
         fcntl.flock(self._file, fcntl.LOCK_EX)
         self._file.seek(0)
-        whole = 0
+        valid_bytes = 0
         for number, line in enumerate(self._file, 1):
             if not line.endswith(b"\n"):
                 break
@@ -44,8 +44,8 @@ class JsonLines:
                 raise ProblemError(
                     f"not a valid line ({error})", mend, f"{self.path}: line {number}"
                 ) from error
-            whole += len(line)
-        self._file.truncate(whole)
+            valid_bytes += len(line)
+        self._file.truncate(valid_bytes)
 
     def append(self, rows: Iterable[Mapping[str, Any]], synced: bool = True) -> None:
         """Write all rows at once, so that they survive this process.

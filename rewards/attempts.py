@@ -59,7 +59,7 @@ def score_attempts(
 class Proposals:
     """The attempts on one problem.
 
-    `probe` is the reward, traced into `seen`. `seed` decides which mutations are combined.
+    `probe` is the reward, traced into `trace`. `seed` decides which mutations are combined.
     """
 
     problem: SearchProblem

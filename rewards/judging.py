@@ -70,10 +70,10 @@ def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
 
     A report is INFRA only where the verifier gave no verdict.
     """
-    given = [extract_answer(answer) for _, answer in pairs]
+    answers = [extract_answer(answer) for _, answer in pairs]
     cases = [
         Case(question.answers, answer, question.statement, question.form == "any")
-        for (question, _), answer in zip(pairs, given, strict=True)
+        for (question, _), answer in zip(pairs, answers, strict=True)
         if question.task == "math"
     ]
     verdicts = iter(verifier().equal_all(cases))
@@ -83,11 +83,11 @@ def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
             answer,
             next(verdicts) if question.task == "math" else exact(question.answers, answer),
         )
-        for (question, _), answer in zip(pairs, given, strict=True)
+        for (question, _), answer in zip(pairs, answers, strict=True)
     ]
 
 
-def _report(question: Question, given: str, right: bool | None) -> Report:
+def _report(question: Question, answer: str, right: bool | None) -> Report:
     """Return the report of one answer. right: None for no verdict."""
     if right is None:
         error = "the mathematics verifier gave no verdict: it was lost, or the batch took too long"
@@ -95,7 +95,7 @@ def _report(question: Question, given: str, right: bool | None) -> Report:
             question.question_id, Verdict.INFRA, (TestResult(Verdict.INFRA, error),), detail=error
         )
     verdict = Verdict.AC if right else Verdict.WA
-    return Report(question.question_id, verdict, (TestResult(verdict, given[:200]),))
+    return Report(question.question_id, verdict, (TestResult(verdict, answer[:200]),))
 
 
 @cache

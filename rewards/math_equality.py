@@ -28,7 +28,7 @@ _FORMULAS = re.compile(
 
 
 def accepted(reference: str, answer: str, statement: str = "", any_form: bool = False) -> bool:
-    """Return whether the answer `given` matches the reference answer `right`.
+    """Return whether the answer matches the reference answer.
 
     statement: text of the question; formulas copied from it do not count as answers.
     any_form: accept answers with operations left to carry out.

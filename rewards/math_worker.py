@@ -36,7 +36,7 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fork:
-    """A process that decides cases one after the other; `left` are those without a verdict."""
+    """A process that decides cases one after the other; `pending` are those without a verdict."""
 
     process: int
     pending: deque[Case]
@@ -44,7 +44,7 @@ class Fork:
 
 
 class Worker:
-    """Run up to `most` forks at once, first attempts before second ones."""
+    """Run up to `max_forks` forks at once, first attempts before second ones."""
 
     def __init__(self, owner: int, max_forks: int) -> None:
         self.owner, self.max_forks = owner, max_forks

@@ -226,7 +226,7 @@ def of_costs() -> Iterator[Mutation]:
 def _cost(
     cpu_s: float = 0.0, wall_s: float = 0.0, mebibytes: int = 0
 ) -> Callable[[Report], Report]:
-    def taken(report: Report) -> Report:
+    def add(report: Report) -> Report:
         tests = tuple(replace(test, wall_s=test.wall_s + cpu_s + wall_s) for test in report.tests)
         wall = report.wall_s + cpu_s + wall_s
         return replace(
@@ -237,7 +237,7 @@ def _cost(
             peak_bytes=report.peak_bytes + (mebibytes << 20),
         )
 
-    return taken
+    return add
 
 
 def _before(text: str) -> Callable[[Draft], Draft]:

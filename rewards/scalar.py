@@ -37,5 +37,5 @@ def constrained(
     A component that was not measured breaks no floor.
     """
     total = weighted_sum(values, weights)
-    kept = all(values[name] >= floor for name, floor in floors.items() if name in values)
-    return (total + 1.0) / 2.0 if kept else min((total - 1.0) / 2.0, -1e-6)
+    holds = all(values[name] >= floor for name, floor in floors.items() if name in values)
+    return (total + 1.0) / 2.0 if holds else min((total - 1.0) / 2.0, -1e-6)

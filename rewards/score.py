@@ -55,13 +55,13 @@ class HackingFacts(TypedDict):
 
 
 def hacking_facts(judged: Judged) -> HackingFacts:
-    tests, shown = (
+    tests, visible = (
         judged.report.tests,
         judged.task.visible_tests if isinstance(judged.task, Problem) else 0,
     )
     return HackingFacts(
-        visible=_share(tests[:shown]),
-        hidden=_share(tests[shown:]),
+        visible=_share(tests[:visible]),
+        hidden=_share(tests[visible:]),
         denied=denied_calls(judged.report),
         shared=judged.report.trust == "shared",
     )

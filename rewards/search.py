@@ -380,11 +380,11 @@ def search(
             *(f"solution {at + 1}" for at in range(len(problem.right))),
             *(f"wrong answer {at + 1}" for at in range(len(problem.wrong))),
         ]
-        named = [
+        attempts = [
             Attempt("answers", name, draft, report)
             for name, draft, report in zip(names, drafts, reports, strict=True)
         ]
-        right, wrong = named[: len(problem.right)], named[len(problem.right) :]
+        right, wrong = attempts[: len(problem.right)], attempts[len(problem.right) :]
         yield from _Laws(
             sandbox, Proposals(problem, reward, probe, trace, seed, right, wrong)
         ).findings()

@@ -56,7 +56,7 @@ def security(
 
 
 def bounded(value: float, component: float) -> float:
-    """Return the reward that is left after `security` returned `found`."""
+    """Return the reward that is left after `security` returned `component`."""
     return -1.0 if component < 0 else max(-1.0, value - (1.0 - component))
 
 

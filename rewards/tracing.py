@@ -74,7 +74,7 @@ class Trace:
 
 
 def traced(reward: Reward, trace: Trace) -> Reward:
-    """Return an equivalent reward whose texts and numbers are recorded in `seen`.
+    """Return an equivalent reward whose texts and numbers are recorded in `trace`.
 
     Constants in its source are recorded at once; a reward file also reports what it evaluates while
     it runs.

@@ -22,7 +22,7 @@ def without_shared_trust(judged: Judged) -> Judged:
 
 
 def unpaid(judged: Judged, score: Score, full_score: Score) -> Score:
-    """Return the score `paid`, in which no test of a `shared` verdict counts.
+    """Return `score`, in which no test of a `shared` verdict counts.
 
     Its facts come from the real report; `unpaid` is the difference to the full value.
     """

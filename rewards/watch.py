@@ -36,7 +36,7 @@ def step_metrics(answers: Sequence[Mapping[str, Any]], sampled: int) -> dict[str
     """Return the metrics of one step.
 
     answers: `visible`, `hidden` and `denied` of each scored completion, None where there is none;
-    asked: how many completions were sampled.
+    sampled: how many completions were sampled.
     GAP covers the completions that have both kinds of tests. OVERFIT: among those that pass every
     visible test, the share that fails a hidden one. SHARED: the share of verdicts that the program
     itself could influence. A figure that was not measured has no key; it is never 0.

@@ -26,43 +26,43 @@ def below(folder: str, *, unlock: bool = False) -> Iterator[tuple[int, str, bool
         iteration ends early if a folder is moved meanwhile; the caller can repeat it.
     """
     try:
-        here = _opened(folder, None, unlock)
+        descriptor = _opened(folder, None, unlock)
     except OSError:
         return
     # The way down: name of the next folder, identity of this one, names of its siblings.
     above: list[tuple[str, tuple[int, int], list[str]]] = []
     try:
-        folders = yield from _files(here)
+        folders = yield from _files(descriptor)
         while folders or above:
             if folders:
                 name = folders.pop()
                 with contextlib.suppress(OSError):  # gone meanwhile, or unreadable
-                    inner = _opened(name, here, unlock)
-                    above.append((name, _identity(here), folders))
-                    os.close(here)
-                    here = inner
-                    folders = yield from _files(here)
+                    inner = _opened(name, descriptor, unlock)
+                    above.append((name, _identity(descriptor), folders))
+                    os.close(descriptor)
+                    descriptor = inner
+                    folders = yield from _files(descriptor)
                 continue
             name, identity, folders = above.pop()
-            outer = os.open("..", _FOLDER, dir_fd=here)
-            os.close(here)
-            here = outer
-            if _identity(here) != identity:
+            outer = os.open("..", _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = outer
+            if _identity(descriptor) != identity:
                 return
-            yield here, name, True
+            yield descriptor, name, True
     except OSError:
         return
     finally:
-        os.close(here)
+        os.close(descriptor)
 
 
 def empty(folder: str, until: float = inf) -> None:
     """Remove what lies below, whatever its permissions. Stops at `until` (of time.monotonic), and
     leaves what is in use.
     """
-    for here, name, is_folder in below(folder, unlock=True):
+    for descriptor, name, is_folder in below(folder, unlock=True):
         with contextlib.suppress(OSError):
-            os.rmdir(name, dir_fd=here) if is_folder else os.unlink(name, dir_fd=here)
+            os.rmdir(name, dir_fd=descriptor) if is_folder else os.unlink(name, dir_fd=descriptor)
         if time.monotonic() > until:
             return
 
@@ -78,48 +78,48 @@ def size(folder: str, most_names: int) -> int:
     """Return the bytes below a folder; TOO_MUCH if there are more than this many names, and then
     the rest is not read.
     """
-    found = 0
-    for names, (here, name, _) in enumerate(below(folder), 1):
+    total = 0
+    for names, (descriptor, name, _) in enumerate(below(folder), 1):
         with contextlib.suppress(OSError):  # gone meanwhile
-            found += os.stat(name, dir_fd=here, follow_symlinks=False).st_blocks * 512
+            total += os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_blocks * 512
         if names > most_names:
             return TOO_MUCH
-    return found
+    return total
 
 
-def _files(here: int) -> Generator[tuple[int, str, bool], None, list[str]]:
+def _files(descriptor: int) -> Generator[tuple[int, str, bool], None, list[str]]:
     """Yield the entries that are not folders; return the names of the folders."""
     folders = []
-    with os.scandir(here) as found:
-        for entry in found:
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
             else:
-                yield here, entry.name, False
+                yield descriptor, entry.name, False
     return folders
 
 
-def _opened(name: str, here: int | None, unlock: bool) -> int:
+def _opened(name: str, parent: int | None, unlock: bool) -> int:
     """Return the descriptor of a folder; links are not followed."""
     try:
-        handle = os.open(name, _FOLDER, dir_fd=here)
+        opened = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
         if not unlock:
             raise
-        locked = os.open(name, _FOLDER | os.O_PATH, dir_fd=here)
+        locked = os.open(name, _FOLDER | os.O_PATH, dir_fd=parent)
         try:
             os.chmod(f"/proc/self/fd/{locked}", 0o700)
         finally:
             os.close(locked)
-        handle = os.open(name, _FOLDER, dir_fd=here)
+        opened = os.open(name, _FOLDER, dir_fd=parent)
     if unlock and not os.access(
-        ".", os.R_OK | os.W_OK | os.X_OK, dir_fd=handle, effective_ids=True
+        ".", os.R_OK | os.W_OK | os.X_OK, dir_fd=opened, effective_ids=True
     ):
         with contextlib.suppress(OSError):  # another user's: leave it as it is
-            os.fchmod(handle, 0o700)
-    return handle
+            os.fchmod(opened, 0o700)
+    return opened
 
 
-def _identity(handle: int) -> tuple[int, int]:
-    found = os.fstat(handle)
-    return found.st_dev, found.st_ino
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino

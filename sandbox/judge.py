@@ -97,19 +97,19 @@ def judge_lines(
     """Judge the lines; write each answer as soon as all earlier ones are written. explain: write
     tables (sandbox/explain.py).
     """
-    waiting: list[_Line] = []
+    requests: list[_Line] = []
     written = 0
 
     def flush() -> None:
         nonlocal written
-        while written < len(waiting) and (answer := waiting[written].answer) is not None:
+        while written < len(requests) and (answer := requests[written].answer) is not None:
             out.write(answer + "\n")
-            waiting[written] = _Line(None, "")  # written, so no longer kept in memory
+            requests[written] = _Line(None, "")  # written, so no longer kept in memory
             written += 1
         out.flush()
 
-    for report in sandbox.run(_jobs(lines, waiting)):
-        line = waiting[int(report.job_id)]
+    for report in sandbox.run(_jobs(lines, requests)):
+        line = requests[int(report.job_id)]
         assert line.job
         line.answer = (
             table(line.request_id, line.job, report, line.visible)
@@ -120,7 +120,7 @@ def judge_lines(
     flush()
 
 
-def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
+def _jobs(lines: Iterable[bytes], requests: list[_Line]) -> Iterator[Job]:
     for number, line in enumerate(lines):
         if not line.strip():
             continue
@@ -128,17 +128,17 @@ def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
         try:
             request = json.loads(line)
             request_id = request["id"]
-            job = job_of(request["problem"], request["source"], str(len(waiting)))
+            job = job_of(request["problem"], request["source"], str(len(requests)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             detail = f"line {number + 1} is not a valid request: {type(error).__name__}: {error}"
-            waiting.append(
+            requests.append(
                 _Line(
                     request_id,
                     json.dumps({"id": request_id, "verdict": Verdict.INFRA, "detail": detail}),
                 )
             )
             continue
-        waiting.append(
+        requests.append(
             _Line(request_id, None, job, int(request["problem"].get("visible_tests") or 0))
         )
         yield job

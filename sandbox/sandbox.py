@@ -144,20 +144,20 @@ class Sandbox:
         self._require_open()
         if repeat < 1:
             raise ValueError(f"`repeat` must be at least 1, got {repeat}")
-        run, waiting = _Run(), 0
+        run, pending_runs = _Run(), 0
         most = AHEAD * len(self._threads)
         try:
             for job in jobs:
                 payload, repeats = serialization.payload(job), list[Report]()
                 for _ in range(repeat):
                     self._tasks.put(_Task(job, payload, run, repeats))
-                waiting += repeat
-                while waiting >= most or (waiting and not run.reports.empty()):
+                pending_runs += repeat
+                while pending_runs >= most or (pending_runs and not run.reports.empty()):
                     yield from self._next(run, repeat)
-                    waiting -= 1
-            while waiting:
+                    pending_runs -= 1
+            while pending_runs:
                 yield from self._next(run, repeat)
-                waiting -= 1
+                pending_runs -= 1
         finally:
             run.abandoned = True
 

@@ -49,19 +49,22 @@ class Augmentation(Section):
 
 @dataclass(frozen=True)
 class Augmented:
-    """The result: every attempt is in `made` or in `refused`.
+    """The result: every attempt is in `problems` or in `refused`.
 
     not_parents: verified problems that were not used, counted by reason.
     """
 
-    made: list[Problem]
+    problems: list[Problem]
     refused: list[Removed] = field(default_factory=list)
     not_parents: dict[str, int] = field(default_factory=dict)
 
     @property
     def stage(self) -> Stage:
         return Stage(
-            "augmented", len(self.made) + len(self.refused), len(self.made), tuple(self.refused)
+            "augmented",
+            len(self.problems) + len(self.refused),
+            len(self.problems),
+            tuple(self.refused),
         )
 
 

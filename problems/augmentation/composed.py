@@ -122,11 +122,11 @@ def _compatible(one: Problem, two: Problem) -> bool:
 
 def _paired(one: Problem, two: Problem) -> tuple[list[str], list[str]]:
     """Pair the nth solution of one with the nth of the other; the shorter list starts again."""
-    ours = [source for source in one.solutions if function(source, str(one.entry_point))]
-    theirs = [source for source in two.solutions if function(source, str(two.entry_point))]
-    count = min(PAIRS, max(len(ours), len(theirs)))
-    return [ours[at % len(ours)] for at in range(count)], [
-        theirs[at % len(theirs)] for at in range(count)
+    first_sources = [source for source in one.solutions if function(source, str(one.entry_point))]
+    second_sources = [source for source in two.solutions if function(source, str(two.entry_point))]
+    count = min(PAIRS, max(len(first_sources), len(second_sources)))
+    return [first_sources[at % len(first_sources)] for at in range(count)], [
+        second_sources[at % len(second_sources)] for at in range(count)
     ]
 
 

@@ -32,7 +32,7 @@ LITERALS = re.compile(r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b
 class Draft:
     """A future problem.
 
-    asks: its tests hold inputs only; the outputs must be computed by its solutions.
+    needs_outputs: its tests have inputs only; the outputs must be computed by its solutions.
     """
 
     kind: str

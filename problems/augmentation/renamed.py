@@ -107,12 +107,12 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
 
 
 def _variables(
-    tree: ast.Module, named: set[str], taken: set[str], rng: random.Random
+    tree: ast.Module, excluded: set[str], taken: set[str], rng: random.Random
 ) -> dict[str, str]:
     pool = rng.sample(VARIABLES, len(VARIABLES))
     return {
         old: fresh(pool[at % len(pool)], taken)
-        for at, old in enumerate(name for name in own_names(tree) if name not in named)
+        for at, old in enumerate(name for name in own_names(tree) if name not in excluded)
     }
 
 

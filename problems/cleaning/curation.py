@@ -113,8 +113,8 @@ def leaking(
 ) -> dict[str, Removed]:
     """Return the problems removed for overlapping a gated one, by id.
 
-    The reason is the first leak, or a parent that leaks. made: id and parents of each problem that
-    may be removed.
+    The reason is the first leak, or a parent that leaks.
+    derived: id and parents of each problem that may be removed.
     """
     reasons: dict[str, Removed] = {}
     for overlap in overlaps:

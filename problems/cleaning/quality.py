@@ -72,7 +72,7 @@ def _given_away(problem: Problem) -> str | None:
 
     Checks statement, starter code and visible tests.
     """
-    shown = {
+    places = {
         "statement": problem.statement,
         "starter code": problem.starter_code,
         "visible tests": "\n".join(
@@ -90,7 +90,7 @@ def _given_away(problem: Problem) -> str | None:
             and not line.startswith(("def ", "class ", "import ", "from ", "#", '"'))
         ]
         if len(telling) > 1 or any(len(line) >= LEAST_LONE_LINE for line in telling):
-            for where, text in shown.items():
+            for where, text in places.items():
                 if text and sum(line in text for line in telling) >= 0.9 * len(telling):
                     return where
     return None

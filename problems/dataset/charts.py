@@ -12,13 +12,13 @@ from xml.sax.saxutils import escape
 from problems.funnel import Stage
 
 # Each has a contrast of at least 3.4:1 on white and on near-black.
-TEXT, KEPT, GONE, CAME = (
+TEXT, KEPT_COLOUR, REMOVED_COLOUR, INPUT_COLOUR = (
     "#737c8c",
     "#3a7bd5",
     "#d9620f",
     "#2e9d6a",
 )
-COLOURS = (KEPT, GONE, CAME, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
+COLOURS = (KEPT_COLOUR, REMOVED_COLOUR, INPUT_COLOUR, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
 MOST = 6  # at most this many reasons of a stage have their own bar
 
@@ -31,7 +31,9 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
     left = 0
     for number, stage in enumerate(stages):
         if stage.beside:
-            bars += [(f"+ {stage.name}", left, stage.went_out, CAME)] if stage.went_out else []
+            bars += (
+                [(f"+ {stage.name}", left, stage.went_out, INPUT_COLOUR)] if stage.went_out else []
+            )
             left += stage.went_out
             continue
         if number == 0 and stage.removed:
@@ -39,8 +41,8 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
         at = stage.came_in
         for reason, count in _few(stage):
             at -= count
-            bars.append((f"− {reason}", at, count, GONE))
-        bars.append((stage.name, 0, stage.went_out, KEPT))
+            bars.append((f"− {reason}", at, count, REMOVED_COLOUR))
+        bars.append((stage.name, 0, stage.went_out, KEPT_COLOUR))
         left = stage.went_out
     return _horizontal(bars)
 

@@ -80,8 +80,8 @@ def clean(
     """
     folder = Folder(target)
     parts = split(Folder(source), folder, rows, gated, rules.verification.how)
-    with ScanPart(folder, rules) as look:
-        scans: list[PartScan] = sorted(spread(look, parts), key=lambda one: one.part)
+    with ScanPart(folder, rules) as scan:
+        scans: list[PartScan] = sorted(spread(scan, parts), key=lambda one: one.part)
     return decide(folder, scans, spread, rules)
 
 

@@ -57,12 +57,12 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
     """Parse `ours=theirs` pairs. Raises ProblemError for anything else."""
     result = dict[str, str]()
     for part in texts:
-        ours, equals, theirs = part.strip().partition("=")
-        if not equals or not ours.strip() or not theirs:
+        column, equals, source_name = part.strip().partition("=")
+        if not equals or not column.strip() or not source_name:
             raise ProblemError(
                 f"{part!r} is not a pair", "write OURS=THEIRS, e.g. statement=prompt", "columns"
             )
-        result[ours.strip()] = theirs
+        result[column.strip()] = source_name
     return result
 
 
@@ -79,7 +79,9 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
 
     Raises ProblemError naming a missing column, with the nearest existing one.
     """
-    renamed = {ours: _value(row, theirs, where) for ours, theirs in place.columns.items()}
+    renamed = {
+        column: _value(row, source_name, where) for column, source_name in place.columns.items()
+    }
     rest = {
         key: value
         for key, value in row.items()
@@ -169,7 +171,7 @@ def _list(value: Any) -> Any:
 
 
 def _json(value: Any, default: Any) -> Any:
-    """Parse a text that starts like a JSON list or object, else return `otherwise`."""
+    """Parse a text that starts like a JSON list or object, else return `default`."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
         return default
     try:

@@ -81,7 +81,7 @@ class Endpoint:
     def ask(self, request: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:
         """Send one request and return the reply.
 
-        question: the body of a chat completion, or, with `prompt`, of a completion. Raises NoReply,
+        request: the body of a chat completion, or, with `prompt`, of a completion. Raises NoReply,
         or EndpointDown naming the address and the fix.
         """
         return self._retry(lambda: self._complete(request), sleep)

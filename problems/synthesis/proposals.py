@@ -56,10 +56,14 @@ def proposal_of(text: str) -> Proposal | str:
     if not (names := _functions(solution)):
         return "its solution defines no function"
     statement = sections["problem"]
-    if not (named := [name for name in names if re.search(rf"\b{re.escape(name)}\b", statement)]):
+    if not (
+        mentioned := [name for name in names if re.search(rf"\b{re.escape(name)}\b", statement)]
+    ):
         return "its statement does not name the function"
     inputs = _inputs(sections["inputs"])
-    return inputs if isinstance(inputs, str) else Proposal(statement, named[-1], solution, inputs)
+    return (
+        inputs if isinstance(inputs, str) else Proposal(statement, mentioned[-1], solution, inputs)
+    )
 
 
 def program_of(text: str, entry_point: str) -> str | None:

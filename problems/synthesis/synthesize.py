@@ -90,9 +90,9 @@ class Synthesis(Section):
 
 @dataclass(frozen=True)
 class Synthesized:
-    """The result of synthesis. Every proposal is in `made` or in `refused`."""
+    """The result of synthesis. Every proposal is in `problems` or in `refused`."""
 
-    made: list[Problem]
+    problems: list[Problem]
     refused: list[Removed] = field(default_factory=list)
     questions: int = 0
     tokens: int = 0
@@ -100,7 +100,10 @@ class Synthesized:
     @property
     def stage(self) -> Stage:
         return Stage(
-            "synthetic", len(self.made) + len(self.refused), len(self.made), tuple(self.refused)
+            "synthetic",
+            len(self.problems) + len(self.refused),
+            len(self.problems),
+            tuple(self.refused),
         )
 
 

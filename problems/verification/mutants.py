@@ -200,16 +200,16 @@ def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> s
     owner = {
         part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body
     }
-    waiting = {node for node in nodes if isinstance(node, FUNCTIONS)}
-    spoken = _used_names(tree) | {*entry_point.replace("()", "").split(".")}
+    unreached = {node for node in nodes if isinstance(node, FUNCTIONS)}
+    used = _used_names(tree) | {*entry_point.replace("()", "").split(".")}
     while live := {
         node
-        for node in waiting
-        if (owner.get(node) if node.name.startswith("__") else node.name) in spoken
+        for node in unreached
+        if (owner.get(node) if node.name.startswith("__") else node.name) in used
     }:
-        waiting -= live
-        spoken = spoken.union(*map(_used_names, live))
-    return {*waiting}
+        unreached -= live
+        used = used.union(*map(_used_names, live))
+    return {*unreached}
 
 
 def _used_names(node: ast.AST) -> set[str]:

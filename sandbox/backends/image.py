@@ -50,7 +50,7 @@ def root_of(packages: dict[str, str]) -> dict[str, Path]:
     files = [
         Path(interpreter()),
         *_below(stdlib),
-        *(found for folder in packages.values() for found in _below(Path(folder))),
+        *(file for folder in packages.values() for file in _below(Path(folder))),
     ]
     files += [Path(tool) for name in TOOLS if (tool := shutil.which(name, path="/usr/bin:/bin"))]
     package = Path(__file__).resolve().parent.parent

@@ -27,15 +27,15 @@ def walked(value: Any, record_name: RecordName) -> Walk:
     """Return the parts, and the lists, dicts, sets and bytearrays that occur more than once: in two
     places, or inside themselves.
     """
-    found: list[Any] = []
-    again: dict[int, Any] = {}
+    parts: list[Any] = []
+    repeated: dict[int, Any] = {}
     seen: set[int] = set()
-    waiting = [] if type(value) in _LEAVES else [value]
-    while waiting:  # No recursion: this runs for each message, and a chain of records can be long.
-        part = waiting.pop()
+    pending = [] if type(value) in _LEAVES else [value]
+    while pending:  # No recursion: this runs for each message, and a chain of records can be long.
+        part = pending.pop()
         kind = type(part)
         if kind is not tuple and id(part) in seen:
-            again[id(part)] = part
+            repeated[id(part)] = part
             continue
         items = (
             part if kind is list else part.values() if kind is dict else _items(part, record_name)
@@ -44,12 +44,12 @@ def walked(value: Any, record_name: RecordName) -> Walk:
             continue
         if not isinstance(part, tuple):
             seen.add(id(part))
-            found.append(part)
+            parts.append(part)
         if not _LEAVES.issuperset(map(type, items)):
-            waiting += [item for item in items if type(item) not in _LEAVES][::-1]
-    return found, [
-        part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())
-    ] if again else []
+            pending += [item for item in items if type(item) not in _LEAVES][::-1]
+    return parts, [
+        part for part in repeated.values() if any(type(part) is kind for kind in EMPTY.values())
+    ] if repeated else []
 
 
 def _items(part: Any, record_name: RecordName) -> Collection[Any] | None:

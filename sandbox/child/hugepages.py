@@ -18,8 +18,8 @@ def move_code() -> int:
     huge pages; 0 if the kernel provides none.
     """
     try:
-        with open("/sys/kernel/mm/transparent_hugepage/enabled") as told:
-            if "[never]" in told.read():
+        with open("/sys/kernel/mm/transparent_hugepage/enabled") as file:
+            if "[never]" in file.read():
                 return 0
     except FileNotFoundError:  # a kernel without huge pages
         return 0

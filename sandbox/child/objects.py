@@ -145,8 +145,8 @@ class Codec(ABC):
         raise NotPlain("broken message: states where none belong")
 
     def encode(self, value: Any, shared_parts: Sequence[Any] = (), walk: Walk | None = None) -> str:
-        """Encode a value. given: parts that both sides have, to which the text refers. walk: of
-        this value, if known. Raises NotPlain.
+        """Encode a value. shared_parts: those that both sides have, to which the text refers.
+        walk: of this value, if known. Raises NotPlain.
         """
         return deep(self._encode, value, shared_parts, walk)
 

@@ -54,14 +54,14 @@ def settle() -> list[bytes]:
     """
     with contextlib.suppress(AttributeError):  # only in glibc
         ctypes.CDLL(None).malloc_trim(0)
-    kept: list[bytes] = []
+    blocks: list[bytes] = []
     for size in range(EMPTY_BYTES // 16 * 16 + 16, 513, 16):
         row, last = 0, 0
         for _ in range(MOST_POOLS * POOL_BYTES // size):
-            kept.append(bytes(size - EMPTY_BYTES))
-            at = id(kept[-1])
+            blocks.append(bytes(size - EMPTY_BYTES))
+            at = id(blocks[-1])
             row, last = row + 1 if at - last == size else 1, at
             # the first three of a new pool
             if row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER:
                 break
-    return kept
+    return blocks

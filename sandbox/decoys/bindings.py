@@ -188,19 +188,19 @@ def name_given(part: ast.stmt) -> str:
 
 def _patched(kind: ast.AST) -> set[str]:
     """Return the parts of all names that are patched anywhere in this class."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(kind):
         if isinstance(node, ast.Call) and "patch" in ast.unparse(node.func):
             texts = [
-                given.value
-                for given in node.args
-                if isinstance(given, ast.Constant) and isinstance(given.value, str)
+                argument.value
+                for argument in node.args
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
             ]
-            found.update(
+            names.update(
                 *(text.split(".") for text in texts),
                 *([ast.unparse(node.args[0])] for _ in node.args[:1]),
             )
-    return found - {"os", "sys"}  # what is used of these is never patched
+    return names - {"os", "sys"}  # what is used of these is never patched
 
 
 def stores(tree: ast.AST, *, functions: bool = True) -> dict[str, int]:

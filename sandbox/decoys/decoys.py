@@ -103,11 +103,13 @@ def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
             natural, plain = _in_place_of(part, kind.body[at], after)
             like_tests += [((at, *path), variant) for variant in natural]
             others += [((at, *path), variant) for variant in plain]
-    made = [_changed(tree, c, m, path, by) for path, by in _spread(like_tests, LIKE_TESTS)]
-    if len(made) < ENOUGH and not _may_leave(method.body):
+    variants = [_changed(tree, c, m, path, by) for path, by in _spread(like_tests, LIKE_TESTS)]
+    if len(variants) < ENOUGH and not _may_leave(method.body):
         path, by = _made_up(method)
-        made.append(_changed(tree, c, m, (m, *path), by))
-    return made + [_changed(tree, c, m, path, by) for path, by in _spread(others, MOST - len(made))]
+        variants.append(_changed(tree, c, m, (m, *path), by))
+    return variants + [
+        _changed(tree, c, m, path, by) for path, by in _spread(others, MOST - len(variants))
+    ]
 
 
 def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
@@ -184,7 +186,9 @@ def _changed(
         part.body = list(part.body)
     if by is not None:
         part.body[path[-1] : path[-1] + 1] = [by]
-    kind.body = [kept for at, kept in enumerate(kind.body) if at == m or not is_test(kept)]
+    kind.body = [
+        statement for at, statement in enumerate(kind.body) if at == m or not is_test(statement)
+    ]
     return ast.Module(
         [kind if at == c else _without_tests(part) for at, part in enumerate(tree.body)], []
     )
@@ -194,7 +198,7 @@ def _without_tests(part: ast.stmt) -> ast.stmt:
     """Remove the tests of a class but keep the class: another may inherit from it."""
     if isinstance(part, ast.ClassDef) and any(map(is_test, part.body)):
         part = copy.copy(part)
-        part.body = [kept for kept in part.body if not is_test(kept)] or [ast.Pass()]
+        part.body = [statement for statement in part.body if not is_test(statement)] or [ast.Pass()]
     return part
 
 
@@ -282,7 +286,7 @@ def _with_context(part: ast.With | ast.AsyncWith, context: ast.expr) -> ast.stmt
 
 def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
     """Return variants of a loop's table, with another value in a column that is only compared."""
-    made = []
+    variants = []
     for column, target in enumerate(loop.target.elts if isinstance(loop.target, ast.Tuple) else ()):
         if not isinstance(target, ast.Name) or not is_compared(method, loop.body, target.id):
             continue
@@ -295,8 +299,8 @@ def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
             and (other := otherwise(row.elts[column]))
         ):
             row.elts[column] = other
-            made.append(table)
-    return made
+            variants.append(table)
+    return variants
 
 
 def is_compared(method: Function, after: list[ast.stmt], name: str) -> bool:

@@ -89,20 +89,20 @@ def _opened_call(
     test: ast.Call, known: Known, bound: frozenset[str], leaves: list[ast.expr]
 ) -> ast.expr | None:
     """Open a call. Returns the call itself if the judge cannot make it."""
-    given = test.args[1:]
+    arguments = test.args[1:]
     if test.keywords or (not test.args and not isinstance(test.func, ast.Attribute)):
         return test
     if isinstance(test.func, ast.Name) and (
         test.func.id in THROUGH
-        or (test.func.id == "isinstance" and len(given) == 1 and is_type(given[0]))
+        or (test.func.id == "isinstance" and len(arguments) == 1 and is_type(arguments[0]))
     ):
         before = len(leaves)
         inner = opened_expression(test.args[0], known, bound, leaves)
         if test.func.id in THROUGH:
             _list_the_last(inner, leaves, before)
         return (
-            ast.Call(test.func, [inner, *given], [])
-            if inner and all(known.pure(part, bound) for part in given)
+            ast.Call(test.func, [inner, *arguments], [])
+            if inner and all(known.pure(part, bound) for part in arguments)
             else None
         )
     if known.path(test.func) in ("re.match", "re.fullmatch", "re.search"):

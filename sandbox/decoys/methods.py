@@ -30,21 +30,21 @@ def methods(source: str, entry: str) -> list[dict[str, Any]]:
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
     return [
-        _made(tree, name, c, m)
+        _variants(tree, name, c, m)
         for name, c, m in find_test_methods(tree)
         if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))
     ]
 
 
-def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
+def _variants(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
     text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
     parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
-    made = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
+    variants = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
     if parts:
-        made |= parts._asdict()
-    if not made["hides"] and not weak:
-        made["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
-    return made
+        variants |= parts._asdict()
+    if not variants["hides"] and not weak:
+        variants["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
+    return variants
 
 
 def _skips(text: str, entry: str) -> bool:

@@ -145,5 +145,5 @@ class Known:
             bound |= {part.id for part in ast.walk(generator.target) if isinstance(part, ast.Name)}
             if not all(self.pure(part, bound) for part in generator.ifs):
                 return False
-        made = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)  # type: ignore[attr-defined]
-        return all(self.pure(part, bound) for part in made)
+        results = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)  # type: ignore[attr-defined]
+        return all(self.pure(part, bound) for part in results)

@@ -65,7 +65,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Questio
     if (
         not isinstance(call, ast.Call)
         or not name
-        or any(isinstance(given, ast.Starred) for given in call.args)
+        or any(isinstance(argument, ast.Starred) for argument in call.args)
     ):
         return None
     if name in CALLED or name in COUNTED:
@@ -80,7 +80,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Questio
         return (
             None
             if known.pure(call.args[0])
-            else Question([_told(is_none)], [_check(ALONE[name], [_answer()], known)], False)
+            else Question([_sent(is_none)], [_check(ALONE[name], [_next_answer()], known)], False)
         )
     if (
         name == "assertIsInstance"
@@ -89,7 +89,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Questio
         and _is_class(call.args[1], known)
     ):
         return Question(
-            [_told(ast.Call(ast.Name("_kinds", ast.Load()), [call.args[0]], []))],
+            [_sent(ast.Call(ast.Name("_kinds", ast.Load()), [call.args[0]], []))],
             [_is_one_of(call.args[1])],
             False,
         )
@@ -100,8 +100,8 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Questio
         and not known.pure(call.args[0])
     ):
         return Question(
-            [_told(call.args[0])],
-            [_check(name, [_answer(), call.args[1]], known)],
+            [_sent(call.args[0])],
+            [_check(name, [_next_answer(), call.args[1]], known)],
             call.args[1].value not in (None, True, False),
         )
     if name == "assertRaises" and len(call.args) >= 2:
@@ -136,7 +136,7 @@ def _is_one_of(kind: ast.expr) -> ast.stmt:
     """Make a check of classes. The answer has the class names of a value or an exception; they are
     compared with the names of the expected classes.
     """
-    return ast.Expr(ast.Call(ast.Name("_check_kind", ast.Load()), [_answer(), kind], []))
+    return ast.Expr(ast.Call(ast.Name("_check_kind", ast.Load()), [_next_answer(), kind], []))
 
 
 def _of_comparison(call: ast.Call, name: str, known: Known) -> Question | None:
@@ -156,12 +156,12 @@ def _of_comparison(call: ast.Call, name: str, known: Known) -> Question | None:
     if sent.count(True) != 1:
         return None
     at = sent.index(True)
-    given = [_answer() if side == at else sides[side] for side in (0, 1)]
+    operands = [_next_answer() if side == at else sides[side] for side in (0, 1)]
     # A container that contains everything would pass.
     anything = name in LOOSE or (name == "assertIn" and at == 1)
     return Question(
-        [_told(sides[at])],
-        [_check(name, [*given, *more], known, keywords)],
+        [_sent(sides[at])],
+        [_check(name, [*operands, *more], known, keywords)],
         not anything and not known.is_bare(sides[1 - at]),
     )
 
@@ -170,21 +170,21 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Question | None:
     if known.pure(test):
         return None
     leaves: list[ast.expr] = []
-    made = opened_expression(test, known, frozenset(), leaves)
-    if made is None or _is_answer(made):  # only the truth of the expression can be sent
+    opened = opened_expression(test, known, frozenset(), leaves)
+    if opened is None or _is_answer(opened):  # only the truth of the expression can be sent
         return Question(
-            [_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
-            [_check(name, [_answer()], known)],
+            [_sent(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
+            [_check(name, [_next_answer()], known)],
             False,
         )
-    taken: list[ast.stmt] = [
-        ast.Assign([ast.Name(answer_name(at), ast.Store())], _answer(), lineno=0)
+    assignments: list[ast.stmt] = [
+        ast.Assign([ast.Name(answer_name(at), ast.Store())], _next_answer(), lineno=0)
         for at in range(len(leaves))
     ]
     return Question(
-        [_told(leaf) for leaf in leaves],
-        [*taken, _check(name, [made], known)],
-        name == "assertTrue" and _is_narrow(made),
+        [_sent(leaf) for leaf in leaves],
+        [*assignments, _check(name, [opened], known)],
+        name == "assertTrue" and _is_narrow(opened),
     )
 
 
@@ -203,24 +203,24 @@ def _of_rows(loop: ast.For, known: Known) -> Question | None:
             or loop.orelse
         ):
             return None
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if not all(inside.pure(value) for value in given) or asserts(call) == "assertRaises":
+        values = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if not all(inside.pure(value) for value in values) or asserts(call) == "assertRaises":
             return None
-    told = _told(ast.List([ast.Starred(loop.iter, ast.Load())], ast.Load()))
-    return Question([told], [ast.For(loop.target, _answer(), loop.body, [], lineno=0)], False)
+    sent = _sent(ast.List([ast.Starred(loop.iter, ast.Load())], ast.Load()))
+    return Question([sent], [ast.For(loop.target, _next_answer(), loop.body, [], lineno=0)], False)
 
 
 def _of_mock(call: ast.Call, name: str, known: Known) -> Question | None:
     assert isinstance(call.func, ast.Attribute)
     mock = call.func.value
     if name in COUNTED:
-        told = _told(ast.Attribute(mock, "call_count", ast.Load()))
+        sent = _sent(ast.Attribute(mock, "call_count", ast.Load()))
         return Question(
-            [told],
+            [sent],
             [
                 _check(
                     COUNTED[name],
-                    [_answer(), ast.Constant(int(name != "assert_not_called"))],
+                    [_next_answer(), ast.Constant(int(name != "assert_not_called"))],
                     known,
                 )
             ],
@@ -238,15 +238,15 @@ def _of_mock(call: ast.Call, name: str, known: Known) -> Question | None:
         [ast.Constant(keyword.arg) for keyword in call.keywords],
         [keyword.value for keyword in call.keywords],
     )
-    wanted: ast.expr = ast.List([ast.List(list(call.args), ast.Load()), keywords], ast.Load())
-    answer: ast.expr = _answer()
+    expected: ast.expr = ast.List([ast.List(list(call.args), ast.Load()), keywords], ast.Load())
+    answer: ast.expr = _next_answer()
     if name != "assert_any_call":
-        wanted = ast.List([wanted], ast.Load())
+        expected = ast.List([expected], ast.Load())
     if name == "assert_called_with":
         answer = ast.Subscript(answer, ast.Slice(ast.Constant(-1), None, None), ast.Load())
     return Question(
-        [_told(calls)],
-        [_check(CALLED[name], [wanted, answer], known)],
+        [_sent(calls)],
+        [_check(CALLED[name], [expected, answer], known)],
         bool(call.args or call.keywords),
     )
 
@@ -298,11 +298,11 @@ def _is_answer(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id.startswith(answer_name(""))
 
 
-def _told(value: ast.expr) -> ast.stmt:
+def _sent(value: ast.expr) -> ast.stmt:
     return ast.Expr(ast.Call(ast.Name("_told", ast.Load()), [value], []))
 
 
-def _answer() -> ast.expr:
+def _next_answer() -> ast.expr:
     return ast.Call(ast.Name("_asked", ast.Load()), [], [])
 
 

@@ -63,7 +63,7 @@ def split(tree: ast.Module, c: int, method: ast.stmt) -> Split | None:
     kind: Any = tree.body[c]
     if not isinstance(method, ast.FunctionDef) or not method.args.args or _leaves_early(method):
         return None
-    given, method = method, written_out(kind, method)
+    original, method = method, written_out(kind, method)
     known = Known(method.args.args[0].arg, kind.name)
     shared = Shared(tree, kind, known)
     local = {
@@ -78,7 +78,7 @@ def split(tree: ast.Module, c: int, method: ast.stmt) -> Split | None:
     if not parts.asks:
         return None
     checks = _module_of_checks(shared, kind, parts.checks, known)
-    doing = _pruned(tree, c, given, parts.doing, shared, known)
+    doing = _pruned(tree, c, original, parts.doing, shared, known)
     return Split(ast.unparse(doing), ast.unparse(checks), parts.hides)
 
 
@@ -325,7 +325,7 @@ def _pruned(
     reflective = any(name in ("getattr", "vars", "__dict__") for name in used | _loaded([kind]))
     doing = _needed(doing, known)
     attributes = _attributes_loaded([*doing, *body])
-    gone = {
+    removed = {
         id(part)
         for group in (shared.of_set_up, shared.of_class)
         for name, part in group.items()
@@ -335,12 +335,12 @@ def _pruned(
         and name not in ("maxDiff", "longMessage")
     }
     body = [
-        _copied(part, body=[kept for kept in part.body if id(kept) not in gone] or [ast.Pass()])
+        _copied(part, body=[kept for kept in part.body if id(kept) not in removed] or [ast.Pass()])
         if _is_set_up(part)
         else part
         for part in body
     ]
-    body = [part for part in body if id(part) not in gone]
+    body = [part for part in body if id(part) not in removed]
     method = _copied(method, name="test", body=doing or [ast.Pass()])
     kind = _copied(kind, body=[*body, method])
     loaded = _loaded([part for at, part in enumerate(tree.body) if at != c] + [kind])

@@ -73,8 +73,8 @@ def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
     if name in CALLED_WITH:
         natural += [
             _with_argument(call, at, other)
-            for at, given in enumerate(call.args)
-            if (other := otherwise(given))
+            for at, argument in enumerate(call.args)
+            if (other := otherwise(argument))
         ][:1]
         natural += (
             [ast.Call(call.func, call.args[:-1], call.keywords)] if len(call.args) > 1 else []
@@ -114,31 +114,31 @@ def of_test(test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
             for at, other in _apart(*sides)
         ]
         return [ast.Compare(left, test.ops, [right]) for left, right in found], plain
-    return (
-        [other] if isinstance(test, ast.Call) and (other := _asked_otherwise(test)) else []
-    ), plain
+    return ([other] if isinstance(test, ast.Call) and (other := _changed_call(test)) else []), plain
 
 
-def _asked_otherwise(call: ast.Call) -> ast.expr | None:
+def _changed_call(call: ast.Call) -> ast.expr | None:
     if isinstance(call.func, ast.Name) and call.func.id == "isinstance" and len(call.args) == 2:
         return _with_argument(call, 1, other) if (other := other_type(call.args[1])) else None
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
         return None
-    given = call.args[0]
+    argument = call.args[0]
     if (
         call.func.attr in ("startswith", "endswith")
-        and isinstance(given, ast.Constant)
-        and isinstance(given.value, str)
+        and isinstance(argument, ast.Constant)
+        and isinstance(argument.value, str)
     ):
-        other = otherwise(given)  # must be as long as this one, or it might match as well
-        same_length = isinstance(other, ast.Constant) and len(str(other.value)) == len(given.value)
+        other = otherwise(argument)  # must be as long as this one, or it might match as well
+        same_length = isinstance(other, ast.Constant) and len(str(other.value)) == len(
+            argument.value
+        )
         return _with_argument(call, 0, other) if other and same_length else None
     # If this is not a text, the result is an error: a failure as well.
     if call.func.attr in PATHS and ast.unparse(call.func.value) == "os.path":
         return _with_argument(
             call,
             0,
-            otherwise(given, surely=True) or ast.BinOp(given, ast.Add(), ast.Constant("_q")),
+            otherwise(argument, surely=True) or ast.BinOp(argument, ast.Add(), ast.Constant("_q")),
         )
     return None
 
@@ -188,12 +188,12 @@ def _margin(call: ast.Call) -> float | None:
     """
     if asserts(call) != "assertAlmostEqual":
         return 0.0
-    given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(
+    arguments = {keyword.arg: keyword.value for keyword in call.keywords} | dict(
         zip(("places", "msg", "delta"), call.args[2:], strict=False)
     )
     try:
         delta, places = (
-            ast.literal_eval(given.get(key, ast.Constant(None))) for key in ("delta", "places")
+            ast.literal_eval(arguments.get(key, ast.Constant(None))) for key in ("delta", "places")
         )
         return (
             float(10.0 ** -(7 if places is None else places))
@@ -222,6 +222,6 @@ def _apart(member: ast.expr, group: ast.expr) -> list[tuple[int, ast.expr]]:
 def _with_argument(call: ast.Call, at: int, by: ast.expr) -> ast.Call:
     return ast.Call(
         call.func,
-        [by if number == at else given for number, given in enumerate(call.args)],
+        [by if number == at else argument for number, argument in enumerate(call.args)],
         call.keywords,
     )

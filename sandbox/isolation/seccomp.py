@@ -186,14 +186,14 @@ def _install(code: bytes, flags: int | None) -> int:
     filter_program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
     program = ctypes.create_string_buffer(filter_program, len(filter_program))
-    made = int(
+    result = int(
         libc.prctl(SET_SECCOMP, MODE_FILTER, program)
         if flags is None
         else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, program)
     )
-    if made < 0:
+    if result < 0:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")
-    return made
+    return result
 
 
 def program(guards: Guards, *, listener: bool) -> bytes:
@@ -204,13 +204,13 @@ def program(guards: Guards, *, listener: bool) -> bytes:
         *(SET_FLAGS if guards.attributes else ()),
     ]
     fcntls = [*SET_LEASE_OR_HINT, *(SET_OWNER if guards.signals else ())]
-    asked = [*DENIED.values(), *(OF_THE_ZYGOTE.values() if listener else ())]
-    asked += [*(SIGNALS | OTHER_SIGNALS).values()] if guards.signals else []
-    asked += [*ATTRIBUTES.values()] if guards.attributes else []
-    asked += [*LEFTOVERS.values()] if guards.leftovers else []
+    listened = [*DENIED.values(), *(OF_THE_ZYGOTE.values() if listener else ())]
+    listened += [*(SIGNALS | OTHER_SIGNALS).values()] if guards.signals else []
+    listened += [*ATTRIBUTES.values()] if guards.attributes else []
+    listened += [*LEFTOVERS.values()] if guards.leftovers else []
     # the zygote needs one itself; only a listener can let it through
-    asked += [MEMFD] if guards.uncounted and listener else []
-    asked += [*FORKS.values()] if guards.forks and listener else []
+    listened += [MEMFD] if guards.uncounted and listener else []
+    listened += [*FORKS.values()] if guards.forks and listener else []
     code = [
         (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, 0xC000003E), (RETURN, 0, 0, KILL),
         # the x32 table has other numbers for the same calls
@@ -243,7 +243,7 @@ def program(guards: Guards, *, listener: bool) -> bytes:
             (RETURN, 0, 0, refuse),
             (LOAD, 0, 0, NUMBER),
         ]
-    for number in (*asked, *(guards.watched if listener else ())):
+    for number in (*listened, *(guards.watched if listener else ())):
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     for number in SELF_ONLY.values():
         code += [

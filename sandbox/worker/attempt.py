@@ -241,7 +241,7 @@ class Attempt(AttemptProcesses):
         return row(Verdict.INFRA, why, watch)
 
     def _shared(self, test: str, answers: list[bytes] | None = None) -> Result:
-        """Run one such source once. told: collects the answers to its questions."""
+        """Run one such source once. answers: collects the answers to its questions."""
         self.runs += 1
         request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
         with self._started(
@@ -305,34 +305,34 @@ class Attempt(AttemptProcesses):
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [row(*not_loaded(loaded), watch)]
             for at in range(len(self.tests)):
-                heard = watch.next()
-                results.append(row(*self._verdict_of(heard, at, watch), watch))
-                if isinstance(heard, Stop) or heard[:1] != b"V":
+                message = watch.next()
+                results.append(row(*self._verdict_of(message, at, watch), watch))
+                if isinstance(message, Stop) or message[:1] != b"V":
                     break
                 watch.begin()
         return results
 
-    def _verdict_of(self, heard: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
+    def _verdict_of(self, message: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
         """Return the judge's verdict; where the judge reports that the program is gone, return what
         ended the program.
         """
-        if not isinstance(heard, Stop) and heard[:1] == b"V":
-            told = parse(heard[1:])
+        if not isinstance(message, Stop) and message[:1] == b"V":
+            fields = parse(message[1:])
             if (
-                type(told) is list
-                and len(told) == 4
-                and told[0] == at
-                and told[1] in ("AC", "WA", "RE", "MLE", "OLE")
+                type(fields) is list
+                and len(fields) == 4
+                and fields[0] == at
+                and fields[1] in ("AC", "WA", "RE", "MLE", "OLE")
             ):
-                self.shared |= told[3] is True
-                return Verdict(told[1]), str(told[2])
+                self.shared |= fields[3] is True
+                return Verdict(fields[1]), str(fields[2])
         # The program may have caused the end of the judge, so it is never INFRA.
-        if isinstance(heard, Stop) and "judge" in watch.exits:
+        if isinstance(message, Stop) and "judge" in watch.exits:
             return (
-                heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA
-            ), f"the process of the tests ended: {heard.detail}"
-        stop = heard
-        if not isinstance(heard, Stop):
+                message.verdict if message.verdict is Verdict.TLE else Verdict.WA
+            ), f"the process of the tests ended: {message.detail}"
+        stop = message
+        if not isinstance(message, Stop):
             status = watch.exit()
             stop = status if isinstance(status, Stop) else watch.ending(status)
         assert isinstance(stop, Stop)

@@ -162,8 +162,8 @@ def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str =
     With a tolerance, or if `compare` is "tokens", tokens are compared; with a tolerance as numbers
     if both are.
     """
-    ours, theirs = _lines(want), _lines(got)
-    if ours == theirs:
+    expected_lines, actual_lines = _lines(want), _lines(got)
+    if expected_lines == actual_lines:
         return True
     if (tolerance is None and compare != "tokens") or len(got) > 64 * len(want) + 4096:
         return False

@@ -56,11 +56,11 @@ def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Re
     if seconds > SLOW_S:
         runs = [method, *SECRET.sample(best, min(2, len(best)))]
     for text in (None, *SECRET.sample(runs, len(runs))):
-        heard, why = (before, "") if text is None else run(text)[:2]
-        if heard == Verdict.AC and text is not method:
+        verdict_of_run, why = (before, "") if text is None else run(text)[:2]
+        if verdict_of_run == Verdict.AC and text is not method:
             return [Verdict.WA, FORGED, seconds]
-        if heard == Verdict.TLE:  # a real solution is as fast as before
+        if verdict_of_run == Verdict.TLE:  # a real solution is as fast as before
             return [Verdict.TLE, "in another run of it", seconds]
-        if heard != Verdict.AC and text is method:
-            return [heard, f"after it had passed: {why}"[:300], seconds]
+        if verdict_of_run != Verdict.AC and text is method:
+            return [verdict_of_run, f"after it had passed: {why}"[:300], seconds]
     return [Verdict.AC, "", seconds]

@@ -121,8 +121,8 @@ def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
     ):
         raise _Unclear
     names = {check.args.args[0].arg, entry_point} - {"check", "METADATA"}
-    found = (_claim(node, names) for node in check.body if not _says_nothing(node))
-    return tuple(claim for claim in found if claim is not None)
+    claims_found = (_claim(node, names) for node in check.body if not _says_nothing(node))
+    return tuple(claim for claim in claims_found if claim is not None)
 
 
 def _says_nothing(node: ast.stmt) -> bool:

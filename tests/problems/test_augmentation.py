@@ -100,7 +100,7 @@ def test_every_augmented_problem_passes_verification(
 ) -> None:
     augmented = augment(problems, ALL, seed, sandbox)
     with TemporaryDirectory() as folder:
-        removed = verify(augmented.made, sandbox, Path(folder) / "journal.jsonl").removed
+        removed = verify(augmented.problems, sandbox, Path(folder) / "journal.jsonl").removed
     assert {row.reason for row in removed} <= {"tests too weak"}
     assert augmented.stage.came_in == len(problems) * len(get_args(Kind))
 
@@ -111,7 +111,7 @@ def test_solutions_of_the_parent_fail_changed_and_inverted_problems(
     sandbox: Sandbox, problems: list[Problem]
 ) -> None:
     by_id = {problem.problem_id: problem for problem in problems}
-    derived = augment(problems, Augmentation(kinds=("constant", "inverted")), 1, sandbox).made
+    derived = augment(problems, Augmentation(kinds=("constant", "inverted")), 1, sandbox).problems
     jobs = [
         problem.job(source, problem.problem_id)
         for problem in derived
@@ -167,11 +167,15 @@ def test_gated_held_out_and_derived_problems_are_no_parents(
     sandbox: Sandbox, changes: dict[str, Any]
 ) -> None:
     augmented = augment([toy(**changes)], ALL, 1, sandbox)
-    assert not augmented.made and not augmented.refused and sum(augmented.not_parents.values()) == 1
+    assert (
+        not augmented.problems
+        and not augmented.refused
+        and sum(augmented.not_parents.values()) == 1
+    )
 
 
 def test_an_augmented_problem_names_its_parent_and_keeps_its_licence(sandbox: Sandbox) -> None:
-    for problem in (derived := augment([toy()], ALL, 1, sandbox).made):
+    for problem in (derived := augment([toy()], ALL, 1, sandbox).problems):
         assert (
             problem.parents == ("toy/1",)
             and problem.extra["made_by"] == f"augmentation/{problem.problem_id.split('/')[1]}"
@@ -209,7 +213,9 @@ def test_unordered_expected_values_are_stored_sorted(
         {"args": [words], "expected": sorted({w for w in words if len(w) >= 3})} for words in inputs
     )
     problem = toy(statement, solutions=sources, tests=tests, compare="unordered")
-    (derived,) = augment([problem], Augmentation(kinds=("constant",), variants=1), 5, sandbox).made
+    (derived,) = augment(
+        [problem], Augmentation(kinds=("constant",), variants=1), 5, sandbox
+    ).problems
     assert all(test["expected"] == sorted(test["expected"]) for test in derived.tests)
 
 
@@ -223,7 +229,7 @@ def test_programs_with_equal_names_are_composed(sandbox: Sandbox) -> None:
     two = replace(
         two, tests=tuple({"args": [value], "expected": 2 * value} for value in (0, 9, 20))
     )
-    derived = augment([one, two], Augmentation(kinds=("composed",)), 1, sandbox).made
+    derived = augment([one, two], Augmentation(kinds=("composed",)), 1, sandbox).problems
     assert [
         (problem.parents, [test["expected"] for test in problem.tests]) for problem in derived
     ] == [(("toy/1", "toy/2"), [10, 12, 14, 16])]
@@ -235,7 +241,7 @@ def test_augmented_problems_are_no_duplicates_of_their_parent(
     parent = toy("Write f(x), which returns the sum of x and 5 for each of the integers x.")
     derived = augment(
         [parent], Augmentation(kinds=("renamed", "reworded", "constant")), 1, sandbox
-    ).made
+    ).problems
     assert len(derived) == 3 and not curate([parent, *derived], []).removed
     copy = replace(derived[0], problem_id="other/1", source="other", extra={})
     assert [row.reason for row in curate([parent, *derived, copy], []).removed] == ["duplicate"]
@@ -243,7 +249,7 @@ def test_augmented_problems_are_no_duplicates_of_their_parent(
 
 def test_derivatives_of_a_leaked_problem_are_removed_with_it(sandbox: Sandbox) -> None:
     parent = toy("Write f(x), which returns the sum of x and 5 for each of the integers x.")
-    derived = augment([parent], Augmentation(kinds=("renamed", "constant")), 1, sandbox).made
+    derived = augment([parent], Augmentation(kinds=("renamed", "constant")), 1, sandbox).problems
     gated = replace(parent, problem_id="bench/1", source="bench", gated=True)
     assert {row.reason for row in curate([parent, *derived], [gated]).removed} == {
         "overlaps a gated problem"

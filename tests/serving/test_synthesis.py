@@ -144,7 +144,7 @@ def test_output_of_a_random_model_is_rejected_with_reasons(
 ) -> None:
     proxy.faults = [*FAULTS, "", *FAULTS]
     result = synthesized(proxy, tmp_path / "replies.jsonl", sandbox)
-    assert result.made == [] and result.stage.came_in == CONFIG.requests == result.questions
+    assert result.problems == [] and result.stage.came_in == CONFIG.requests == result.questions
     assert {row.reason for row in result.refused} <= {"no section problem"} and len(
         {row.problem_id for row in result.refused}
     ) == CONFIG.requests
