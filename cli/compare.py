@@ -17,7 +17,7 @@ from cli.options import (
 )
 from cli.scorecards import NoScorecard, at_path, short
 from evaluation.promotion.comparison import Incomparable, p_text, points, signed
-from evaluation.reports.compare_models import Contestant, Row, can_show, versus
+from evaluation.reports.compare_models import Contestant, Row, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.settings import Settings
@@ -60,7 +60,7 @@ def compare(
             "\n".join(can_show(contestants[0], k=k, alpha=alpha)), highlight=False, soft_wrap=True
         )
         return 0
-    rows = versus(
+    rows = compare_models(
         contestants,
         k=k,
         alpha=alpha,

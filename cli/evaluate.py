@@ -118,13 +118,18 @@ def command(
             "--benchmark judges answers: give --completions FILE, or --model or --endpoint to "
             "ask for them"
         )
-    from cli.evaluate_benchmark import Asked, Asks, evaluate_completions, evaluate_model
+    from cli.evaluate_benchmark import (
+        EvaluationOptions,
+        ModelOptions,
+        evaluate_completions,
+        evaluate_model,
+    )
     from cli.failures import price_of
     from problems.dataset.evidence import suspects_of
 
     settings, errors = Settings.read(profile), Console(stderr=True)
     home = settings.home.path
-    asked = Asked(
+    asked = EvaluationOptions(
         benchmark,
         data,
         out,
@@ -136,5 +141,5 @@ def command(
     )
     if completions is not None:
         raise typer.Exit(evaluate_completions(completions, asked, home, Console(), errors))
-    asks = Asks(model, endpoint, n, temperature, top_p, seed, form.value)
+    asks = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
     raise typer.Exit(evaluate_model(asks, asked, home, Console(), errors))

@@ -23,8 +23,8 @@ from evaluation.completions import read
 from evaluation.generation.completion_sources import (
     Endpoint,
     Form,
+    GenerationReport,
     Source,
-    Told,
     answers,
     folder_of,
 )
@@ -39,7 +39,7 @@ from evaluation.statistics.hypothesis_tests import wilson
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluationOptions:
     """What the command line said."""
 
     benchmark: str
@@ -59,7 +59,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Asks:
+class ModelOptions:
     """Who is asked, and how. With an endpoint, `model` is its name there."""
 
     model: str | None
@@ -72,7 +72,7 @@ class Asks:
 
 
 def evaluate_completions(
-    path: Path, asked: Asked, home: Path, console: Console, errors: Console
+    path: Path, asked: EvaluationOptions, home: Path, console: Console, errors: Console
 ) -> int:
     """Judge completions of a file. Exits 0 with a score, 1 if no task could be measured. Raises
     ProblemError, FileNotFoundError, NotJudged.
@@ -88,7 +88,9 @@ def evaluate_completions(
     return score(harness, submission, asked, console, errors, home)
 
 
-def evaluate_model(asks: Asks, asked: Asked, home: Path, console: Console, errors: Console) -> int:
+def evaluate_model(
+    asks: ModelOptions, asked: EvaluationOptions, home: Path, console: Console, errors: Console
+) -> int:
     """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
     Raises Unanswered and EndpointDown too.
     """
@@ -102,7 +104,7 @@ def evaluate_model(asks: Asks, asked: Asked, home: Path, console: Console, error
         else asks.model or ""
     )
     origin = asked.origin(at, model=model, endpoint=asks.endpoint or "", form=asks.form)
-    submission, told = drawn_by(
+    submission, told = generate_submission(
         origin, benchmark, benchmark.sampling.model_copy(update=drawing), home, errors
     )
     if len(told.models) > 1:
@@ -114,17 +116,21 @@ def evaluate_model(asks: Asks, asked: Asked, home: Path, console: Console, error
     return score(benchmark.harness, submission, asked, console, errors, home)
 
 
-def drawn_by(
+def generate_submission(
     origin: Origin,
     benchmark: Benchmark,
     sampling: Sampling,
     home: Path,
     errors: Console,
-) -> tuple[Submission, Told]:
+) -> tuple[Submission, GenerationReport]:
     """Return the completions of the model or endpoint that the origin names; cached ones are not
     generated again.
     """
-    source, told, who = source_of(origin), Told(), f"{origin.model} {origin.endpoint}".strip()
+    source, told, who = (
+        source_of(origin),
+        GenerationReport(),
+        f"{origin.model} {origin.endpoint}".strip(),
+    )
     with progress_bar(errors) as progress:
         bar = progress.add_task(f"answers of {who}", total=None, so_far="")
         drawn = answers(
@@ -164,7 +170,7 @@ def source_of(origin: Origin) -> Source:
 def score(
     harness: Harness,
     submission: Submission,
-    asked: Asked,
+    asked: EvaluationOptions,
     console: Console,
     errors: Console,
     home: Path,

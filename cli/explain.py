@@ -13,8 +13,8 @@ from cli.options import (
     VersionArgument,
 )
 from cli.registry import outcome
-from evaluation.promotion.required_sample_size import sufficed
-from evaluation.promotion.summary import in_short
+from evaluation.promotion.required_sample_size import required_for_promotion
+from evaluation.promotion.summary import decision_summary
 from resources.registry.ledger import Entry, champions, named
 from resources.registry.mlflow import aliases_of
 from resources.settings import Settings
@@ -91,7 +91,7 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     )
     console.print(head, style="bold", soft_wrap=True, highlight=False)
     if "policy" in entry.decision:
-        console.print(f"{in_short(entry.decision)}\n", soft_wrap=True, highlight=False)
+        console.print(f"{decision_summary(entry.decision)}\n", soft_wrap=True, highlight=False)
     console.print(
         "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])),
         soft_wrap=True,
@@ -118,7 +118,7 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
 
 def show_refusal(entry: Entry, history: list[Entry], console: Console) -> None:
     _show(entry, history, console)
-    if lacked := sufficed(entry.decision):
+    if lacked := required_for_promotion(entry.decision):
         console.print("\nWhat would have sufficed, all of it at once:", style="bold")
         console.print(
             "\n".join(f"- {sentence}" for sentence in lacked), soft_wrap=True, highlight=False

@@ -44,7 +44,7 @@ PORTS = 20  # tried, from the one that was asked for
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PreferenceOptions:
     """A round as it was asked for."""
 
     contestants: tuple[str, ...]
@@ -57,7 +57,12 @@ class Wanted:
 
 
 def prefer(
-    wanted: Wanted, host: str, port: int, result: bool, settings: Settings, console: Console
+    wanted: PreferenceOptions,
+    host: str,
+    port: int,
+    result: bool,
+    settings: Settings,
+    console: Console,
 ) -> int:
     """Serve the page until it is stopped, then print the choices. Raises ProblemError, NotReady,
     FileNotFoundError, RoundInUse.
@@ -92,7 +97,7 @@ def prefer(
     return 0
 
 
-def _round(wanted: Wanted, settings: Settings) -> Path:
+def _round(wanted: PreferenceOptions, settings: Settings) -> Path:
     """The folder of the round, begun unless it is there."""
     from evaluation.preference.pairs import make_pairs
     from serving.preference.round import QUESTION, RoundInfo, begin
@@ -116,7 +121,9 @@ def _round(wanted: Wanted, settings: Settings) -> Path:
     return folder
 
 
-def _contestants(wanted: Wanted, settings: Settings) -> tuple[list[Contestant], dict[str, str]]:
+def _contestants(
+    wanted: PreferenceOptions, settings: Settings
+) -> tuple[list[Contestant], dict[str, str]]:
     """Everybody with their answers, and what was asked."""
     named = [name for name in wanted.contestants if not Path(name).exists()]
     cards = _common(named, wanted.benchmark, settings) if named else {}
@@ -339,5 +346,5 @@ def command(
     The choices can train a reward (docs/preference.md).
     """
 
-    wanted = Wanted(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
+    wanted = PreferenceOptions(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
     raise typer.Exit(prefer(wanted, host, port, result, Settings.read(profile), Console()))

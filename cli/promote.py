@@ -10,7 +10,7 @@ from cli.options import (
     CheckpointArgument,
     ProfileOption,
 )
-from evaluation.promotion.summary import in_short
+from evaluation.promotion.summary import decision_summary
 from pipelines.launch import prepare_run
 from resources.settings import Settings
 
@@ -31,7 +31,7 @@ def promote(checkpoint: str, settings: Settings, console: Console) -> int:
             f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}",
             style="bold",
         )
-        console.print(in_short(entry.decision), highlight=False, soft_wrap=True)
+        console.print(decision_summary(entry.decision), highlight=False, soft_wrap=True)
         console.print(
             "\n".join(f"- {reason}" for reason in entry.decision["reasons"]),
             highlight=False,

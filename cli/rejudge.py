@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.evaluate_benchmark import drawn_by, judge_all
+from cli.evaluate_benchmark import generate_submission, judge_all
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import read
@@ -22,7 +22,7 @@ from evaluation.scorecard import Origin, Scorecard
 from resources.home import NotReady
 
 
-def judged_again(
+def judge_again(
     card: Scorecard, origin: Origin, data: Path | None, home: Path, errors: Console
 ) -> Scorecard:
     """Judge again. Raises ProblemError, FileNotFoundError, NotJudged, and NotReady if the tasks or
@@ -64,7 +64,7 @@ def _submission(
         return Submission(
             completions, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts
         )
-    submission, _ = drawn_by(
+    submission, _ = generate_submission(
         origin, benchmark, Sampling.model_validate(card.sampling), home, errors
     )
     if card.checkpoint_hash not in ("", submission.content_hash):

@@ -85,7 +85,7 @@ def _judged_again(
     home: Home,
     console: Console,
 ) -> int:
-    from cli.rejudge import judged_again
+    from cli.rejudge import judge_again
 
     if len(found) > 1:
         raise NotReproducible(
@@ -98,7 +98,7 @@ def _judged_again(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "
             f"name, such as {card.checkpoint}--heldout"
         )
-    again = judged_again(card, card.origin, data, home.path, Console(stderr=True))
+    again = judge_again(card, card.origin, data, home.path, Console(stderr=True))
     if out:
         again.write(out, Figures.of(again).as_json())
     return _tell(named, card.origin.made_with, again.harness_version, card, again, console)

@@ -28,7 +28,7 @@ SAME_S = (
 
 
 @dataclass(frozen=True)
-class Begun:
+class PendingRollback:
     """A requested rollback, kept until it is complete: killed at any point and repeated, it undoes
     nothing twice.
     """
@@ -55,17 +55,17 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
     return 0
 
 
-def _begun(kept: Path, ledger: Ledger, to: int | None) -> Begun:
+def _begun(kept: Path, ledger: Ledger, to: int | None) -> PendingRollback:
     """The rollback that was killed a moment ago, or a new one."""
     if kept.exists():
-        begun = Begun(**json.loads(kept.read_text(encoding="utf-8")))
+        begun = PendingRollback(**json.loads(kept.read_text(encoding="utf-8")))
         last = next(iter(ledger.history()[::-1]), None)
-        goes_on = last is not None and (
+        resumes = last is not None and (
             begun.chain == last.chain or begun.undoing == _champion(ledger)
         )
-        if goes_on and begun.to == to and time.time() - begun.at < SAME_S:
+        if resumes and begun.to == to and time.time() - begun.at < SAME_S:
             return begun
-    begun = Begun(f"rollback-{time.time_ns()}", _champion(ledger), to, time.time())
+    begun = PendingRollback(f"rollback-{time.time_ns()}", _champion(ledger), to, time.time())
     if begun.undoing:
         write_atomic(kept, json.dumps(asdict(begun)))
     return begun

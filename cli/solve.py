@@ -46,7 +46,7 @@ STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Review
 
 
 @dataclass(frozen=True)
-class Speech:
+class ModelOptions:
     """How models are asked."""
 
     tokens: int
@@ -61,7 +61,7 @@ def solve(
     name: str,
     reviewer: str,
     turns: int,
-    speech: Speech,
+    speech: ModelOptions,
     settings: Settings,
     console: Console,
 ) -> int:
@@ -115,7 +115,7 @@ def champion(settings: Settings) -> str:
 
 
 @contextmanager
-def writer_of(where: str, name: str, speech: Speech) -> Iterator[Writer]:
+def writer_of(where: str, name: str, speech: ModelOptions) -> Iterator[Writer]:
     """An endpoint's address (it begins with http), or a folder."""
     if where.startswith(("http://", "https://")):
         with Endpoint(where) as endpoint:
@@ -126,7 +126,7 @@ def writer_of(where: str, name: str, speech: Speech) -> Iterator[Writer]:
 
 
 @contextmanager
-def reviewer_of(who: str, generator: Writer, name: str, speech: Speech) -> Iterator[Reviews]:
+def reviewer_of(who: str, generator: Writer, name: str, speech: ModelOptions) -> Iterator[Reviews]:
     if who == NOBODY:
         yield NoReviewer()
     elif who == ITSELF:
@@ -139,7 +139,7 @@ def reviewer_of(who: str, generator: Writer, name: str, speech: Speech) -> Itera
 class EngineWriter:
     """A checkpoint by the gateway's own engine: on a GPU where there is one."""
 
-    def __init__(self, folder: Path, speech: Speech) -> None:
+    def __init__(self, folder: Path, speech: ModelOptions) -> None:
         from serving.engines.hf import HfEngine
 
         if not (folder / "config.json").exists():
@@ -227,7 +227,7 @@ def command(
             name,
             reviewer,
             turns,
-            Speech(tokens, temperature, seed),
+            ModelOptions(tokens, temperature, seed),
             Settings.read(profile),
             Console(),
         )

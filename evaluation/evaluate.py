@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.completion_sources import Folder, Told, answers
+from evaluation.generation.completion_sources import Folder, GenerationReport, answers
 from evaluation.judging.harness import Judged, Verdicts, judge
 from evaluation.judging.reports import NotJudged, Runs
 from evaluation.judging.scoring import Submission, scorecard
@@ -36,7 +36,7 @@ def evaluate(
     Raises FileNotFoundError if the folder holds no model, and NotJudged if completions stay without
     a verdict.
     """
-    started, generation = time.perf_counter(), Told()
+    started, generation = time.perf_counter(), GenerationReport()
     completions = answers(
         benchmark,
         Folder(checkpoint, form="chat", engine="hf"),

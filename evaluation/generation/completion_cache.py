@@ -24,7 +24,7 @@ class Key(NamedTuple):
     number: int  # of the draw, counted over all rows with this prompt
 
 
-class Kept:
+class CompletionCache:
     """A cache file, open in one process at a time; a second process waits. Threads may add
     concurrently. A torn last line is removed.
     """
@@ -44,7 +44,7 @@ class Kept:
         self._lock = threading.Lock()
         self._lines = JsonLines(self.path)
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> CompletionCache:
         self._begun = False
         self._lines.open(self._read, "remove the line: its question is asked again")
         if not self._begun:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.completions import Completion
-from evaluation.generation.completion_cache import Kept, keys
+from evaluation.generation.completion_cache import CompletionCache, keys
 from evaluation.generation.openai_client import Endpoint, ask_all
 from evaluation.sampling import Answer, Progress, Prompt, Sampling
 
@@ -82,7 +82,7 @@ Source = Folder | Endpoint
 
 
 @dataclass
-class Told:
+class GenerationReport:
     """What a pass reports besides its completions. `models`: names that an endpoint reported, with
     counts; more than one needs attention.
     """
@@ -101,7 +101,7 @@ def answers(
     sampling: Sampling,
     cache: Path | None,
     on_progress: Progress | None = None,
-    told: Told | None = None,
+    told: GenerationReport | None = None,
 ) -> list[Completion]:
     """Return `sampling.n` completions for each task. A chat's is the model's message (`whole`); a
     base model's continues the benchmark's raw prompt. cache: None generates all of them now.
@@ -151,13 +151,13 @@ def draw(
     sampling: Sampling,
     cache: Path,
     on_progress: Progress | None = None,
-    told: Told | None = None,
+    told: GenerationReport | None = None,
 ) -> list[Answer]:
     """Return completions in the order of the prompts, `sampling.n` in a row for each; cached ones
     are not requested.
     """
     rows = keys(prompts, sampling)
-    with Kept(cache, source.who, sampling) as kept:
+    with CompletionCache(cache, source.who, sampling) as kept:
         there = set(rows) & kept.answers.keys()
         found, found_s = len(there), sum(kept.answers[key].seconds for key in there)
         if on_progress:
@@ -178,7 +178,7 @@ def _generate(
     source: Folder,
     prompts: Sequence[Prompt],
     sampling: Sampling,
-    kept: Kept,
+    kept: CompletionCache,
     on_progress: Progress | None,
 ) -> None:
     """Generate and cache. All greedy draws of a prompt are equal, so only one is generated."""

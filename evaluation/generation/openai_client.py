@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from evaluation.generation.completion_cache import Kept, Key
+from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.generation.decoder import before_stop
 from evaluation.sampling import Answer, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
@@ -74,7 +74,7 @@ def ask_all(
     prompts: Sequence[Prompt],
     rows: Sequence[Key],
     sampling: Sampling,
-    kept: Kept,
+    kept: CompletionCache,
     on_progress: Progress | None = None,
 ) -> None:
     """Request every row that is not cached, once for each key. Raises EndpointDown, and Unanswered
@@ -108,7 +108,7 @@ class _Asker:
     """One pass over the requests, from many threads."""
 
     def __init__(
-        self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: Kept
+        self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: CompletionCache
     ) -> None:
         self.source, self.client, self.sampling, self.kept = source, client, sampling, kept
         self.without: list[str] = []

@@ -36,7 +36,7 @@ MENDS = {  # what each failed check needs; {about}: its subject
 }
 
 
-def sufficed(decision: dict[str, Any]) -> list[str]:
+def required_for_promotion(decision: dict[str, Any]) -> list[str]:
     """Return what it lacked, most important first; empty for a promotion or an installation."""
     if decision["kind"] != "refuse":
         return []

@@ -33,7 +33,7 @@ WORDS = {  # failed check -> sentence
 }
 
 
-def in_short(decision: dict[str, Any]) -> str:
+def decision_summary(decision: dict[str, Any]) -> str:
     """Return in words why it was promoted or refused."""
     c = decision.get("comparison")
     if decision["kind"] == "install" or c is None:

@@ -66,7 +66,7 @@ class Row(Plain):
         return "no difference shown" if self.p > alpha else "none shown among so many tests"
 
 
-def versus(
+def compare_models(
     contestants: Sequence[Contestant],
     *,
     k: int = 1,

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
-from evaluation.promotion.summary import in_short
+from evaluation.promotion.summary import decision_summary
 from resources.run_record import Record
 
 HEAD = {
@@ -34,7 +34,7 @@ def show(report: Path, record: Record, console: Console) -> None:
         table.add_row("champion", f"{_rate(compared['before'])}  {decision['champion']['name']}")
         table.add_row("challenger", f"{_rate(compared['after'])}  {decision['challenger']['name']}")
         table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
-    table.add_row("in short", in_short(decision))
+    table.add_row("in short", decision_summary(decision))
     table.add_row("why", "\n".join(decision["reasons"]))
     table.add_row(
         "took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most"

@@ -18,7 +18,7 @@ from artifacts.store import Store
 from cli.compare import compare
 from cli.scorecards import NoScorecard
 from evaluation.promotion.comparison import Incomparable
-from evaluation.reports.compare_models import Contestant, versus
+from evaluation.reports.compare_models import Contestant, compare_models
 from evaluation.scorecard import Scorecard
 from resources.settings import Settings
 from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
@@ -181,6 +181,6 @@ def test_equal_models_differ_significantly_at_most_at_alpha() -> None:
         cards = [card(f"m{i}", (rng.random(80) < 0.4).tolist()) for i in range(4)]
         false += any(
             row.p_holm <= 0.05
-            for row in versus([Contestant(c.checkpoint, {"heldout": (c,)}) for c in cards])
+            for row in compare_models([Contestant(c.checkpoint, {"heldout": (c,)}) for c in cards])
         )
     assert false / 150 <= 0.09

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.evaluate_benchmark import Asked, evaluate_completions
+from cli.evaluate_benchmark import EvaluationOptions, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import Completion
@@ -45,7 +45,7 @@ def told(file: Path, rows: list[tuple[str, str]]) -> Path:
     return file
 
 
-def run(asked: Asked, completions: Path) -> tuple[int, str]:
+def run(asked: EvaluationOptions, completions: Path) -> tuple[int, str]:
     console = Console(record=True, width=200, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     return evaluate_completions(
         completions, asked, Settings.read().home.path, console, Console(stderr=True, quiet=True)
@@ -61,7 +61,7 @@ def test_verdicts_and_scorecard_are_written_and_a_second_run_judges_nothing(
         for row in rows
         for text in (row["canonical_solution"], "    return None\n")
     ]
-    asked = Asked("humaneval", file, tmp_path / "verdicts.jsonl", ks=(1, 2, 3))
+    asked = EvaluationOptions("humaneval", file, tmp_path / "verdicts.jsonl", ks=(1, 2, 3))
     code, said = run(asked, told(tmp_path / "answers.jsonl", answers))
     written = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
     assert code == 0 and "50.0 %" in said and "no estimate: HumanEval/0 has 2 samples" in said
@@ -109,7 +109,8 @@ def test_what_a_solved_problem_took_is_said_where_the_answers_say_it(
     ]
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     _, said = run(
-        Asked("humaneval", file, price=Price(million_tokens=2.0)), tmp_path / "answers.jsonl"
+        EvaluationOptions("humaneval", file, price=Price(million_tokens=2.0)),
+        tmp_path / "answers.jsonl",
     )
     assert "a solved problem took: 150 tokens, 6 s, 0.0003 of the price" in said
 
@@ -125,8 +126,11 @@ def test_tasks_without_answers_are_refused_or_stamped(
         ProblemError,
         match=r"2 of 3 tasks have no completion \(HumanEval/1, HumanEval/2\).*--allow-partial",
     ):
-        run(Asked("humaneval", file), answers)
-    assert "PARTIAL: 2 of 3 tasks" in run(Asked("humaneval", file, partial=True), answers)[1]
+        run(EvaluationOptions("humaneval", file), answers)
+    assert (
+        "PARTIAL: 2 of 3 tasks"
+        in run(EvaluationOptions("humaneval", file, partial=True), answers)[1]
+    )
 
 
 def test_answers_to_unknown_tasks_are_refused(
@@ -135,7 +139,10 @@ def test_answers_to_unknown_tasks_are_refused(
     with pytest.raises(
         ProblemError, match=r"1 tasks are none of its own, the first is HumanEval/9.*--data"
     ):
-        run(Asked("humaneval", three[0]), told(tmp_path / "answers.jsonl", [("HumanEval/9", "x")]))
+        run(
+            EvaluationOptions("humaneval", three[0]),
+            told(tmp_path / "answers.jsonl", [("HumanEval/9", "x")]),
+        )
 
 
 @pytest.mark.slow
@@ -156,7 +163,7 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(
         tmp_path / "answers.jsonl",
         [(task, row["canonical_solution"]) for task, row in rows.items()],
     )
-    run(Asked("bigcodebench", file, tmp_path / "verdicts.jsonl"), answers)
+    run(EvaluationOptions("bigcodebench", file, tmp_path / "verdicts.jsonl"), answers)
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
     assert "needs" in card["unmeasured"]["BigCodeBench/1034"]
     assert card["figures"]["verdicts"].get("AC", 0) == len(rows) - len(card["unmeasured"])
@@ -192,7 +199,9 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
         )
         assert (
             "100.0 %"
-            in run(Asked("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl")[1]
+            in run(
+                EvaluationOptions("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl"
+            )[1]
         )
 
 
@@ -218,7 +227,10 @@ def test_an_answer_to_livecodebench_has_upstream_s_names(
     answer = row["starter_code"] + "return [pow(2, 1) * each for each in accumulate(xs)]"
     (tmp_path / "said.json").write_text(json.dumps([{"question_id": "1", "code_list": [answer]}]))
     assert (
-        "100.0 %" in run(Asked("livecodebench", tmp_path / "test.jsonl"), tmp_path / "said.json")[1]
+        "100.0 %"
+        in run(EvaluationOptions("livecodebench", tmp_path / "test.jsonl"), tmp_path / "said.json")[
+            1
+        ]
     )
     at = opened("livecodebench", tmp_path / "test.jsonl", tmp_path)
     harness = at.benchmark().harness
@@ -290,4 +302,4 @@ def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(
     answers.write_text(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})
     )
-    assert "100.0 %" in run(Asked(str(tmp_path / "mine.yaml")), answers)[1]
+    assert "100.0 %" in run(EvaluationOptions(str(tmp_path / "mine.yaml")), answers)[1]

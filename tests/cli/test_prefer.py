@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from artifacts.manifest import Manifest
-from cli.prefer import Wanted, prefer
+from cli.prefer import PreferenceOptions, prefer
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Sample, Scorecard
 from problems.sources.compositional import FamilyConfig, heldout_draw
@@ -63,8 +63,8 @@ def scored(home_builder: HomeBuilder) -> HomeBuilder:
     return home_builder
 
 
-def wanted(*contestants: str, **other: Any) -> Wanted:
-    return Wanted(
+def wanted(*contestants: str, **other: Any) -> PreferenceOptions:
+    return PreferenceOptions(
         **(
             {
                 "contestants": contestants,
@@ -80,7 +80,7 @@ def wanted(*contestants: str, **other: Any) -> Wanted:
     )
 
 
-def output_of(options: Wanted) -> str:
+def output_of(options: PreferenceOptions) -> str:
     console = Console(file=StringIO(), width=300)
     assert prefer(options, "127.0.0.1", 8088, True, Settings.read("embedded"), console) == 0
     return str(console.file.getvalue())  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.compare import compare
-from cli.evaluate_benchmark import Asked, evaluate_completions
+from cli.evaluate_benchmark import EvaluationOptions, evaluate_completions
 from cli.failures import show_failures
 from cli.quality import show_quality
 from cli.reproduce import NotReproducible, reproduce
@@ -53,7 +53,7 @@ class SmallBenchmark:
             )
         )
         out = self.folder / name / "verdicts.jsonl"
-        asked = Asked("humaneval", **{"data": self.file, "out": out, **options})
+        asked = EvaluationOptions("humaneval", **{"data": self.file, "out": out, **options})
         assert evaluate_completions(file, asked, Settings.read().home.path, QUIET, QUIET) == 0
         return out.with_name("verdicts.scorecard.json")
 

@@ -19,8 +19,8 @@ import pytest
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout
 from evaluation.benchmarks.registry import load_public
 from evaluation.completions import Completion
-from evaluation.generation.completion_cache import Kept, keys
-from evaluation.generation.completion_sources import Folder, Told, answers, folder_of
+from evaluation.generation.completion_cache import CompletionCache, keys
+from evaluation.generation.completion_sources import Folder, GenerationReport, answers, folder_of
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.schema import Problem, write_parquet
@@ -58,7 +58,7 @@ def test_completions_come_in_order_of_task_and_sample(
 def test_a_repeated_run_reads_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    first, again, more = Told(), Told(), Told()
+    first, again, more = GenerationReport(), GenerationReport(), GenerationReport()
     drawn = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=first)
     assert answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=again) == drawn
     wider = answers(
@@ -77,7 +77,7 @@ def test_other_sampling_settings_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
 ) -> None:
     answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
-    counts = Told()
+    counts = GenerationReport()
     answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, told=counts)
     assert counts.found == 0 and counts.asked == 2 * len(benchmark.problems)
 
@@ -94,7 +94,7 @@ def test_other_weights_do_not_use_the_cache(
     save_file(
         weights | {name: weights[name] * 2}, other / "model.safetensors", metadata={"format": "pt"}
     )
-    counts = Told()
+    counts = GenerationReport()
     for folder in (checkpoint, other):
         answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", told=counts)
     assert counts.found == 0
@@ -103,7 +103,7 @@ def test_other_weights_do_not_use_the_cache(
 def test_greedy_completions_are_generated_once_for_any_seed(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), Told()
+    greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), GenerationReport()
     completions = answers(benchmark, Folder(checkpoint), greedy, tmp_path, told=counts)
     assert counts.asked == len(benchmark.problems) and all(
         a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True)
@@ -117,7 +117,7 @@ def test_greedy_completions_are_generated_once_for_any_seed(
 def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    counts = Told()
+    counts = GenerationReport()
     whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=counts)
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
@@ -233,7 +233,7 @@ def test_a_killed_pass_resumes_from_the_cache(
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
-    counts, undisturbed = Told(), Told()
+    counts, undisturbed = GenerationReport(), GenerationReport()
     completions = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=counts)
     total = 2 * len(problems)
     assert lines - 1 <= counts.found < total and counts.asked + counts.found == total
@@ -246,11 +246,14 @@ def test_a_killed_pass_resumes_from_the_cache(
 
 
 def test_an_invalid_cache_line_is_refused(tmp_path: Path) -> None:
-    with Kept(tmp_path, {"folder": "x"}, DRAWN) as cache:
+    with CompletionCache(tmp_path, {"folder": "x"}, DRAWN) as cache:
         path = cache.path
     with path.open("a", encoding="utf-8") as file:
         file.write('{"prompt": "a"}\n')
-    with pytest.raises(ValueError, match="line 2"), Kept(tmp_path, {"folder": "x"}, DRAWN):
+    with (
+        pytest.raises(ValueError, match="line 2"),
+        CompletionCache(tmp_path, {"folder": "x"}, DRAWN),
+    ):
         pass
 
 

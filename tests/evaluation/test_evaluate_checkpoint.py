@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.evaluate_benchmark import Asked, Asks, evaluate_model
+from cli.evaluate_benchmark import EvaluationOptions, ModelOptions, evaluate_model
 from cli.reproduce import reproduce
 from evaluation.scorecard import Scorecard
 from resources.settings import Settings
@@ -35,10 +35,10 @@ def test_completions_of_a_checkpoint_are_generated_and_judged(
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     (tmp_path / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
-    options = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
+    options = EvaluationOptions(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
     assert (
         evaluate_model(
-            Asks(str(checkpoint), None, 2, 1.0),
+            ModelOptions(str(checkpoint), None, 2, 1.0),
             options,
             tmp_path / "home",
             Console(quiet=True),
@@ -63,10 +63,12 @@ def test_reproduce_generates_again_if_the_completions_are_gone(
         "{name: mine, data: mine.jsonl, max_new_tokens: 8, extraction: given}"
     )
     options, quiet = (
-        Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"),
+        EvaluationOptions(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"),
         Console(quiet=True),
     )
-    evaluate_model(Asks(str(checkpoint), None, 2, 1.0), options, tmp_path / "home", quiet, quiet)
+    evaluate_model(
+        ModelOptions(str(checkpoint), None, 2, 1.0), options, tmp_path / "home", quiet, quiet
+    )
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
     assert (

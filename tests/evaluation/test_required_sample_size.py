@@ -9,7 +9,7 @@ import pytest
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.required_sample_size import (
     losses_allowed,
-    sufficed,
+    required_for_promotion,
     tasks_needed,
     wins_needed,
 )
@@ -74,7 +74,7 @@ def test_the_required_tasks_show_an_equal_gain(won: int, lost: int) -> None:
 
 
 def test_the_sentences_name_what_was_missing() -> None:
-    [to_win, or_more, gain] = sufficed(gated(6, 3).model_dump(mode="json"))
+    [to_win, or_more, gain] = required_for_promotion(gated(6, 3).model_dump(mode="json"))
     assert re.search(r"\b3 tasks of heldout.* \d+ .*\b6\b.* \d+ tasks", to_win)
     assert re.search(r"\d", or_more)
     assert re.search(r"2 points.*heldout.*0\.5.*1 task", gain)
@@ -82,7 +82,7 @@ def test_the_sentences_name_what_was_missing() -> None:
 
 def test_a_loss_elsewhere_states_the_allowed_losses() -> None:
     decision = gated(40, 0, others=((0, 20),))
-    sentences = sufficed(decision.model_dump(mode="json"))
+    sentences = required_for_promotion(decision.model_dump(mode="json"))
     allowed = losses_allowed(0, 20, decision.policy.harm_alpha)
     assert decision.kind == "refuse" and any(f" {allowed} lost" in each for each in sentences)
     assert [
@@ -92,7 +92,7 @@ def test_a_loss_elsewhere_states_the_allowed_losses() -> None:
 
 
 def test_promotions_and_champion_weights_require_nothing() -> None:
-    assert sufficed(gated(40, 0).model_dump(mode="json")) == []
+    assert required_for_promotion(gated(40, 0).model_dump(mode="json")) == []
     same = decide(card({1}, "same"), card({1}, "same"))
-    [sentence] = sufficed(same.model_dump(mode="json"))
+    [sentence] = required_for_promotion(same.model_dump(mode="json"))
     assert "weights" in sentence

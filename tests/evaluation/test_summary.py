@@ -11,7 +11,7 @@ import pytest
 from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import decide
 from evaluation.promotion.policy import Policy
-from evaluation.promotion.summary import in_short
+from evaluation.promotion.summary import decision_summary
 from evaluation.scorecard import Sample, Scorecard
 
 
@@ -75,7 +75,9 @@ OLD = card("old", range(100))
 def test_the_summary_starts_with_the_deciding_check(
     new: Scorecard, facts: Facts, sentence: str
 ) -> None:
-    assert re.match(sentence, in_short(decide(OLD, new, facts=facts).model_dump(mode="json")))
+    assert re.match(
+        sentence, decision_summary(decide(OLD, new, facts=facts).model_dump(mode="json"))
+    )
 
 
 def test_the_tag_with_the_most_losses_is_named() -> None:
@@ -83,12 +85,12 @@ def test_the_tag_with_the_most_losses_is_named() -> None:
         card("old", range(100), ("loops",), 60),
         card("new", range(40, 250), ("loops",), 60),
     )
-    text = in_short(decide(before, after).model_dump(mode="json"))
+    text = decision_summary(decide(before, after).model_dump(mode="json"))
     assert re.search(r"loops of heldout.*100\.0.*33\.3 %", text)
 
 
 def test_a_gain_below_the_minimum_is_described_as_too_small() -> None:
-    text = in_short(
+    text = decision_summary(
         decide(OLD, card("new", range(112)), Policy(minimum_gain=0.05)).model_dump(mode="json")
     )
     assert re.match("It is better, but too little", text)
@@ -96,4 +98,4 @@ def test_a_gain_below_the_minimum_is_described_as_too_small() -> None:
 
 def test_a_decision_of_an_older_gate_has_a_summary() -> None:
     recorded = json.loads((Path(__file__).parent / "decision-0.1.json").read_text(encoding="utf-8"))
-    assert in_short(recorded).startswith("It ")
+    assert decision_summary(recorded).startswith("It ")

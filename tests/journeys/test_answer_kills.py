@@ -17,7 +17,7 @@ import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.completions import Completion
-from evaluation.generation.completion_sources import Endpoint, Source, Told, answers
+from evaluation.generation.completion_sources import Endpoint, GenerationReport, Source, answers
 from evaluation.sampling import Sampling
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.home import Home
@@ -71,15 +71,15 @@ def killed(
 
 def drawn(
     benchmark: Benchmark, source: Source, sampling: Sampling, cache: Path
-) -> tuple[list[Completion], Told]:
-    counts = Told()
+) -> tuple[list[Completion], GenerationReport]:
+    counts = GenerationReport()
     return [
         replace(each, seconds=None)
         for each in answers(benchmark, source, sampling, cache, told=counts)
     ], counts
 
 
-def each_line_once(counts: Told, total: int) -> None:
+def each_line_once(counts: GenerationReport, total: int) -> None:
     rows = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({(row["prompt"], row["number"]) for row in rows}) == total
 

@@ -62,7 +62,7 @@ class Explained:
         return {check.name for check in self.decision.checks if not check.passed}
 
     @property
-    def in_short(self) -> str:
+    def decision_summary(self) -> str:
         """Return the first sentences below the heading."""
         output = self.explain if self.explain.returncode == 0 else self.why_not
         return output.stdout.split("\n\n")[0].partition("\n")[2]
@@ -150,7 +150,7 @@ def test_only_the_better_checkpoint_is_promoted(gated: dict[str, Explained]) -> 
         and better.decision.comparison.p_better <= better.decision.policy.alpha
     )
     assert better.explain.returncode == 0 and better.why_not.returncode == 1
-    assert re.match(r"It is better\b.*\b200 tasks\b", better.in_short)
+    assert re.match(r"It is better\b.*\b200 tasks\b", better.decision_summary)
 
 
 def test_the_losses_of_the_worse_checkpoint_are_explained(gated: dict[str, Explained]) -> None:
@@ -160,7 +160,7 @@ def test_the_losses_of_the_worse_checkpoint_are_explained(gated: dict[str, Expla
     assert compared and compared.difference_high < 0
     falls = [check for check in worse.decision.checks if check.name == "tags"]
     most = max(falls, key=lambda check: check.numbers["before"] - check.numbers["after"])
-    assert worse.in_short.startswith("It is worse") and most.about in worse.in_short
+    assert worse.decision_summary.startswith("It is worse") and most.about in worse.decision_summary
     shares = [(check.about, f"{100 * check.numbers['before']:.1f}") for check in falls]
     assert all(about in worse.why_not.stdout for about, _ in shares)
     assert all(share in worse.why_not.stdout for _, share in shares)
@@ -188,19 +188,20 @@ def test_the_power_is_explained_for_the_equal_checkpoint(gated: dict[str, Explai
         0.8, abs=0.1
     )
     assert (
-        "It was not shown to be better" in equal.in_short and f"{seen[1]} points" in equal.in_short
+        "It was not shown to be better" in equal.decision_summary
+        and f"{seen[1]} points" in equal.decision_summary
     )
 
 
 def test_the_cheating_checkpoint_is_refused_by_the_battery(gated: dict[str, Explained]) -> None:
     cheat = gated["chain"]
     assert "battery" in cheat.refused_by and cheat.decision.facts.unverified == ("chain-0001",)
-    assert cheat.in_short.startswith("It was trained with a reward")
+    assert cheat.decision_summary.startswith("It was trained with a reward")
     assert "exploit battery" in cheat.why_not.stdout
 
 
 def test_the_first_sentences_contain_no_statistical_terms(gated: dict[str, Explained]) -> None:
     assert all(
-        one.in_short and not [word for word in TRADE if word in one.in_short]
+        one.decision_summary and not [word for word in TRADE if word in one.decision_summary]
         for one in gated.values()
     )

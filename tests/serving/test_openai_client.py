@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.generation.completion_sources import Endpoint, Folder, Told, answers
+from evaluation.generation.completion_sources import Endpoint, Folder, GenerationReport, answers
 from evaluation.generation.openai_client import Unanswered
 from evaluation.sampling import Sampling
 from problems.schema import write_parquet
@@ -91,7 +91,7 @@ def test_every_kind_of_fault_is_retried(
     whole = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "whole")
     proxy.heard.clear()
     proxy.faults, proxy.models = [*FAULTS, *FAULTS], ["429", "nonsense", "nothing"]
-    counts = Told()
+    counts = GenerationReport()
     completions = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "faulty", told=counts)
     assert (
         [each.text for each in completions] == [each.text for each in whole]
@@ -134,7 +134,7 @@ def test_a_failing_endpoint_is_named_and_its_completions_cached(
     proxy.faults = [fault] * (TRIES * TASKS)
     with pytest.raises(EndpointDown, match=rf"{proxy.url}: .*\b{TRIES}\b.*\b3\b"):
         answers(benchmark, endpoint(proxy), GREEDY, tmp_path)
-    proxy.faults, counts = [], Told()
+    proxy.faults, counts = [], GenerationReport()
     assert (
         len(answers(benchmark, endpoint(proxy), GREEDY, tmp_path, told=counts)) == TASKS
         and counts.found == 2
@@ -149,7 +149,7 @@ def test_one_failed_request_does_not_lose_the_others(
     proxy.faults = ["500"] * TRIES
     with pytest.raises(Unanswered, match=rf"\b1 of {TASKS}\b"):
         answers(benchmark, source, GREEDY, tmp_path)
-    counts = Told()
+    counts = GenerationReport()
     answers(benchmark, source, GREEDY, tmp_path, told=counts)
     assert (counts.asked, counts.found) == (1, TASKS - 1)
 
@@ -251,7 +251,7 @@ def test_a_killed_pass_repeats_only_requests_in_flight(
         time.sleep(0.005)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    proxy.wait_s, counts = 0.0, Told()
+    proxy.wait_s, counts = 0.0, GenerationReport()
     completions = answers(benchmark, endpoint(proxy), sampling, cache, told=counts)
     total = 4 * TASKS
     assert len(completions) == counts.asked + counts.found == total and counts.found > 0

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.solve import Speech, solve
+from cli.solve import ModelOptions, solve
 from resources.home import Home, NotReady
 from resources.settings import Settings
 from tests.serving.faulty_proxy import proxy_to, served
@@ -97,7 +97,7 @@ def solved(
         "champion",
         reviewer,
         turns,
-        Speech(tokens=40, temperature=0.0, seed=0),
+        ModelOptions(tokens=40, temperature=0.0, seed=0),
         Settings.read(),
         console,
     )
