@@ -62,15 +62,15 @@ def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecar
     """The newest card of each benchmark for these weights, by name of the benchmark."""
     manifests = [
         m
-        for found in index.by_content.values()
-        for m in found
+        for artifacts in index.by_content.values()
+        for m in artifacts
         if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
     ]
-    found = [
+    artifacts = [
         store.find("scores", m.name, m.key)
         for m in sorted(manifests, key=lambda manifest: manifest.created_at)
     ]
-    cards = [Scorecard.read(artifact.path / "scorecard.json") for artifact in found if artifact]
+    cards = [Scorecard.read(artifact.path / "scorecard.json") for artifact in artifacts if artifact]
     return sorted(
         {each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark
     )
@@ -160,7 +160,7 @@ def _body(
 ) -> str:
     reasons = "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", []))
     config = summary["config"]
-    told = {name: config[name] for name in SETTINGS if name in config}
+    training_settings = {name: config[name] for name in SETTINGS if name in config}
     origin = {
         "checkpoint": entry.checkpoint_hash,
         "dataset": summary["dataset"],
@@ -199,7 +199,7 @@ def _body(
                 f"## Why it was {became.split(',')[0]}\n\n{reasons}",
                 (
                     "## Training\n\n"
-                    f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"  # noqa: E501
+                    f"{_table(('setting', 'value'), training_settings.items()) if training_settings else 'No run of this home trained it.'}"  # noqa: E501
                 ),
                 (
                     "## Origin\n\n"

@@ -29,14 +29,14 @@ def checkpoint_name(checkpoint: str, store: Store) -> str:
     if Path(checkpoint).is_dir():
         return take_in(store, Path(checkpoint)).manifest.name
     if store.current("checkpoints", checkpoint) is None:
-        there = (
+        names = (
             ", ".join(
                 name for name in store.names("checkpoints") if store.current("checkpoints", name)
             )
             or "none yet"
         )
         raise FileNotFoundError(
-            f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {there}"
+            f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {names}"
         )
     return checkpoint
 

@@ -39,17 +39,17 @@ def compare(
     Raises NoScorecard and Incomparable.
     """
     store = settings.store
-    found = [[_cards(store, run) for run in each.split(",")] for each in named]
-    wanted = set(benchmarks) or {
-        card.benchmark for runs in found for run in runs for card in run
+    cards_by_model = [[_cards(store, run) for run in each.split(",")] for each in named]
+    benchmark_names = set(benchmarks) or {
+        card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
     names = _short(named)
     contestants = [
-        Contestant(each, _on_same_tasks(each, runs, found, wanted))
-        for each, runs in zip(names, found, strict=True)
+        Contestant(each, _on_same_tasks(each, runs, cards_by_model, benchmark_names))
+        for each, runs in zip(names, cards_by_model, strict=True)
     ]
     if unknown := sorted(
-        wanted - {name for contestant in contestants for name in contestant.cards}
+        benchmark_names - {name for contestant in contestants for name in contestant.cards}
     ):
         raise NoScorecard(
             f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, "
@@ -79,8 +79,8 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
     """Return all scorecards of a checkpoint in the store, the newest last; or those of a file or
     folder.
     """
-    if found := at_path(named):
-        return found
+    if cards := at_path(named):
+        return cards
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
     cards = [
         Scorecard.read(version.path / "scorecard.json")
@@ -91,11 +91,9 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
         scored = sorted(
             {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
         )
-        there = (
-            f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
-        )
+        mend = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
         raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet "
+            f"no scores of {named!r}: give a scorecard's file or folder, or {mend}; `ratchet "
             "evaluate` makes them"
         )
     return cards
@@ -114,19 +112,19 @@ def _on_same_tasks(
     name: str,
     runs: Sequence[Sequence[Scorecard]],
     everybody: Sequence[Sequence[Sequence[Scorecard]]],
-    wanted: set[str],
+    benchmark_names: set[str],
 ) -> dict[str, tuple[Scorecard, ...]]:
     """Return one card for each run and benchmark: of several draws the newest that all have in
     common, else each one's newest.
     """
     chosen = {}
-    for benchmark in sorted(wanted):
-        asked = [
+    for benchmark in sorted(benchmark_names):
+        versions = [
             {c.benchmark_version for c in run if c.benchmark == benchmark}
             for each in everybody
             for run in each
         ]
-        common = set.intersection(*filter(None, asked)) if any(asked) else set()
+        common = set.intersection(*filter(None, versions)) if any(versions) else set()
         own = [[c for c in run if c.benchmark == benchmark] for run in runs]
         if not all(own):
             if any(own):
@@ -157,7 +155,7 @@ def _suspects(path: Path) -> dict[str, list[str]]:
 
 
 def _partial(contestants: Sequence[Contestant]) -> list[str]:
-    found = {
+    partial_tasks = {
         (c.name, name): len(card.partial)
         for c in contestants
         for name, cards in c.cards.items()
@@ -166,7 +164,7 @@ def _partial(contestants: Sequence[Contestant]) -> list[str]:
     }
     return [
         f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others."
-        for (who, name), count in found.items()
+        for (who, name), count in partial_tasks.items()
     ]
 
 
@@ -203,25 +201,25 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
 
 
 def _told(rows: Sequence[Row], alpha: float) -> list[str]:
-    told = [
+    lines = [
         (
             f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
             f"verdict among all is at most {alpha:g}."
         )
     ]
     if any(row.smallest_gain is not None for row in rows):
-        told.append(
+        lines.append(
             "Sees gains of: the true gain, in points, that so many tasks show four times in "
             f"five (one-sided, {alpha:g}, uncorrected)."
         )
     for row in rows:
         if row.clean and row.clean.before and row.clean.after:
-            told.append(
+            lines.append(
                 f"{row.benchmark} without the {row.clean.left_out} tasks that resemble "
                 f"something in the training data: {row.first} "
                 f"{row.clean.before}, {row.other} {row.clean.after}."
             )
-    return told
+    return lines
 
 
 def command(

@@ -42,25 +42,26 @@ def _drawn_steps(folder: Path) -> Table:
     table = numbers_table("step", "problems", "new", "expected", "passed", "some passed")
     known: set[str] = set()
     for step in samples.steps(folder):
-        drawn = draws.read(folder, step)
-        ids = {draw.problem_id for draw in drawn}
-        expected = [draw.expected for draw in drawn if draw.expected is not None]
+        step_draws = draws.read(folder, step)
+        ids = {draw.problem_id for draw in step_draws}
+        expected = [draw.expected for draw in step_draws if draw.expected is not None]
         table.add_row(
             str(step),
-            str(len(drawn)),
+            str(len(step_draws)),
             str(len(ids - known)),
             f"{fmean(expected):.0%}" if expected else "",
-            f"{fmean(draw.pass_rate for draw in drawn):.0%}",
-            f"{fmean(0 < draw.passed < draw.n for draw in drawn):.0%}",
+            f"{fmean(draw.pass_rate for draw in step_draws):.0%}",
+            f"{fmean(0 < draw.passed < draw.n for draw in step_draws):.0%}",
         )
         known |= ids
     return table
 
 
-def _drawn_problems(drawn: list[Draw]) -> Table:
+def _drawn_problems(step_draws: list[Draw]) -> Table:
     table = numbers_table("problem", "expected", "passed")
     for draw in sorted(
-        drawn, key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id)
+        step_draws,
+        key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id),
     ):
         table.add_row(
             draw.problem_id,

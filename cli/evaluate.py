@@ -129,7 +129,7 @@ def command(
 
     settings, errors = Settings.read(profile), Console(stderr=True)
     home = settings.home.path
-    asked = EvaluationOptions(
+    options = EvaluationOptions(
         benchmark,
         data,
         out,
@@ -140,6 +140,6 @@ def command(
         suspects_of(settings.store),
     )
     if completions is not None:
-        raise typer.Exit(evaluate_completions(completions, asked, home, Console(), errors))
-    asks = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
-    raise typer.Exit(evaluate_model(asks, asked, home, Console(), errors))
+        raise typer.Exit(evaluate_completions(completions, options, home, Console(), errors))
+    model_options = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
+    raise typer.Exit(evaluate_model(model_options, options, home, Console(), errors))

@@ -72,48 +72,60 @@ class ModelOptions:
 
 
 def evaluate_completions(
-    path: Path, asked: EvaluationOptions, home: Path, console: Console, errors: Console
+    path: Path, options: EvaluationOptions, home: Path, console: Console, errors: Console
 ) -> int:
     """Judge completions of a file. Exits 0 with a score, 1 if no task could be measured. Raises
     ProblemError, FileNotFoundError, NotJudged.
     """
-    at = opened(asked.benchmark, asked.data, home)
+    at = opened(options.benchmark, options.data, home)
     harness = at.benchmark().harness
-    broken: list[str] | None = [] if asked.partial else None
+    broken: list[str] | None = [] if options.partial else None
     completions = [harness.named(each) for each in read(path, harness.prefer, broken)]
     for line in broken or ():
         errors.print(f"left out: {line}", style="yellow", highlight=False, soft_wrap=True)
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-    submission = Submission(completions, asked.origin(at, completions=str(path.absolute())), name)
-    return score(harness, submission, asked, console, errors, home)
+    submission = Submission(completions, options.origin(at, completions=str(path.absolute())), name)
+    return score(harness, submission, options, console, errors, home)
 
 
 def evaluate_model(
-    asks: ModelOptions, asked: EvaluationOptions, home: Path, console: Console, errors: Console
+    model_options: ModelOptions,
+    options: EvaluationOptions,
+    home: Path,
+    console: Console,
+    errors: Console,
 ) -> int:
     """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
     Raises Unanswered and EndpointDown too.
     """
-    at = opened(asked.benchmark, asked.data, home)
+    at = opened(options.benchmark, options.data, home)
     benchmark = at.benchmark()
-    drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
-    folder = Path(asks.model or "").expanduser()
+    drawing = {
+        "n": model_options.n,
+        "temperature": model_options.temperature,
+        "top_p": model_options.top_p,
+        "seed": model_options.seed,
+    }
+    folder = Path(model_options.model or "").expanduser()
     model = (
         str(folder.absolute())
-        if asks.model and folder.is_dir() and not asks.endpoint
-        else asks.model or ""
+        if model_options.model and folder.is_dir() and not model_options.endpoint
+        else model_options.model or ""
     )
-    origin = asked.origin(at, model=model, endpoint=asks.endpoint or "", form=asks.form)
-    submission, told = generate_submission(
+    origin = options.origin(
+        at, model=model, endpoint=model_options.endpoint or "", form=model_options.form
+    )
+    submission, report = generate_submission(
         origin, benchmark, benchmark.sampling.model_copy(update=drawing), home, errors
     )
-    if len(told.models) > 1:
+    if len(report.models) > 1:
         errors.print(
-            f"answered by {', '.join(f'{name} ({count})' for name, count in told.models.items())}",
+            "answered by "
+            + ", ".join(f"{name} ({count})" for name, count in report.models.items()),
             style="yellow",
             highlight=False,
         )
-    return score(benchmark.harness, submission, asked, console, errors, home)
+    return score(benchmark.harness, submission, options, console, errors, home)
 
 
 def generate_submission(
@@ -126,7 +138,7 @@ def generate_submission(
     """Return the completions of the model or endpoint that the origin names; cached ones are not
     generated again.
     """
-    source, told, who = (
+    source, report, who = (
         source_of(origin),
         GenerationReport(),
         f"{origin.model} {origin.endpoint}".strip(),
@@ -139,7 +151,7 @@ def generate_submission(
             sampling,
             home / "answers",
             lambda done, of: progress.update(bar, completed=done, total=of),
-            told,
+            report,
         )
     completions, chats = [benchmark.harness.named(each) for each in drawn], source.chats
     texts = [
@@ -150,12 +162,12 @@ def generate_submission(
         each.task_id: text for each, text in zip(completions[:: sampling.n], texts, strict=True)
     }
     content, name = (
-        str(told.who.get("folder", "")),
+        str(report.who.get("folder", "")),
         Path(origin.model).name if Path(origin.model).is_absolute() else origin.model,
     )
     return Submission(
         completions, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts
-    ), told
+    ), report
 
 
 def source_of(origin: Origin) -> Source:
@@ -170,32 +182,33 @@ def source_of(origin: Origin) -> Source:
 def score(
     harness: Harness,
     submission: Submission,
-    asked: EvaluationOptions,
+    options: EvaluationOptions,
     console: Console,
     errors: Console,
     home: Path,
 ) -> int:
     """Judges, writes the verdicts and the scorecard, prints what it comes to."""
-    missing = check(harness, submission.completions, asked.partial)
+    missing = check(harness, submission.completions, options.partial)
     known = Verdicts(home / "benchmarks" / f"{harness.name}.verdicts.jsonl")
     try:
         judged, seconds = judge_all(harness, submission, known, errors)
     finally:
         known.close()
-    if asked.out:
-        write_atomic(asked.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
+    if options.out:
+        write_atomic(options.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
     if not any(each.measured for each in judged):
         errors.print(
             f"no task of {harness.name} could be measured here: {judged[0].detail}", style="red"
         )
         return 1
     card = scorecard(harness, submission, judged, missing, seconds)
-    made = Figures.of(card, asked.ks, asked.suspects, asked.price)
-    if asked.out:
+    figures = Figures.of(card, options.ks, options.suspects, options.price)
+    if options.out:
         card.write(
-            asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), made.as_json()
+            options.out.with_name(f"{options.out.name.split('.')[0]}.scorecard.json"),
+            figures.as_json(),
         )
-    _show(made, console)
+    _show(figures, console)
     return 0
 
 
@@ -224,27 +237,27 @@ def judge_all(
     return judged, time.monotonic() - begun
 
 
-def _show(made: Figures, console: Console) -> None:
-    card = made.card
+def _show(figures: Figures, console: Console) -> None:
+    card = figures.card
     table = Table(
         title=f"{card.benchmark} {card.release}, {len(card.samples)} samples", title_justify="left"
     )
     for heading in ("tests", "score", "value", "95 % interval", "tasks"):
         table.add_column(heading, justify="right" if heading in ("value", "tasks") else "left")
-    for each in made.full:
+    for each in figures.full:
         _rows(table, each, each.name)
-    for each in made.clean or () if made.suspect else ():
+    for each in figures.clean or () if figures.suspect else ():
         _rows(table, each, f"{each.name}, clean")
     console.print(table)
     lines = [
         f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in verdicts(card).items())}",
         f"cut by length: {100 * card.cut:.1f} %",
     ]
-    if made.a_problem:
-        lines.append(f"a solved problem took: {made.a_problem}")
-    if made.suspect is not None:
+    if figures.a_problem:
+        lines.append(f"a solved problem took: {figures.a_problem}")
+    if figures.suspect is not None:
         lines.append(
-            f"clean: without the {len(made.suspect)} tasks that resemble something in this "
+            f"clean: without the {len(figures.suspect)} tasks that resemble something in this "
             "home's training data"
         )
     if card.unmeasured:

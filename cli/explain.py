@@ -71,14 +71,14 @@ def find(history: list[Entry], name: str) -> list[Entry]:
             or begins
         )
 
-    if found := [entry for entry in decisions if meant(entry)]:
-        return found
-    there = ", ".join(
+    if entries := [entry for entry in decisions if meant(entry)]:
+        return entries
+    known_versions = ", ".join(
         dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
     )
     raise UnknownVersion(
         f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; "
-        f"known are {there or 'none yet'}"
+        f"known are {known_versions or 'none yet'}"
     )
 
 

@@ -48,16 +48,16 @@ def show_failures(
             table.add_row(name, words, str(answers), escape(which))
         console.print(table)
         return 0
-    found = failures(card, kind, task)
-    for sample, why in found[:count]:
+    failing_samples = failures(card, kind, task)
+    for sample, why in failing_samples[:count]:
         _show(sample, why, card.prompts.get(sample.task_id, ""), console)
     console.print(
-        f"{min(count, len(found))} of {len(found)} shown"
-        if found
+        f"{min(count, len(failing_samples))} of {len(failing_samples)} shown"
+        if failing_samples
         else "none of them is of that kind and task",
         style="dim",
     )
-    return 0 if found else 1
+    return 0 if failing_samples else 1
 
 
 def price_of(profile: Profile) -> Price:
@@ -66,35 +66,35 @@ def price_of(profile: Profile) -> Price:
 
 def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
     """Of a path or a name in the store. Raises NoScorecard, and NotReady for what is not there."""
-    if found := at_path(score):
-        if len(found) > 1:
+    if scorecards := at_path(score):
+        if len(scorecards) > 1:
             raise NotReady(
                 f"{score} holds the scores of several benchmarks, "
-                f"{', '.join(card.benchmark for card in found)}: give one of its files"
+                f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
             )
-        return found[0]
-    if (made := store().current("scores", score)) is None:
+        return scorecards[0]
+    if (artifact := store().current("scores", score)) is None:
         raise NotReady(
             f"no score {score!r}: give the path of a scorecard, or one of: "
             f"{_names(store()) or 'none yet'}"
         )
-    if not (made.path / CARD).is_file():
+    if not (artifact.path / CARD).is_file():
         raise NotReady(
             f"{score} holds the scores of several benchmarks: give one of {_names(store())}"
         )
-    return read(made.path / CARD)
+    return read(artifact.path / CARD)
 
 
 def _names(store: Store) -> str:
     return ", ".join(name for name in store.names("scores") if "--" in name)
 
 
-def _show(sample: Sample, why: Kind, asked: str, console: Console) -> None:
+def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
     console.rule(
         escape(f"{sample.task_id}, answer {sample.sample}: {why}{_passes(sample)}"), align="left"
     )
     for title, text in (
-        ("Prompt", asked or "(not kept with this score)"),
+        ("Prompt", prompt or "(not kept with this score)"),
         ("Answer", sample.answer),
         ("First failing test", _test(sample)),
     ):
@@ -118,12 +118,12 @@ def _passes(sample: Sample) -> str:
 
 def _test(sample: Sample) -> str:
     hidden = f"test {sample.failed_test}, which is hidden" if sample.failed_test else ""
-    told = (
+    text = (
         sample.first_failed
         or hidden
         or ("" if sample.detail else "none: the program did not get that far")
     )
-    return "\n".join(line for line in (told, sample.detail) if line)
+    return "\n".join(line for line in (text, sample.detail) if line)
 
 
 def command(

@@ -138,14 +138,14 @@ def _option(parameter: Any) -> str:
 
 def _public(module: Any) -> Iterator[Any]:
     """Classes and functions that the module defines itself, in the order of its lines."""
-    found = [
+    values = [
         value
         for name, value in vars(module).items()
         if not name.startswith("_")
         and (inspect.isclass(value) or inspect.isfunction(value))
         and value.__module__ == module.__name__
     ]
-    yield from sorted(found, key=lambda value: inspect.getsourcelines(value)[1])
+    yield from sorted(values, key=lambda value: inspect.getsourcelines(value)[1])
 
 
 def _entry(value: Any) -> str:

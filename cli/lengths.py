@@ -41,7 +41,7 @@ def show_lengths(
     Raises FileNotFoundError, ProfileError.
     """
     try:
-        found, said = measured(
+        changes_list, text = measured(
             data,
             run,
             share,
@@ -53,9 +53,9 @@ def show_lengths(
     except DoesNotFit as error:
         console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
         return 1
-    changes = " ".join(f"--set {change}" for change in found)
+    changes = " ".join(f"--set {change}" for change in changes_list)
     console.print(
-        f"Limits that hold {share:.0%} of each kind: {changes}\n{said}",
+        f"Limits that hold {share:.0%} of each kind: {changes}\n{text}",
         soft_wrap=True,
         highlight=False,
     )
@@ -69,7 +69,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
     profile = settings.profile
     gpu = gpu_of(profile)
     try:
-        found, said = measured(
+        changes, text = measured(
             data,
             None,
             share,
@@ -81,11 +81,11 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
     console.print(
-        f"Trained with {' and '.join(found)}, which hold {share:.0%} of each kind. {said}",
+        f"Trained with {' and '.join(changes)}, which hold {share:.0%} of each kind. {text}",
         soft_wrap=True,
         highlight=False,
     )
-    return found
+    return changes
 
 
 def measured(
@@ -123,10 +123,10 @@ def measured(
     console.print(table)
     needed = t.model_copy(update={"prompt_tokens": prompt, "answer_tokens": answer})
     try:
-        said = _cache(folder, needed, gpus)
+        text = _cache(folder, needed, gpus)
     except DoesNotFit as error:
         raise DoesNotFit(f"limits of {prompt} + {answer} tokens: {error}") from error
-    return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], said
+    return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], text
 
 
 def _problems(data: str, settings: Settings) -> list[Problem]:
@@ -159,15 +159,15 @@ def _measure(
         ) from error
     solutions = [problem.solutions[0] for problem in problems if problem.solutions]
     texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
-    found = [of_prompts(tokenizer, map(prompt_text, problems))]
-    found += [of_answers("references", tokenizer, texts)] if texts else []
+    lengths = [of_prompts(tokenizer, map(prompt_text, problems))]
+    lengths += [of_answers("references", tokenizer, texts)] if texts else []
     past = of_run(tokenizer, run) if run else None
-    found += [past] if past else []
-    if not found[0].tokens or len(found) == 1:
+    lengths += [past] if past else []
+    if not lengths[0].tokens or len(lengths) == 1:
         raise FileNotFoundError(
             "nothing to measure: no problem with a reference solution, and no answers of a past run"
         )
-    return found
+    return lengths
 
 
 def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
@@ -180,10 +180,10 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
                 "--data ... --gpus 8xH100` does."
             )
         count, gpu = gpus
-        found = plan(shape, gpu, count, training)
+        fit = plan(shape, gpu, count, training)
         return (
-            f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, "
-            f"{found.rollout['KV cache'] / GIB:.1f} GiB a GPU."
+            f"The caches of {count} x {gpu.name} hold {fit.concurrent:,} such answers at once, "
+            f"{fit.rollout['KV cache'] / GIB:.1f} GiB a GPU."
         )
     rows = min(CPU_ROWS, training.problems_per_step * training.group_size)
     needed = sum(

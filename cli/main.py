@@ -34,7 +34,7 @@ class Command(NamedTuple):
 @cache
 def commands() -> dict[str, Command]:
     """Return every command by name, in the order of `GROUPS` and then of names."""
-    found = []
+    unordered = []
     for file in [*FOLDER.glob("*.py"), *FOLDER.glob("*/__init__.py")]:
         text = file.read_text(encoding="utf-8")
         if (at := text.find("\nGROUP = ")) < 0:
@@ -42,8 +42,8 @@ def commands() -> dict[str, Command]:
         stem = file.parent.name if file.stem == "__init__" else file.stem
         group = ast.literal_eval(text[at + 9 : text.index("\n", at + 1)])
         summary = text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""')
-        found.append(Command(stem.replace("_", "-"), f"cli.{stem}", group, summary))
-    ordered = sorted(found, key=lambda command: (GROUPS.index(command.group), command.name))
+        unordered.append(Command(stem.replace("_", "-"), f"cli.{stem}", group, summary))
+    ordered = sorted(unordered, key=lambda command: (GROUPS.index(command.group), command.name))
     return {command.name: command for command in ordered}
 
 
@@ -122,21 +122,31 @@ def main() -> None:
             | Unanswered
             | Incomparable
         )
-        kept = NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
+        registry_errors = (
+            NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
+        )
         trained = UnfitStart | CannotTrain | TrainingFailed
-        mendable = NotReady | ProfileError | ProblemError | kept | own | trained | FileNotFoundError
+        mendable = (
+            NotReady
+            | ProfileError
+            | ProblemError
+            | registry_errors
+            | own
+            | trained
+            | FileNotFoundError
+        )
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         store = type(error).__module__.startswith(
             "botocore."
         )  # an object store's own words; its package is not there without one
         if not full and not store and not isinstance(error, mendable):
             raise
-        said = (
+        message = (
             f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"
             if store
             else error
         )
-        print(f"error: {Home.from_environment().full() if full else said}", file=sys.stderr)
+        print(f"error: {Home.from_environment().full() if full else message}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -32,13 +32,13 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     try:
         count, gpu = gpus_of(gpus)
         t = over_machines(profile.training, count)
-        found = plan(shape_of(model or profile.base), gpu, count, t)
+        fit = plan(shape_of(model or profile.base), gpu, count, t)
     except DoesNotFit as error:
         console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
         return 1
     nodes = t.scale.nodes
     console.print(
-        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, "
+        f"[bold]{fit.shape.name}[/], {fit.shape.parameters / 1e9:.2f} billion parameters, "
             f"on {count} x {gpu.name}"
         f"{f' in {nodes} machines of {count // nodes}' if nodes > 1 else ''}; a step is "
             f"{t.problems_per_step} problems x {t.group_size} answers"
@@ -47,26 +47,26 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
         soft_wrap=True, highlight=False,
     )  # fmt: skip
     memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
-    for name in {**found.update, **found.rollout}:
+    for name in {**fit.update, **fit.rollout}:
         memory.add_row(
             name,
             *(
                 f"{part[name] / GIB:.1f}" if name in part else ""
-                for part in (found.update, found.rollout)
+                for part in (fit.update, fit.rollout)
             ),
         )
-    totals = (sum(part.values()) / GIB for part in (found.update, found.rollout))
+    totals = (sum(part.values()) / GIB for part in (fit.update, fit.rollout))
     memory.add_row(
         "[bold]together[/]",
         *(f"[bold]{total:.1f}[/] of {gpu.memory / GIB:.0f}" for total in totals),
     )
     console.print(memory)
     seconds = Table("seconds a step", "expected", box=None, header_style="dim")
-    for name, value in found.seconds.items():
+    for name, value in fit.seconds.items():
         seconds.add_row(name, f"{value:.1f}")
     seconds.add_row(
         "[bold]together[/]",
-        f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s",
+        f"[bold]{sum(fit.seconds.values()):.1f}[/], {fit.tokens_per_second:,.0f} tokens/s",
     )
     console.print(seconds)
     if t.method.drops_equal_groups:
@@ -80,10 +80,10 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     changes = [f"base={model}"] if model and model != profile.base else []
     changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
     changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
-    lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
+    lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *fit.changes()])
     console.print("to `ratchet train`", *named, *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
-        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: "
+        f"The caches hold {fit.concurrent:,} answers of full length at once. Assumed: "
             f"{MFU:.0%} of the peak while learning, "
         f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB "
             "free. The memory of an update was checked "

@@ -57,7 +57,7 @@ class PreferenceOptions:
 
 
 def prefer(
-    wanted: PreferenceOptions,
+    options: PreferenceOptions,
     host: str,
     port: int,
     result: bool,
@@ -70,7 +70,7 @@ def prefer(
     from serving.preference.app import new_token, serve
     from serving.preference.round import Round, read_matches
 
-    folder = _round(wanted, settings)
+    folder = _round(options, settings)
     if not result:
         opened = Round(folder)
         with _door(host, port) as door:
@@ -97,23 +97,23 @@ def prefer(
     return 0
 
 
-def _round(wanted: PreferenceOptions, settings: Settings) -> Path:
+def _round(options: PreferenceOptions, settings: Settings) -> Path:
     """The folder of the round, begun unless it is there."""
     from evaluation.preference.pairs import make_pairs
     from serving.preference.round import QUESTION, RoundInfo, begin
 
-    if len(wanted.contestants) < 2:
+    if len(options.contestants) < 2:
         raise ProblemError("one contestant has nobody to be compared with", "give two or more")
-    found, asked = _contestants(wanted, settings)
-    pairs, same = make_pairs(found, asked, wanted.seed, wanted.pairs)
-    question = wanted.question or QUESTION
-    names = dict(zip((each.name for each in found), wanted.contestants, strict=True))
-    about = RoundInfo(seed=wanted.seed, question=question, contestants=names, same=same)
+    contestants, statements = _contestants(options, settings)
+    pairs, same = make_pairs(contestants, statements, options.seed, options.pairs)
+    question = options.question or QUESTION
+    names = dict(zip((each.name for each in contestants), options.contestants, strict=True))
+    about = RoundInfo(seed=options.seed, question=question, contestants=names, same=same)
     known = hash_data(
-        {"pairs": [pair.model_dump() for pair in pairs], "seed": wanted.seed, "question": question}
+        {"pairs": [pair.model_dump() for pair in pairs], "seed": options.seed, "question": question}
     )
     folder = (
-        (wanted.to or settings.home.path / "preferences" / f"round-{known[:10]}")
+        (options.to or settings.home.path / "preferences" / f"round-{known[:10]}")
         .expanduser()
         .absolute()
     )
@@ -122,19 +122,19 @@ def _round(wanted: PreferenceOptions, settings: Settings) -> Path:
 
 
 def _contestants(
-    wanted: PreferenceOptions, settings: Settings
+    options: PreferenceOptions, settings: Settings
 ) -> tuple[list[Contestant], dict[str, str]]:
     """Everybody with their answers, and what was asked."""
-    named = [name for name in wanted.contestants if not Path(name).exists()]
-    cards = _common(named, wanted.benchmark, settings) if named else {}
-    found = [
+    named = [name for name in options.contestants if not Path(name).exists()]
+    cards = _common(named, options.benchmark, settings) if named else {}
+    contestants = [
         of_card(cards[name], name) if name in cards else read_contestant(Path(name))
-        for name in wanted.contestants
+        for name in options.contestants
     ]
-    asked: dict[str, str] = {}
-    for each in found:
-        asked |= each.statements
-    return found, asked | (read_statements(wanted.tasks) if wanted.tasks else {})
+    statements: dict[str, str] = {}
+    for each in contestants:
+        statements |= each.statements
+    return contestants, statements | (read_statements(options.tasks) if options.tasks else {})
 
 
 def _common(names: Sequence[str], benchmark: str, settings: Settings) -> dict[str, Scorecard]:
@@ -163,8 +163,8 @@ def _common(names: Sequence[str], benchmark: str, settings: Settings) -> dict[st
 def _cards(settings: Settings) -> Iterator[Scorecard]:
     store = settings.store
     for name in store.names("scores"):
-        if made := store.current("scores", name):
-            for path in sorted(made.path.glob("*.json")):
+        if artifact := store.current("scores", name):
+            for path in sorted(artifact.path.glob("*.json")):
                 if path.name == "scorecard.json" or "--" in path.name:
                     yield Scorecard.read(path)
 
@@ -179,11 +179,11 @@ def _door(host: str, port: int) -> socket.socket:
             door.listen()
         except OSError as error:
             door.close()
-            told = error.strerror
+            reason = error.strerror
         else:
             return door
     raise NotReady(
-        f"no port from {port} on at {host} can be had ({told}): give another with --port"
+        f"no port from {port} on at {host} can be had ({reason}): give another with --port"
     )
 
 
@@ -346,5 +346,5 @@ def command(
     The choices can train a reward (docs/preference.md).
     """
 
-    wanted = PreferenceOptions(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
-    raise typer.Exit(prefer(wanted, host, port, result, Settings.read(profile), Console()))
+    options = PreferenceOptions(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
+    raise typer.Exit(prefer(options, host, port, result, Settings.read(profile), Console()))

@@ -33,16 +33,17 @@ def provenance(
     """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion."""
     if graph and graph.suffix not in DRAWN:
         raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
-    found = passport(subject, settings)
+    found_passport = passport(subject, settings)
     if graph:
         write_atomic(
-            graph, {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found)
+            graph,
+            {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found_passport),
         )
     if as_json:
-        console.print_json(json.dumps(found.as_json()))
+        console.print_json(json.dumps(found_passport.as_json()))
     elif graph is None:
-        show(found, console)
-    return 1 if found.missing else 0
+        show(found_passport, console)
+    return 1 if found_passport.missing else 0
 
 
 def passport(subject: str, settings: Settings) -> Passport:
@@ -80,12 +81,12 @@ def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
     inputs = [("checkpoint", entry.checkpoint_hash)]
     bundles = [
         m
-        for found in index.by_content.values()
-        for m in found
+        for manifests in index.by_content.values()
+        for m in manifests
         if (m.kind, m.name) == ("scores", chain)
     ]
     inputs += [("judged by", bundles[-1].content_hash)] if bundles else []
-    made = [
+    nodes = [
         (role, index.node(role if role == "checkpoint" else chain, content))
         for role, content in inputs
     ]
@@ -94,7 +95,7 @@ def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
         content_hash=entry.checkpoint_hash,
         kind="version",
         name=f"version {entry.version} ({entry.checkpoint})",
-        made_from=tuple((role, each.id) for role, each in made),
+        made_from=tuple((role, each.id) for role, each in nodes),
     )
     return walk(subject, index)
 
@@ -107,13 +108,13 @@ def show_champion(settings: Settings, console: Console) -> None:
     show(passport(str(stack[-1].version), settings), console)
 
 
-def show(found: Passport, console: Console) -> None:
-    tree = Tree(f"[bold]{found.subject}[/]")
-    _grow(tree, found.nodes[0], found, set())
+def show(found_passport: Passport, console: Console) -> None:
+    tree = Tree(f"[bold]{found_passport.subject}[/]")
+    _grow(tree, found_passport.nodes[0], found_passport, set())
     console.width = max(console.width, 240)  # long lines are the terminal's to wrap
     console.print(tree, soft_wrap=True)
-    summary = found.summary()
-    told = {
+    summary = found_passport.summary()
+    rows = {
         "dataset": summary["dataset"],
         "contamination report": summary["contamination_report"],
         "reward": summary["reward"],
@@ -127,16 +128,18 @@ def show(found: Passport, console: Console) -> None:
         "isolation": ", ".join(summary["isolation"]),
     }
     console.print()
-    for name, value in told.items():
+    for name, value in rows.items():
         console.print(f"{name:<21}{value or 'not known here'}", soft_wrap=True, highlight=False)
-    if found.missing:
-        console.print(f"nowhere any more: {', '.join(found.missing)}", style="red", soft_wrap=True)
+    if found_passport.missing:
+        console.print(
+            f"nowhere any more: {', '.join(found_passport.missing)}", style="red", soft_wrap=True
+        )
 
 
-def _grow(tree: Tree, node: Node, found: Passport, shown: set[str]) -> None:
+def _grow(tree: Tree, node: Node, found_passport: Passport, shown: set[str]) -> None:
     """Each artifact once with what it was made from; met again, it is named."""
     for role, id in node.made_from:
-        source = found.node(id)
+        source = found_passport.node(id)
         head = (
             f"[bold]{source.kind}/{source.name}[/] {source.content_hash[:12]}"
             if source.manifest
@@ -154,7 +157,7 @@ def _grow(tree: Tree, node: Node, found: Passport, shown: set[str]) -> None:
                 f"[dim]{manifest.created_at}, code {manifest.code_version}, "
                 f"{manifest.hardware.get('cpu')}[/]"
             )
-            _grow(branch, source, found, shown)
+            _grow(branch, source, found_passport, shown)
 
 
 def command(

@@ -29,16 +29,16 @@ def show_quality(
     NotReady.
     """
     store, price = settings.store, price_of(settings.profile)
-    made = [
+    artifacts = [
         artifact
         for name in store.names("scores")
         if "--" in name and (artifact := store.current("scores", name))
     ]
-    found = [read_score(score, lambda: store) for score in scores] or [
+    scorecards = [read_score(score, lambda: store) for score in scores] or [
         Scorecard.read(each.path / CARD)
-        for each in sorted(made, key=lambda each: each.manifest.created_at)
+        for each in sorted(artifacts, key=lambda each: each.manifest.created_at)
     ]
-    cards = [card for card in found if benchmark in ("", card.benchmark)]
+    cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
         raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
     table = Table(box=None, header_style="dim")

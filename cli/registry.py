@@ -24,7 +24,7 @@ def show_registry(settings: Settings, console: Console) -> int:
     if not (history := ledger.history()):
         console.print("Nothing has come to the gate yet: `ratchet demo` makes the first version.")
         return 0
-    told = sync_mlflow(registry, ledger, console)
+    synced = sync_mlflow(registry, ledger, console)
     console.width = max(console.width, 120)
     console.print(_versions(history))
     console.print(
@@ -33,7 +33,7 @@ def show_registry(settings: Settings, console: Console) -> int:
         soft_wrap=True,
         highlight=False,
     )
-    return 0 if told else 1
+    return 0 if synced else 1
 
 
 def outcome(history: list[Entry], entry: Entry) -> str:

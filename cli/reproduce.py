@@ -56,15 +56,15 @@ def reproduce(
     --benchmark`;
     data: where that benchmark's file is now.
     """
-    if found := at_path(score):
-        return _judged_again(score, found, data, out, settings.home, console)
+    if scorecards := at_path(score):
+        return _judged_again(score, scorecards, data, out, settings.home, console)
     home, loaded = settings.home, settings.profile
     store = settings.store
     index = ManifestIndex.of(store)
-    made = _score(score, store, index)
-    card = Scorecard.read(made.path / "scorecard.json")
+    artifact = _score(score, store, index)
+    card = Scorecard.read(artifact.path / "scorecard.json")
     checkpoint = _checkpoint(card, store, index, settings)
-    benchmark = _benchmark(card, made, store, index, home, loaded)
+    benchmark = _benchmark(card, artifact, store, index, home, loaded)
     with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:
         tasks = {stage: bar.add_task(stage, total=None) for stage in ("generate", "judge")}
         again = evaluate(
@@ -73,13 +73,17 @@ def reproduce(
         )  # fmt: skip
     if out:
         again.write(out)
-    then = {"code": made.manifest.code_version} | made.manifest.hardware | made.manifest.packages
-    return _tell(made.manifest.name, then, again.harness_version, card, again, console)
+    then = (
+        {"code": artifact.manifest.code_version}
+        | artifact.manifest.hardware
+        | artifact.manifest.packages
+    )
+    return _tell(artifact.manifest.name, then, again.harness_version, card, again, console)
 
 
 def _judged_again(
     named: str,
-    found: Sequence[Scorecard],
+    scorecards: Sequence[Scorecard],
     data: Path | None,
     out: Path | None,
     home: Home,
@@ -87,12 +91,12 @@ def _judged_again(
 ) -> int:
     from cli.rejudge import judge_again
 
-    if len(found) > 1:
+    if len(scorecards) > 1:
         raise NotReproducible(
             f"{named} holds the scores of several benchmarks, "
-            f"{', '.join(card.benchmark for card in found)}: give one of its files"
+            f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
-    [card] = found
+    [card] = scorecards
     if card.origin is None:
         raise NotReproducible(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "
@@ -165,13 +169,15 @@ def _tell(
     again: Scorecard,
     console: Console,
 ) -> int:
-    found, texts = (
+    changed_verdicts, texts = (
         differences(card, again),
         {(s.task_id, s.sample): s.answer for s in again.samples},
     )
     worded = sum(texts.get((s.task_id, s.sample)) != s.answer for s in card.samples)
     state = (
-        "the same verdicts" if not found else f"{len(found)} of {len(card.samples)} verdicts differ"
+        "the same verdicts"
+        if not changed_verdicts
+        else f"{len(changed_verdicts)} of {len(card.samples)} verdicts differ"
     )
     wording = (
         f"{worded} answers are worded otherwise"
@@ -184,15 +190,17 @@ def _tell(
         f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks",
         highlight=False,
     )
-    for line in found[:SHOWN]:
+    for line in changed_verdicts[:SHOWN]:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
-    if len(found) > SHOWN:
-        console.print(f"and {len(found) - SHOWN} more: --out FILE writes the new scorecard")
+    if len(changed_verdicts) > SHOWN:
+        console.print(
+            f"and {len(changed_verdicts) - SHOWN} more: --out FILE writes the new scorecard"
+        )
     changed = passport_differences(made_with, card, harness, again.isolation)
     console.print("Of the passport differs:" if changed else "Nothing of the passport differs.")
     for line in changed:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
-    return 1 if found else 0
+    return 1 if changed_verdicts else 0
 
 
 def _score(name: str, store: Store, index: ManifestIndex) -> Artifact:
@@ -207,11 +215,11 @@ def _score(name: str, store: Store, index: ManifestIndex) -> Artifact:
         m for m in scores if m.name == name or (len(name) >= 6 and m.content_hash.startswith(name))
     ]
     if not meant or (found := store.find("scores", meant[-1].name, meant[-1].key)) is None:
-        there = (
+        score_names = (
             ", ".join(sorted({m.name for m in scores}))
             or "none yet: `ratchet evaluate CHECKPOINT` makes some"
         )
-        raise NotReproducible(f"no score {name!r}: there are {there}")
+        raise NotReproducible(f"no score {name!r}: there are {score_names}")
     return found
 
 
@@ -219,10 +227,10 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
     """The folder with the very weights that were scored."""
     for manifest in index.by_content.get(card.checkpoint_hash, []):
         if manifest.kind == "checkpoints" and (
-            found := store.find("checkpoints", manifest.name, manifest.key)
+            artifact := store.find("checkpoints", manifest.name, manifest.key)
         ):
-            store.verify(found)
-            return found.path
+            store.verify(artifact)
+            return artifact.path
     path = next(
         (
             Path(e.path)
@@ -241,7 +249,7 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
 
 def _benchmark(
     card: Scorecard,
-    made: Artifact,
+    artifact: Artifact,
     store: Store,
     index: ManifestIndex,
     home: Home,
@@ -250,7 +258,7 @@ def _benchmark(
     """The tasks with the hash that the card names."""
     sampling = Sampling.model_validate(card.sampling)
     others = []
-    for candidate in _candidates(card, made, store, index, home, profile):
+    for candidate in _candidates(card, artifact, store, index, home, profile):
         if isinstance(candidate, NotMeasured):
             raise NotReproducible(f"{card.benchmark}: {candidate.reason}")
         if candidate.version == card.benchmark_version:
@@ -265,7 +273,7 @@ def _benchmark(
 
 def _candidates(
     card: Scorecard,
-    made: Artifact,
+    artifact: Artifact,
     store: Store,
     index: ManifestIndex,
     home: Home,
@@ -273,10 +281,10 @@ def _candidates(
 ) -> Iterator[Benchmark | NotMeasured]:
     manifests = [manifest for found in index.by_content.values() for manifest in found]
     if card.benchmark == "heldout":
-        drawn = [
+        draw_numbers = [
             int(m.facts["draw"])
             for m in manifests
-            if "draw" in m.facts and made.content_hash in m.inputs.values()
+            if "draw" in m.facts and artifact.content_hash in m.inputs.values()
         ]
         known = FamilyConfig.model_fields
         configs = [
@@ -290,7 +298,9 @@ def _candidates(
                 profile.family.model_dump_json(),
             ]
         )
-        for number in dict.fromkeys([*drawn, *(record.number for record in records(home.runs))]):
+        for number in dict.fromkeys(
+            [*draw_numbers, *(record.number for record in records(home.runs))]
+        ):
             for family in families:
                 yield heldout(
                     heldout_draw(FamilyConfig.model_validate_json(family), number, len(card.solved))

@@ -59,13 +59,13 @@ def records(to: Path, settings: Settings, console: Console) -> int:
         raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
     loaded = settings.profile
     with Sandbox(loaded.sandbox) as sandbox:
-        found = reviews(clean_problems(settings), Executor(sandbox))
-    if not found:
+        rows = reviews(clean_problems(settings), Executor(sandbox))
+    if not rows:
         raise NotReady(NONE_SHOWN)
-    write_reviews(found, to)
+    write_reviews(rows, to)
     console.print(
         (
-            f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} "
+            f"{to}: {len(rows):,} records of {len({review.problem_id for review in rows}):,} "
             "problems"
         ),
         highlight=False,
@@ -148,14 +148,14 @@ def reviewer_job(
     """Return the Reviewer's training job. Its folder, beside `to`, follows from everything that
     decides the result, so another start never resumes from it.
     """
-    told = {
+    problems_by_split = {
         split: [problem for problem in problems if problem.split == split and not problem.gated]
         for split in ("train", "validation")
     }
     generator = Path(profile.training.agents.generator).expanduser()
     inputs = (
         {"start": hash_folder(start)}
-        | {split: set_hash(each) for split, each in told.items()}
+        | {split: set_hash(each) for split, each in problems_by_split.items()}
         | profile.training.plugins.hashes()
     )
     inputs |= (
@@ -177,12 +177,12 @@ def reviewer_job(
     )
     folder = to.absolute().with_name(f".{to.name}.training") / job.key[:12]
     folder.mkdir(parents=True, exist_ok=True)
-    for split, each in told.items():
+    for split, each in problems_by_split.items():
         write_verl(each, folder / f"{split}.parquet")
     return job.model_copy(
         update={
             "folder": str(folder),
-            **{split: str(folder / f"{split}.parquet") for split in told},
+            **{split: str(folder / f"{split}.parquet") for split in problems_by_split},
         }
     )
 

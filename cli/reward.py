@@ -34,11 +34,11 @@ def verify(file: Path | None, settings: Settings, console: Console) -> int:
     loaded = settings.profile
     reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
     with Sandbox(loaded.sandbox) as sandbox:
-        found = run_battery(
+        result = run_battery(
             reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
         )
-    _show(found, str(file or "the profile's reward"), console)
-    return 0 if found.passed else 1
+    _show(result, str(file or "the profile's reward"), console)
+    return 0 if result.passed else 1
 
 
 def new(task: str, output: Path, console: Console) -> int:
@@ -58,8 +58,8 @@ def new(task: str, output: Path, console: Console) -> int:
     return 0
 
 
-def _show(found: BatteryResult, name: str, console: Console) -> None:
-    broken = [row for row in found.rows if not row.passed]
+def _show(result: BatteryResult, name: str, console: Console) -> None:
+    broken = [row for row in result.rows if not row.passed]
     if broken:
         table = Table("does not hold", "seen", title=name)
         for row in broken:
@@ -73,12 +73,12 @@ def _show(found: BatteryResult, name: str, console: Console) -> None:
         )
     console.print(
         (
-            f"{name}: {'passed' if found.passed else 'NOT passed'}, "
-            f"{len(found.rows) - len(broken)} of {len(found.rows)} properties hold"
+            f"{name}: {'passed' if result.passed else 'NOT passed'}, "
+            f"{len(result.rows) - len(broken)} of {len(result.rows)} properties hold"
         ),
         style="bold",
     )
-    console.print(f"speed: {found.speed}\nhash: {found.hash}", highlight=False, soft_wrap=True)
+    console.print(f"speed: {result.speed}\nhash: {result.hash}", highlight=False, soft_wrap=True)
 
 
 @app.command("verify")

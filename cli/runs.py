@@ -32,9 +32,11 @@ def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
     trained = [record for record in records(home.runs) if training_folder(home, record.id)]
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
     if chosen is None or (folder := training_folder(home, chosen.id)) is None:
-        there = ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
+        run_ids = (
+            ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
+        )
         raise FileNotFoundError(
-            f"no training{f' {run}' if run else ''} in {home.path}: there are {there}"
+            f"no training{f' {run}' if run else ''} in {home.path}: there are {run_ids}"
         )
     return chosen, folder
 
@@ -62,5 +64,5 @@ def run_state(home: Home, record: Record) -> str:
 
 
 def last_value(rows: list[dict[str, object]], key: str, form: str) -> str:
-    found = [row[key] for row in rows if key in row]
-    return format(float(str(found[-1])), form) if found else ""
+    values = [row[key] for row in rows if key in row]
+    return format(float(str(values[-1])), form) if values else ""

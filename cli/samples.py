@@ -32,21 +32,25 @@ def show_samples(
     batch, or by reward.
     """
     record, folder = find_run(run, home)
-    there = samples.steps(folder)
-    chosen = step if step is not None else there[-1] if there else 0
-    found = samples.read(folder, chosen)
+    steps = samples.steps(folder)
+    chosen = step if step is not None else steps[-1] if steps else 0
+    step_samples = samples.read(folder, chosen)
     if worst or best:
-        found.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
+        step_samples.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
     verdicts = {
-        verdict: sum(sample.verdict == verdict for sample in found)
-        for verdict in sorted({sample.verdict for sample in found})
+        verdict: sum(sample.verdict == verdict for sample in step_samples)
+        for verdict in sorted({sample.verdict for sample in step_samples})
     }
-    cut = f"; {many} cut by their length" if (many := sum(sample.cut for sample in found)) else ""
+    cut = (
+        f"; {many} cut by their length"
+        if (many := sum(sample.cut for sample in step_samples))
+        else ""
+    )
     console.print(
-        f"{record.id}, step {chosen}: {len(found)} answers, "
+        f"{record.id}, step {chosen}: {len(step_samples)} answers, "
         f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
     )
-    for sample in found[:count]:
+    for sample in step_samples[:count]:
         ended = ", [yellow]cut by its length[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
         console.rule(

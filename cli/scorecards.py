@@ -25,16 +25,16 @@ def at_path(named: str) -> list[Scorecard] | None:
         return [read(path)]
     if not path.is_dir():
         return None
-    found: dict[str, tuple[Path, Scorecard]] = {}
+    cards: dict[str, tuple[Path, Scorecard]] = {}
     for file in sorted({file for pattern in PATTERNS for file in path.glob(pattern)}):
         card = read(file)
-        if before := found.get(card.benchmark):
+        if before := cards.get(card.benchmark):
             raise NoScorecard(
                 f"{path} holds two scores on {card.benchmark}, {before[0].name} and "
                 f"{file.name}: name the file that is meant"
             )
-        found[card.benchmark] = file, card
-    return [card for _, card in found.values()] or None
+        cards[card.benchmark] = file, card
+    return [card for _, card in cards.values()] or None
 
 
 def read(path: Path) -> Scorecard:

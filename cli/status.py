@@ -67,7 +67,7 @@ def stale(settings: Settings) -> list[str]:
     from problems.catalogue import read_sources
     from problems.verification.chosen_limits import input_of, read_choice
 
-    home, store, found = settings.home, settings.store, list[str]()
+    home, store, lines = settings.home, settings.store, list[str]()
     stages = (
         "raw_problems",
         "verified_problems",
@@ -80,11 +80,11 @@ def stale(settings: Settings) -> list[str]:
         places, read = read_sources(home.path), raw.manifest.inputs
         now = {name: place.path for name, place in places.items()}
         if sorted(now) != sorted(raw.manifest.inputs):
-            found.append(
+            lines.append(
                 f"problems: sources are {', '.join(now) or 'none'} now, "
                 f"{', '.join(raw.manifest.inputs) or 'none'} were read"
             )
-        found += [
+        lines += [
             f"problems: source {name} lies at {path}, where nothing is any more"
             for name, path in now.items()
             if path and not path.exists()
@@ -94,7 +94,7 @@ def stale(settings: Settings) -> list[str]:
             for name, path in now.items()
             if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)
         ]
-        found += [
+        lines += [
             f"problems: the file of source {name} is newer than what was read"
             for name in changed
             if name in raw.manifest.inputs
@@ -104,20 +104,20 @@ def stale(settings: Settings) -> list[str]:
             for name, place in places.items()
             if place.path is None and read.get(name, place.content) != place.content
         ]
-        found += [
+        lines += [
             f"problems: source {name} is at another commit of the hub than was read"
             for name in moved
         ]
-    wanted = input_of(read_choice(home.path)).get("limits")
+    limits = input_of(read_choice(home.path)).get("limits")
     if (verified := current.get("verified_problems")) and verified.manifest.inputs.get(
         "limits"
-    ) != wanted:
-        found.append("verified_problems: limits were chosen, or taken back, since")
+    ) != limits:
+        lines.append("verified_problems: limits were chosen, or taken back, since")
     for name, made in current.items():
         for source, content in made.manifest.inputs.items():
             if source in current and current[source].content_hash != content:
-                found.append(f"{name}: {source} was made anew since")
-    return found
+                lines.append(f"{name}: {source} was made anew since")
+    return lines
 
 
 def _champion(entry: Entry) -> str:
@@ -130,15 +130,15 @@ def _champion(entry: Entry) -> str:
 
 def _early(home: Home, record: Record) -> str:
     """Why the newest training of a chain ended before its last step; nothing where it did not."""
-    told = sorted(
+    stopped_files = sorted(
         (home.runs / record.id / "training").glob("*/stopped.json"),
         key=lambda path: path.stat().st_mtime,
     )
-    if record.kind != "chain" or not told:
+    if record.kind != "chain" or not stopped_files:
         return ""
     return escape(
         "; its training was ended early: "
-        f"{TrainingJob.read(told[-1].with_name('job.json')).stopped}"
+        f"{TrainingJob.read(stopped_files[-1].with_name('job.json')).stopped}"
     )
 
 

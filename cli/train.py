@@ -30,11 +30,11 @@ def show_algorithm(settings: Settings, console: Console) -> int:
     for unrun in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
         console.print(f"[yellow]{escape(unrun)}[/]", soft_wrap=True, highlight=False)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
-    told = overrides(training, seed=0, loggers=[], name="<chain>", **paths)
+    lines = overrides(training, seed=0, loggers=[], name="<chain>", **paths)
     console.print(
         "\n[bold]verl.trainer.main_ppo is told[/] (the seed is the chain's)", soft_wrap=True
     )
-    for line in sorted(told, key=lambda line: line not in method.overrides):
+    for line in sorted(lines, key=lambda line: line not in method.overrides):
         console.print(
             f"  {escape(line)}",
             style="bold" if line in method.overrides else "",

@@ -48,7 +48,7 @@ def read(
     """
     if not path.exists():
         raise FileNotFoundError(f"completions {path}: there is no such file or folder")
-    found: list[Completion] = []
+    completions: list[Completion] = []
     taken: dict[tuple[str, int], str] = {}
     count: Counter[str] = Counter()
     for where, row in _rows(path):
@@ -69,7 +69,7 @@ def read(
                 )
             taken[task_id, number] = where
             count[task_id] += 1
-            found.append(
+            completions.append(
                 Completion(
                     task_id,
                     number,
@@ -80,13 +80,13 @@ def read(
                     row.get("seconds"),
                 )
             )
-    if not found:
+    if not completions:
         raise ProblemError(
             "no completions in it",
             "each line is an object with task_id and completion or solution",
             str(path),
         )
-    return found
+    return completions
 
 
 def write(path: Path, completions: Iterable[Completion]) -> None:

@@ -107,11 +107,11 @@ class Scorecard(BaseModel):
     @property
     def first(self) -> dict[str, Sample]:
         """Return each task's sample with the lowest number."""
-        found: dict[str, Sample] = {}
+        samples: dict[str, Sample] = {}
         for sample in self.samples:
-            if sample.task_id not in found or sample.sample < found[sample.task_id].sample:
-                found[sample.task_id] = sample
-        return found
+            if sample.task_id not in samples or sample.sample < samples[sample.task_id].sample:
+                samples[sample.task_id] = sample
+        return samples
 
     @property
     def pass_at_1(self) -> float:

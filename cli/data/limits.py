@@ -28,14 +28,14 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     rows = read(verified.path)
     choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
     console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
-    told = (
+    text = (
         f"{len(rows)} problems with measured references, {len(choice)} that may be trained on "
         "would have other limits than their source gives them"
     )
     if apply:
-        told += (
+        text += (
             f". Chosen: {write_choice(home.path, choice)}; the next run verifies and writes the "
             f"data with them ({READS}). Remove that file to take it back"
         )
-    console.print(f"{told}.", soft_wrap=True, highlight=False)
+    console.print(f"{text}.", soft_wrap=True, highlight=False)
     return 0

@@ -31,13 +31,13 @@ MOST_EXAMPLE = 200  # characters
 def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     """Funnel and parts of the present datasets, or one problem with all that became of it."""
     store = settings.store
-    made = {
+    artifacts = {
         name: artifact
         for name in ("raw_problems", *STAGES)
         if (artifact := store.current("datasets", name))
     }
-    unread = _unread(made.get("raw_problems"), settings.home)
-    if not made and (problem_id is not None or not unread):
+    unread = _unread(artifacts.get("raw_problems"), settings.home)
+    if not artifacts and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     for name, place in unread.items():
         console.print(
@@ -46,7 +46,9 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
             highlight=False,
         )
     console.print(
-        _datasets(made) if problem_id is None else _problem(store, problem_id, console.is_terminal)
+        _datasets(artifacts)
+        if problem_id is None
+        else _problem(store, problem_id, console.is_terminal)
     )
     return 0
 
@@ -59,7 +61,7 @@ def diff(before: str, after: str, settings: Settings, console: Console) -> int:
 
     store = settings.store
     one, other = find_dataset(store, before), find_dataset(store, after)
-    found = compare(store, one, other)
+    changes = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
         manifest = artifact.manifest
         console.print(
@@ -72,22 +74,22 @@ def diff(before: str, after: str, settings: Settings, console: Console) -> int:
         table.add_column(head, justify="left" if head == "source" else "right")
     parts = [
         Counter(key.partition("/")[0] for key in keys)
-        for keys in (found.added, found.removed, found.changed)
+        for keys in (changes.added, changes.removed, changes.changed)
     ]
-    for source, (old, new) in found.counts.items():
+    for source, (old, new) in changes.counts.items():
         table.add_row(source, str(old), str(new), *(str(part[source] or "·") for part in parts))
     console.print()
     console.print(table)
-    _list(console, "added", "green", "+", [(key, "") for key in found.added])
-    _list(console, "removed", "red", "−", list(found.removed.items()))
+    _list(console, "added", "green", "+", [(key, "") for key in changes.added])
+    _list(console, "removed", "red", "−", list(changes.removed.items()))
     _list(
         console,
         "changed",
         "yellow",
         "~",
-        [(key, ", ".join(columns)) for key, columns in found.changed.items()],
+        [(key, ", ".join(columns)) for key, columns in changes.changed.items()],
     )
-    if not (found.added or found.removed or found.changed):
+    if not (changes.added or changes.removed or changes.changed):
         console.print("\nThe same problems, in every column.")
     return 0
 
@@ -98,16 +100,16 @@ def _list(
     if not rows:
         return
     most = MOST_ROWS if console.is_terminal else len(rows)
-    reasons = Counter(said.partition(":")[0] for _, said in rows if said)
-    told = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
+    reasons = Counter(reason.partition(":")[0] for _, reason in rows if reason)
+    counts_text = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
     console.print(
-        f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{told}[/]' if told else ''}",
+        f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{counts_text}[/]' if counts_text else ''}",
         highlight=False,
         soft_wrap=True,
     )
-    for key, said in rows[:most]:
+    for key, reason in rows[:most]:
         console.print(
-            Text.assemble((f" {mark} ", style), key, (f"  {said}", "dim")),
+            Text.assemble((f" {mark} ", style), key, (f"  {reason}", "dim")),
             soft_wrap=True,
             highlight=False,
         )
@@ -190,17 +192,17 @@ def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
     }
 
 
-def _datasets(made: dict[str, Artifact]) -> RenderableType:
+def _datasets(artifacts: dict[str, Artifact]) -> RenderableType:
     """Return what there is, then what each stage kept and an example of each reason, each on its
     own lines: 80 columns are enough.
     """
     lines: list[RenderableType] = []
-    for name, artifact in made.items():
+    for name, artifact in artifacts.items():
         lines += [
             Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"),
             _under(4, ", ".join(_facts(artifact))),
         ]
-    for stage in _stages(made):
+    for stage in _stages(artifacts):
         counts = f"  {stage.came_in} in, {stage.went_out} out, {len(stage.removed)} removed"
         lines += ["", Text.assemble((stage.name, "bold"), counts)]
         first = {row.reason: row for row in reversed(stage.removed)}
@@ -211,8 +213,8 @@ def _datasets(made: dict[str, Artifact]) -> RenderableType:
     return Group(*lines)
 
 
-def _under(indent: int, said: str) -> Padding:
-    return Padding.indent(Text(said, style="dim", overflow="fold"), indent)
+def _under(indent: int, text: str) -> Padding:
+    return Padding.indent(Text(text, style="dim", overflow="fold"), indent)
 
 
 def _facts(artifact: Artifact) -> list[str]:
@@ -224,16 +226,16 @@ def _facts(artifact: Artifact) -> list[str]:
     ]
 
 
-def _stages(made: dict[str, Artifact]) -> list[Stage]:
+def _stages(artifacts: dict[str, Artifact]) -> list[Stage]:
     import pyarrow.parquet as pq
 
     stages = []
     for name in STAGES:
-        if artifact := made.get(name):
+        if artifact := artifacts.get(name):
             removed = tuple(
                 Removed(**row)
                 for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
             )
-            kept = pq.read_metadata(artifact.path / "problems.parquet").num_rows
-            stages.append(Stage(name, kept + len(removed), kept, removed))
+            kept_rows = pq.read_metadata(artifact.path / "problems.parquet").num_rows
+            stages.append(Stage(name, kept_rows + len(removed), kept_rows, removed))
     return stages

@@ -67,11 +67,11 @@ def add(
         else {}
     )
     for (key, column), count in near.items():
-        said = (
+        warning = (
             f"{count} rows have a key {key!r} that is no column: did you mean {column}? As it is, "
             "it is kept in extra"
         )
-        console.print(f"warning: {said}", style="yellow", soft_wrap=True, highlight=False)
+        console.print(f"warning: {warning}", style="yellow", soft_wrap=True, highlight=False)
     add_source(home.path, name, place)
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(

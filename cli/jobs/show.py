@@ -53,7 +53,7 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    told = {
+    rows_by_name = {
         "run": f"{record.id}, {run_state(home, record)}",
         "profile": " ".join([record.profile, *record.changes]),
         "algorithm": f"{job.training.method.title} ({job.training.method.paper})",
@@ -84,7 +84,7 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
     of_steps = (
         () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
     )  # which say nothing before the first
-    for key, value in told.items():
+    for key, value in rows_by_name.items():
         if value and key not in of_steps:
             table.add_row(key, escape(value))
     console.print(table)

@@ -16,13 +16,13 @@ LONGEST = 8
 
 def show_step_time(run: str, folder: Path, console: Console) -> int:
     """Exits 0, or 1 where no step has ended yet."""
-    found, whole = phases(metrics(folder))
-    if not found:
+    durations, whole = phases(metrics(folder))
+    if not durations:
         console.print(f"{run}: no step has ended yet")
         return 1
     console.print(f"[bold]{run}[/], median step {whole:.2f} s", highlight=False)
     table = _table("phase", "s a step", "of a step", "steps")
-    for spent in found:
+    for spent in durations:
         table.add_row(
             spent.name,
             f"{spent.seconds:.2f}",
@@ -49,10 +49,10 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
     return 0
 
 
-def _print(console: Console, name: str, found: list[Duration]) -> None:
-    together = sum(spent.seconds for spent in found)
+def _print(console: Console, name: str, durations: list[Duration]) -> None:
+    together = sum(spent.seconds for spent in durations)
     table = _table(name, "s", "of all", "calls")
-    for spent in found[:LONGEST]:
+    for spent in durations[:LONGEST]:
         table.add_row(
             spent.name[:60],
             f"{spent.seconds:.2f}",

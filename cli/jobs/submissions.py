@@ -23,10 +23,10 @@ def list_submissions(address: str, console: Console) -> int:
     table = Table(box=None, header_style="dim")
     for name in ("job", "run", "state", "started", "minutes", "message"):
         table.add_column(name, no_wrap=name != "message")
-    found = sorted(
+    submissions = sorted(
         _client(address).list_jobs(), key=lambda each: (not _run(each), -(each.start_time or 0))
     )
-    for each in found:
+    for each in submissions:
         end = (each.end_time or time.time() * 1000) / 1000
         start = (each.start_time or end * 1000) / 1000
         began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(start))
@@ -38,7 +38,7 @@ def list_submissions(address: str, console: Console) -> int:
             f"{(end - start) / 60:.1f}",
             escape(str(each.message or "")),
         )
-    console.print(table if found else f"{address} knows no job.")
+    console.print(table if submissions else f"{address} knows no job.")
     return 0
 
 
@@ -91,8 +91,10 @@ def _one(client: Any, address: str, run: str | None) -> Any:
     )
     chosen = [each for each in ours if run in (None, each.submission_id, _run(each))]
     if not chosen:
-        there = ", ".join(sorted({_run(each) for each in ours})) or "none"
-        raise NotReady(f"{address} knows no training{f' {run}' if run else ''}: there are {there}")
+        run_ids = ", ".join(sorted({_run(each) for each in ours})) or "none"
+        raise NotReady(
+            f"{address} knows no training{f' {run}' if run else ''}: there are {run_ids}"
+        )
     return chosen[-1]
 
 

@@ -66,17 +66,19 @@ class CustomBenchmark(Benchmark):
 def read(file: Path) -> CustomSettings:
     """Read the YAML file. Raises FileNotFoundError, and ProblemError naming the invalid key."""
     try:
-        said: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-        found = CustomSettings.model_validate(said)
+        data: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        settings = CustomSettings.model_validate(data)
     except (yaml.YAMLError, ValidationError) as error:
         raise ProblemError(
             " ".join(str(error).split())[:300], "see docs/explanation/benchmarks.md", str(file)
         ) from error
-    if found.extraction not in ("fence", "given") and not found.extraction.startswith("until "):
+    if settings.extraction not in ("fence", "given") and not settings.extraction.startswith(
+        "until "
+    ):
         raise ProblemError(
-            f"extraction is {found.extraction!r}", "write fence, given or until WORD", str(file)
+            f"extraction is {settings.extraction!r}", "write fence, given or until WORD", str(file)
         )
-    return found.model_copy(update={"data": file.parent / found.data})
+    return settings.model_copy(update={"data": file.parent / settings.data})
 
 
 def benchmark(settings: CustomSettings, at: Opened) -> Benchmark:

@@ -20,11 +20,11 @@ from problems.sources.place import Place
 def published() -> dict[str, Published]:
     """Return every published benchmark by name, in alphabetical order."""
     modules = [
-        importlib.import_module(f"{benchmarks.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(benchmarks.__path__)
+        importlib.import_module(f"{benchmarks.__name__}.{benchmarks_found.name}")
+        for benchmarks_found in pkgutil.iter_modules(benchmarks.__path__)
     ]
-    found = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
-    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+    benchmarks_found = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
+    return {each.name: each for each in sorted(benchmarks_found, key=lambda each: each.name)}
 
 
 def in_pipeline() -> list[str]:

@@ -19,15 +19,15 @@ def between(problems: Sequence[Problem], window: str) -> list[Problem]:
             "write livecodebench@2024-08-01..2025-02-01",
             "--benchmark",
         )
-    found = [
+    inside = [
         problem
         for problem in problems
         if first <= str(problem.extra.get("date") or "")[:10] <= last
     ]
-    if not found:
+    if not inside:
         raise ProblemError(
             f"no task of {len(problems)} has a date from {first} to {last}",
             "take another window",
             "--benchmark",
         )
-    return found
+    return inside

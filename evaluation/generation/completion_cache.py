@@ -60,12 +60,14 @@ class CompletionCache:
             ) is answer and row.get("model"):
                 self.models[row["model"]] += 1
 
-    def add(self, made: Iterable[tuple[Key, Answer]], model: str = "") -> None:
+    def add(self, answers: Iterable[tuple[Key, Answer]], model: str = "") -> None:
         """Add completions. They are on disk when this returns."""
         with self._lock:
-            fresh = [(key, answer) for key, answer in made if key not in self.answers]
-            told = {"model": model} if model else {}
-            self._lines.append(key._asdict() | asdict(answer) | told for key, answer in fresh)
+            fresh = [(key, answer) for key, answer in answers if key not in self.answers]
+            model_field = {"model": model} if model else {}
+            self._lines.append(
+                key._asdict() | asdict(answer) | model_field for key, answer in fresh
+            )
             self.answers.update(fresh)
             if model:
                 self.models[model] += len(fresh)
@@ -79,10 +81,10 @@ def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[Key]:
     completion; draws are numbered.
     """
     seen: Counter[str] = Counter()
-    found: list[Key] = []
+    cache_keys: list[Key] = []
     for prompt in prompts:
         content = hash_data(prompt)
         for _ in range(sampling.n):
-            found.append(Key(content, seen[content] if sampling.temperature > 0 else 0))
+            cache_keys.append(Key(content, seen[content] if sampling.temperature > 0 else 0))
             seen[content] += 1
-    return found
+    return cache_keys

@@ -101,7 +101,7 @@ def answers(
     sampling: Sampling,
     cache: Path | None,
     on_progress: Progress | None = None,
-    told: GenerationReport | None = None,
+    report: GenerationReport | None = None,
 ) -> list[Completion]:
     """Return `sampling.n` completions for each task. A chat's is the model's message (`whole`); a
     base model's continues the benchmark's raw prompt. cache: None generates all of them now.
@@ -120,9 +120,9 @@ def answers(
         )
     if cache is None:
         with TemporaryDirectory() as folder:
-            drawn = draw(prompts, source, sampling, Path(folder), on_progress, told)
+            drawn = draw(prompts, source, sampling, Path(folder), on_progress, report)
     else:
-        drawn = draw(prompts, source, sampling, cache, on_progress, told)
+        drawn = draw(prompts, source, sampling, cache, on_progress, report)
     return completions(benchmark, drawn, sampling.n, whole=chats)
 
 
@@ -151,34 +151,37 @@ def draw(
     sampling: Sampling,
     cache: Path,
     on_progress: Progress | None = None,
-    told: GenerationReport | None = None,
+    report: GenerationReport | None = None,
 ) -> list[Answer]:
     """Return completions in the order of the prompts, `sampling.n` in a row for each; cached ones
     are not requested.
     """
     rows = keys(prompts, sampling)
-    with CompletionCache(cache, source.who, sampling) as kept:
-        there = set(rows) & kept.answers.keys()
-        found, found_s = len(there), sum(kept.answers[key].seconds for key in there)
+    with CompletionCache(cache, source.who, sampling) as completion_cache:
+        cached_keys = set(rows) & completion_cache.answers.keys()
+        found, found_s = (
+            len(cached_keys),
+            sum(completion_cache.answers[key].seconds for key in cached_keys),
+        )
         if on_progress:
-            on_progress(sum(key in kept.answers for key in rows), len(rows))
+            on_progress(sum(key in completion_cache.answers for key in rows), len(rows))
         if found < len(set(rows)):
             if isinstance(source, Endpoint):
-                ask_all(source, prompts, rows, sampling, kept, on_progress)
+                ask_all(source, prompts, rows, sampling, completion_cache, on_progress)
             else:
-                _generate(source, prompts, sampling, kept, on_progress)
-        if told:
-            told.asked, told.found, told.found_s = len(set(rows)) - found, found, found_s
-            told.who, told.models = dict(source.who), dict(kept.models)
-            told.journal = kept.path
-        return [kept.answers[key] for key in rows]
+                _generate(source, prompts, sampling, completion_cache, on_progress)
+        if report:
+            report.asked, report.found, report.found_s = len(set(rows)) - found, found, found_s
+            report.who, report.models = dict(source.who), dict(completion_cache.models)
+            report.journal = completion_cache.path
+        return [completion_cache.answers[key] for key in rows]
 
 
 def _generate(
     source: Folder,
     prompts: Sequence[Prompt],
     sampling: Sampling,
-    kept: CompletionCache,
+    completion_cache: CompletionCache,
     on_progress: Progress | None,
 ) -> None:
     """Generate and cache. All greedy draws of a prompt are equal, so only one is generated."""
@@ -188,16 +191,22 @@ def _generate(
         from evaluation.generation.decoder import generate
     once = sampling if sampling.temperature > 0 else sampling.model_copy(update={"n": 1})
     rows = keys(prompts, once)
-    known = {at: kept.answers[key] for at, key in enumerate(rows) if key in kept.answers}
-    made = generate(
+    known = {
+        at: completion_cache.answers[key]
+        for at, key in enumerate(rows)
+        if key in completion_cache.answers
+    }
+    answers = generate(
         source.path,
         prompts,
         once,
         on_progress,
         known=known,
-        on_answers=lambda came: kept.add((rows[at], answer) for at, answer in came),
+        on_answers=lambda came: completion_cache.add((rows[at], answer) for at, answer in came),
     )
-    kept.add(zip(rows, made, strict=True))  # also prompts that are too long, which no batch holds
+    completion_cache.add(
+        zip(rows, answers, strict=True)
+    )  # also prompts that are too long, which no batch holds
 
 
 def folder_of(model: str) -> Folder:
@@ -220,9 +229,9 @@ def folder_of(model: str) -> Folder:
         ]  # without code, and without a second copy of the weights
         return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
-        said = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split())[:200]
         raise FileNotFoundError(
-            f"no model {model!r}: there is no such folder, and the hub gives none ({said}): "
+            f"no model {model!r}: there is no such folder, and the hub gives none ({reason}): "
             "give a folder or a hub id"
         ) from error
 

@@ -80,14 +80,14 @@ def ask_all(
     """Request every row that is not cached, once for each key. Raises EndpointDown, and Unanswered
     after all others were requested.
     """
-    wanted = {
+    missing = {
         key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers
     }
     weight = Counter(rows)
     done = sum(count for key, count in weight.items() if key in kept.answers)
     with source.open() as client, ThreadPoolExecutor(source.at_once) as pool:
         asker = _Asker(source, client, sampling, kept)
-        futures = {pool.submit(asker.ask, key, prompt): key for key, prompt in wanted.items()}
+        futures = {pool.submit(asker.ask, key, prompt): key for key, prompt in missing.items()}
         try:
             for future in as_completed(futures):
                 future.result()
@@ -98,7 +98,7 @@ def ask_all(
             pool.shutdown(wait=False, cancel_futures=True)
     if asker.without:
         raise Unanswered(
-            f"{source.url}: {len(asker.without)} of {len(wanted)} questions have no answer, "
+            f"{source.url}: {len(asker.without)} of {len(missing)} questions have no answer, "
             f"the first: {asker.without[0]}; "
             "what was answered is kept: run again, and those alone are asked"
         )
@@ -135,21 +135,21 @@ class _Asker:
         """Return the request body. Settings that are not needed are left out, because servers
         reject options that they do not know.
         """
-        asked: dict[str, Any] = (
+        body: dict[str, Any] = (
             {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
         )
-        asked |= {
+        body |= {
             "model": self.source.model,
             "max_tokens": self.sampling.max_new_tokens,
             "temperature": self.sampling.temperature,
         }
         if self.sampling.temperature > 0:
-            asked["seed"] = (self.sampling.seed + key.number) % SEEDS
+            body["seed"] = (self.sampling.seed + key.number) % SEEDS
             if self.sampling.top_p < 1:
-                asked["top_p"] = self.sampling.top_p
+                body["top_p"] = self.sampling.top_p
         if self.sampling.stop:
-            asked["stop"] = list(self.sampling.stop[:MOST_STOPS])
-        return asked
+            body["stop"] = list(self.sampling.stop[:MOST_STOPS])
+        return body
 
     def _answer(self, reply: Reply, seconds: float) -> Answer:
         text = before_stop(reply.text, self.sampling.stop)

@@ -75,8 +75,8 @@ class ProblemHarness(Harness):
         return task.ahead + (sanitize(text, task.entry_point) if sanitized else text)
 
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
-        made = task.problem.job(program, job_id)
-        return replace(made, limits=self.limits) if self.limits else made
+        sandbox_job = task.problem.job(program, job_id)
+        return replace(sandbox_job, limits=self.limits) if self.limits else sandbox_job
 
     def tags(self, task: ProblemTask) -> tuple[str, ...]:
         return task.problem.tags

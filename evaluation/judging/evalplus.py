@@ -211,25 +211,25 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     """Return the canonical solutions' results, by task and set. Raises ProblemError for one that
     fails on its own inputs.
     """
-    asked = [(task, which) for task in tasks for which in SETS]
+    requests = [(task, which) for task in tasks for which in SETS]
     questions = [
         _question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
-        for task, which in asked
+        for task, which in requests
     ]
-    found: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
-    for (task, which), (said,) in zip(asked, outputs(questions, sandbox), strict=True):
-        if said.fault:
+    expected: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
+    for (task, which), (output,) in zip(requests, outputs(questions, sandbox), strict=True):
+        if output.fault:
             raise ProblemError(
-                f"the canonical solution fails on the {which} inputs: {said.fault}",
+                f"the canonical solution fails on the {which} inputs: {output.fault}",
                 "is the file whole?",
                 task.task_id,
             )
-        digest, floats, slow, whole_s = said.value
+        digest, floats, slow, whole_s = output.value
         exact = not (floats or task.atol or task.oracle)
-        found[task.task_id][which] = Expected(
+        expected[task.task_id][which] = Expected(
             digest, None if exact else _results(task, which, sandbox), slow, whole_s
         )
-    return found
+    return expected
 
 
 def _question(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
@@ -239,8 +239,8 @@ def _question(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
         memory_mb=2 * MEMORY_MB,
         output_kb=64 * 1024,
     )
-    asked = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
-    return OutputRequest(asked, _source("plus_program.py"), [{"args": arguments}])
+    problem = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
+    return OutputRequest(problem, _source("plus_program.py"), [{"args": arguments}])
 
 
 def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str, Any, bool], ...]:

@@ -52,8 +52,8 @@ def fault(report: Report) -> Fault:
     if report.verdict not in (Verdict.WA, Verdict.RE):
         return Fault()
     at = next((at for at, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC), 0)
-    said = RAISED.match(report.tests[at - 1].detail if at else report.detail)
-    return Fault(at, said[1] if said and report.verdict is Verdict.RE else "")
+    match = RAISED.match(report.tests[at - 1].detail if at else report.detail)
+    return Fault(at, match[1] if match and report.verdict is Verdict.RE else "")
 
 
 def kind(sample: Sample, as_given: bool = False) -> Kind | None:
@@ -101,10 +101,10 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
     """Return (kind, in words, count, details), the most frequent first; details: tests by number,
     exceptions by type.
     """
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for each, count in Counter(each for _, each in kinds(card)).items():
-        found.setdefault(each.name, Counter())[each.of] += count
-    ordered = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+        counts.setdefault(each.name, Counter())[each.of] += count
+    ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
     return [(name, SAID.get(name, name), of.total(), _listed(of, most)) for name, of in ordered]
 
 
@@ -117,10 +117,10 @@ def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sa
         for sample in card.samples
         if not task or sample.task_id == task or sample.task_id.endswith(f"/{task}")
     }
-    found = [(sample, each) for sample, each in kinds(card) if sample.task_id in tasks]
+    failing = [(sample, each) for sample, each in kinds(card) if sample.task_id in tasks]
     return [
         (sample, each)
-        for sample, each in found
+        for sample, each in failing
         if wanted.lower() in ("", each.name.lower(), str(each).lower())
     ]
 

@@ -161,12 +161,16 @@ class Judged:
         """Return the row that `--out` writes. A set's value is true only if it and all sets before
         it pass.
         """
-        told = {"verdict": self.verdict, "detail": self.detail, "seconds": round(self.seconds, 4)}
+        verdict_fields = {
+            "verdict": self.verdict,
+            "detail": self.detail,
+            "seconds": round(self.seconds, 4),
+        }
         return {
             "task_id": self.task_id,
             "sample": self.sample,
             **self.passed,
-            **told,
+            **verdict_fields,
             **({"cut": True} if self.cut else {}),
         }
 
@@ -286,13 +290,13 @@ def judge(
 
 def _ruling(harness: Harness, report: Report) -> Ruling:
     verdict, detail = harness.said(report)
-    found = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
+    failed = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
     return Ruling(
         verdict,
         detail,
         report.wall_s,
-        found.test,
-        found.raised,
+        failed.test,
+        failed.raised,
         report.isolation,
         report.passed,
         report.total,

@@ -74,14 +74,14 @@ def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[s
     """Return the figures that a scorecard keeps with the measured times: ruff's next version may
     find other things.
     """
-    found = quality(samples, references)
+    figures = quality(samples, references)
     return (
         {
             f"quality_{name}": float(value)
-            for name, value in asdict(found).items()
+            for name, value in asdict(figures).items()
             if value is not None
         }
-        if found
+        if figures
         else {}
     )
 

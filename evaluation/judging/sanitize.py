@@ -96,8 +96,8 @@ def _name(node: Definition) -> str | None:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return node.name
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    found = next((each for each in (target, node.value) if isinstance(each, ast.Name)), None)
-    return found.id if found else None
+    name = next((each for each in (target, node.value) if isinstance(each, ast.Name)), None)
+    return name.id if name else None
 
 
 def _identifiers(node: ast.AST) -> Iterator[str]:

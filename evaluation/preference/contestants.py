@@ -83,7 +83,7 @@ def read_statements(path: Path) -> dict[str, str]:
 
 def _asked(path: Path) -> dict[str, str]:
     """Return the statements in the rows; rows without one are skipped."""
-    found: dict[str, str] = {}
+    statements: dict[str, str] = {}
     with (
         gzip.open(path, "rt", encoding="utf-8")
         if path.suffix == ".gz"
@@ -105,15 +105,15 @@ def _asked(path: Path) -> dict[str, str]:
                 for keys in (TASK, STATEMENT)
             )
             if task is not None and isinstance(text, str):
-                found[str(task)] = _whole(text)
-    return found
+                statements[str(task)] = _whole(text)
+    return statements
 
 
 def _by_task(samples: Iterable[tuple[str, int, str]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    by_task: dict[str, list[str]] = {}
     for task, _, text in sorted(samples, key=lambda sample: sample[1]):
-        found.setdefault(task, []).append(_whole(text))
-    return {task: tuple(texts) for task, texts in found.items()}
+        by_task.setdefault(task, []).append(_whole(text))
+    return {task: tuple(texts) for task, texts in by_task.items()}
 
 
 def _whole(text: str) -> str:

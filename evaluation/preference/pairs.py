@@ -62,7 +62,7 @@ def make_pairs(
             f"two of {', '.join(c.name for c in contestants)} have one name",
             "rename a file, so that it is known whose answer was chosen",
         )
-    found: dict[str, Pair] = {}
+    pairs_by_id: dict[str, Pair] = {}
     same = 0
     for one, other in combinations(contestants, 2):
         shared = sorted(one.answers.keys() & other.answers.keys())
@@ -82,7 +82,7 @@ def make_pairs(
                         "give the statements with --tasks, or rows with a `prompt`",
                     )
                 id = hash_data([task, sorted((a, b))])[:16]
-                found.setdefault(
+                pairs_by_id.setdefault(
                     id,
                     Pair(
                         id=id,
@@ -94,7 +94,7 @@ def make_pairs(
                         second_of=other.name,
                     ),
                 )
-    drawn = sorted(found.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
+    drawn = sorted(pairs_by_id.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
     return (drawn[:most] if most else drawn), same
 
 

@@ -57,11 +57,11 @@ class Check(Plain):
 
 
 def identical(challenger: Scorecard) -> Check:
-    said = (
+    sentence = (
         "The challenger has the very weights of the champion "
         f"({challenger.checkpoint_hash[:12]}): there is nothing to promote."
     )
-    return Check(name="win", about=challenger.benchmark, passed=False, sentence=said)
+    return Check(name="win", about=challenger.benchmark, passed=False, sentence=sentence)
 
 
 def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
@@ -82,7 +82,7 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
     )
     enough = c.difference >= policy.minimum_gain
     relation = "at least" if enough else "less than"
-    said = (
+    sentence = (
         f"The gain of {signed(c.difference)} points is {relation} the "
         f"{points(policy.minimum_gain)} points that a new version must bring."
     )
@@ -90,7 +90,7 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
         name="gain",
         about=c.benchmark,
         passed=enough,
-        sentence=said if shown else "",
+        sentence=sentence if shown else "",
         numbers={"gain": c.difference, "asked": policy.minimum_gain},
     )
 
@@ -134,11 +134,11 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
 
 def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
     for name in sorted(policy.margins.keys() - {c.benchmark for c in others}):
-        said = (
+        sentence = (
             f"The policy wants no loss on {name}, and it was not measured on both: evaluate both "
             "on it, or take it out of policy.margins."
         )
-        yield Check(name="measured", about=name, passed=False, sentence=said)
+        yield Check(name="measured", about=name, passed=False, sentence=sentence)
     for c in others:
         fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
         numbers = {
@@ -150,12 +150,16 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         if c.benchmark in policy.harm_only:
             continue  # `tags` tests it
         if c.p_worse <= policy.harm_alpha:
-            said = (
+            sentence = (
                 f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most "
                 f"{policy.harm_alpha:g}: it blocks the promotion."
             )
             yield Check(
-                name="not worse", about=c.benchmark, passed=False, sentence=said, numbers=numbers
+                name="not worse",
+                about=c.benchmark,
+                passed=False,
+                sentence=sentence,
+                numbers=numbers,
             )
             continue
         margin, p = c.margin or policy.margin, 1.0 if c.p_not_worse is None else c.p_not_worse
@@ -168,12 +172,12 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
             "the promotion, until more tasks or answers show "
             "that it is not there"
         )
-        said = f"{fact}. No fall is shown there ({p_text(c.p_worse)}), and {verdict}."
+        sentence = f"{fact}. No fall is shown there ({p_text(c.p_worse)}), and {verdict}."
         yield Check(
             name="not worse",
             about=c.benchmark,
             passed=ruled_out,
-            sentence=said,
+            sentence=sentence,
             numbers=numbers | {"margin": margin, "p_not_worse": p},
         )
 
@@ -200,7 +204,7 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})"
         for (what, tasks, was, now, _), p in harmed
     ]
-    told = (
+    blocked_sentence = (
         f"It got worse by more than chance explains ({looks}), which blocks the promotion: "
         f"{'; '.join(falls)}."
     )
@@ -209,12 +213,12 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
             name="tags",
             about=what,
             passed=False,
-            sentence=told,
+            sentence=blocked_sentence,
             numbers={"before": before, "after": after, "p_holm": p},
         )
-        told = ""
+        blocked_sentence = ""
     if not harmed:
-        said = (
+        sentence = (
             f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than "
             f"chance explains ({looks})."
         )
@@ -222,7 +226,7 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
             name="tags",
             about=f"{len(groups)} groups",
             passed=True,
-            sentence=said,
+            sentence=sentence,
             numbers={"least_p_holm": min(adjusted)},
         )
 
@@ -231,16 +235,16 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
     for name, most in sorted(policy.limits.items()):
         value = facts.measures.get(name)
         if value is None:
-            said = (
+            sentence = (
                 f"The policy limits {name} to {most:g}, and it was not measured: that blocks the "
                 "promotion."
             )
             yield Check(
-                name="limit", about=name, passed=False, sentence=said, numbers={"most": most}
+                name="limit", about=name, passed=False, sentence=sentence, numbers={"most": most}
             )
         else:
             within = value <= most
-            said = (
+            sentence = (
                 f"{name}: {value:.4g} {WORDS[name]}, {'within' if within else 'more than'} the "
                 f"{most:g} that the policy allows."
             )
@@ -248,7 +252,7 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
                 name="limit",
                 about=name,
                 passed=within,
-                sentence=said,
+                sentence=sentence,
                 numbers={"value": value, "most": most},
             )
 
@@ -257,18 +261,18 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
     """Check that the test itself is valid, and that the version is traceable."""
     used = next((gate for gate in earlier if gate.benchmark_version == c.benchmark_version), None)
     if policy.spending == "fresh" and used:
-        said = (
+        sentence = (
             f"These tasks have decided before ({used.chain}), so that they are no longer "
             "fresh and alpha would be spent twice: draw new ones, or set "
             "policy.spending to lord or saffron."
         )
-        yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=said)
+        yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=sentence)
     if facts.picked_on == c.benchmark:
-        said = (
+        sentence = (
             f"It was picked among the saves of its run by {c.benchmark}, which therefore flatters "
             "it: pick on validation, gate on other tasks."
         )
-        yield Check(name="picked apart", about=c.benchmark, passed=False, sentence=said)
+        yield Check(name="picked apart", about=c.benchmark, passed=False, sentence=sentence)
     if facts.unverified:
         names = ", ".join(facts.unverified)
         verdict = (
@@ -277,8 +281,8 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
             else "the policy lets that pass"
         )
         tried = "the exploit battery, answers that want to be paid without solving their task"
-        said = f"The reward that trained {names} had not passed {tried}; {verdict}."
-        yield Check(name="battery", about=names, passed=not policy.battery, sentence=said)
+        sentence = f"The reward that trained {names} had not passed {tried}; {verdict}."
+        yield Check(name="battery", about=names, passed=not policy.battery, sentence=sentence)
     if facts.missing_links:
         names = ", ".join(facts.missing_links)
         verdict = "that blocks the promotion" if policy.provenance else "the policy lets that pass"
@@ -289,8 +293,8 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
             sentence=f"Its passport names what is nowhere to be found: {names}; {verdict}.",
         )
     if facts.made_elsewhere:
-        said = (
+        sentence = (
             f"No run of this home made it ({facts.made_elsewhere}): what it was trained on, and "
             "by which reward, is not known here."
         )
-        yield Check(name="provenance", about="made elsewhere", passed=True, sentence=said)
+        yield Check(name="provenance", about="made elsewhere", passed=True, sentence=sentence)

@@ -57,15 +57,15 @@ def decision_summary(decision: dict[str, Any]) -> str:
         if won
         else _no_gain(decision, scores, lacked)
     )
-    said = [WORDS[name] for name in WORDS if name in lacked]
-    said.insert("battery" in lacked, score)
+    words = [WORDS[name] for name in WORDS if name in lacked]
+    words.insert("battery" in lacked, score)
     if falls := [
         check
         for check in decision.get("checks", [])
         if check["name"] == "tags" and not check["passed"]
     ]:
-        said.append(_worst(falls))
-    return " ".join(said)
+        words.append(_worst(falls))
+    return " ".join(words)
 
 
 def _no_gain(decision: dict[str, Any], scores: str, lacked: set[str]) -> str:

@@ -51,20 +51,20 @@ def contribution(
         )
     apart = old - new
     seeds, tasks = apart.shape
-    found = Contribution(
+    measured = Contribution(
         float(old.mean()), float(new.mean()), float(apart.mean()), None, seeds, tasks
     )
     if seeds == 1:
-        return found._replace(
+        return measured._replace(
             interval=difference_interval(
                 int((apart > 0).sum()), int((apart < 0).sum()), tasks, confidence
             )
         )
     if not apart.any():
-        return found
+        return measured
     # Compare the differences, as one recipe, with zeros: that pairs the runs by seed.
     none = np.zeros_like(apart)
-    return found._replace(
+    return measured._replace(
         interval=compare_recipes(
             none.tolist(), apart.tolist(), confidence=confidence, draws=draws, seed=seed
         ).interval

@@ -80,11 +80,11 @@ def compare_models(
     for other in contestants[1:]:
         shared = [name for name in first.cards if name in other.cards]
         if not shared:
-            asked = "; ".join(
+            names = "; ".join(
                 f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other)
             )
             raise Incomparable(
-                f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both "
+                f"{first.name} and {other.name} share no benchmark ({names}): evaluate both "
                 "on the same one"
             )
         rows += [
@@ -104,7 +104,7 @@ def compare_models(
 
 def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
     """Return in words which gain each suite can show, before a comparison with this contestant."""
-    told = []
+    lines = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
         can = (
@@ -112,11 +112,11 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
             if gain is not None
             else "too few tasks to show any gain"
         )
-        told.append(
+        lines.append(
             f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if "
             "half of the tasks are decided by the task alone."
         )
-    return told
+    return lines
 
 
 def _row(
@@ -172,7 +172,7 @@ def _row(
         ]
         for cards in (old, new)
     )
-    found = compare_recipes(was, now)
+    comparison = compare_recipes(was, now)
     before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
     means = [
         (sum(column) / len(was), sum(other_column) / len(now))
@@ -182,14 +182,14 @@ def _row(
         common
         | {
             "tasks": len(ids),
-            "runs": found.runs,
+            "runs": comparison.runs,
             "before": before,
             "after": after,
-            "difference": found.difference,
-            "low": found.interval.low,
-            "high": found.interval.high,
-            "p": found.p_two_sided,
-            "p_holm": found.p_two_sided,
+            "difference": comparison.difference,
+            "low": comparison.interval.low,
+            "high": comparison.interval.high,
+            "p": comparison.p_two_sided,
+            "p_holm": comparison.p_two_sided,
             "won": sum(b > a for a, b in means),
             "lost": sum(b < a for a, b in means),
             "smallest_gain": None,

@@ -35,7 +35,7 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
     """Return a score for each set of tests. ks: by default those of KS that the completions allow.
     Raises Incomparable if nothing is left to score.
     """
-    found = []
+    score_list = []
     for name in card.tests or ("",):
         counts = {
             task: count for task, count in counts_of(card, name).items() if task not in without
@@ -45,7 +45,7 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
         fewest = min(counts, key=lambda task: counts[task][1])
         most = counts[fewest][1]
         at = Rate.at(counts, allowed) if (allowed := [k for k in ks or KS if k <= most]) else {}
-        found.append(
+        score_list.append(
             Score(
                 name or "all",
                 len(counts),
@@ -53,7 +53,7 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
                 {k: f"no estimate: {fewest} has {most} samples" for k in ks if k > most},
             )
         )
-    return found
+    return score_list
 
 
 def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
@@ -160,12 +160,12 @@ def verdicts(card: Scorecard) -> dict[str, int]:
     return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
 
 
-def _told(found: Sequence[Score]) -> dict[str, Any]:
+def _told(score_list: Sequence[Score]) -> dict[str, Any]:
     return {
         each.name: {
             f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high}
             for k, rate in each.at.items()
         }
         | {f"pass@{k}": {"value": None, "why": why} for k, why in each.lacking.items()}
-        for each in found
+        for each in score_list
     }

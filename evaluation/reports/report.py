@@ -98,7 +98,7 @@ def pick_examples(
     of unsolved tasks, the nearest misses first.
     """
     old, new = _first(before.samples), _first(after.samples)
-    found: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
+    examples: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
     for problem in benchmark.problems:
         a, b = old[problem.problem_id], new[problem.problem_id]
         if b.verdict == "AC" and a.verdict == "AC":
@@ -114,10 +114,10 @@ def pick_examples(
             after_verdict=_said(b),
             first_failed=b.first_failed,
         )
-        found[outcome].append(example)
+        examples[outcome].append(example)
     return tuple(
         example
-        for listed in found.values()
+        for listed in examples.values()
         for example in listed[:: max(1, len(listed) // each)][:each]
     )
 
@@ -143,9 +143,9 @@ def curve_picture(curve: Curve) -> bytes:
 
 
 def _pictures(facts: ReportFacts) -> dict[str, str]:
-    made: dict[str, bytes] = {}
+    pictures: dict[str, bytes] = {}
     if facts.curve and facts.curve.rewards:
-        made["curve"] = curve_picture(facts.curve)
+        pictures["curve"] = curve_picture(facts.curve)
     if facts.groups:
         pairs = [
             plots.Pair(
@@ -155,8 +155,8 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
             )
             for g in facts.groups
         ]
-        made["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
-    return {name: plots.data_uri(png) for name, png in made.items()}
+        pictures["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
+    return {name: plots.data_uri(png) for name, png in pictures.items()}
 
 
 def _first(samples: Iterable[Sample]) -> dict[str, Sample]:

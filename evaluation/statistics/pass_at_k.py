@@ -108,8 +108,8 @@ def _estimates(
         - gammaln(n + 1)
         + gammaln(n - k + 1)
     )
-    found: Floats = np.where(wrong >= k, -np.expm1(np.minimum(logs, 0.0)), 1.0)
-    return found
+    estimate: Floats = np.where(wrong >= k, -np.expm1(np.minimum(logs, 0.0)), 1.0)
+    return estimate
 
 
 def _check(correct: Sequence[int], drawn: Sequence[int], k: int) -> None:

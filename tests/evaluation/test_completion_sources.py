@@ -59,10 +59,10 @@ def test_a_repeated_run_reads_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     first, again, more = GenerationReport(), GenerationReport(), GenerationReport()
-    drawn = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=first)
-    assert answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=again) == drawn
+    drawn = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=first)
+    assert answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=again) == drawn
     wider = answers(
-        benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, told=more
+        benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, report=more
     )
     count = len(benchmark.problems)
     assert (first.asked, again.asked, more.asked) == (2 * count, 0, count)
@@ -78,7 +78,7 @@ def test_other_sampling_settings_do_not_use_the_cache(
 ) -> None:
     answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
     counts = GenerationReport()
-    answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, told=counts)
+    answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, report=counts)
     assert counts.found == 0 and counts.asked == 2 * len(benchmark.problems)
 
 
@@ -96,7 +96,7 @@ def test_other_weights_do_not_use_the_cache(
     )
     counts = GenerationReport()
     for folder in (checkpoint, other):
-        answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", told=counts)
+        answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", report=counts)
     assert counts.found == 0
 
 
@@ -104,12 +104,16 @@ def test_greedy_completions_are_generated_once_for_any_seed(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), GenerationReport()
-    completions = answers(benchmark, Folder(checkpoint), greedy, tmp_path, told=counts)
+    completions = answers(benchmark, Folder(checkpoint), greedy, tmp_path, report=counts)
     assert counts.asked == len(benchmark.problems) and all(
         a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True)
     )
     answers(
-        benchmark, Folder(checkpoint), greedy.model_copy(update={"seed": 2}), tmp_path, told=counts
+        benchmark,
+        Folder(checkpoint),
+        greedy.model_copy(update={"seed": 2}),
+        tmp_path,
+        report=counts,
     )
     assert counts.asked == 0
 
@@ -118,11 +122,11 @@ def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     counts = GenerationReport()
-    whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=counts)
+    whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
     assert (
-        without_seconds(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=counts))
+        without_seconds(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts))
         == without_seconds(whole)
         and counts.asked == 1
     )
@@ -234,11 +238,11 @@ def test_a_killed_pass_resumes_from_the_cache(
     killed.wait()
     monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
     counts, undisturbed = GenerationReport(), GenerationReport()
-    completions = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=counts)
+    completions = answers(heldout(problems), Folder(checkpoint), sampling, cache, report=counts)
     total = 2 * len(problems)
     assert lines - 1 <= counts.found < total and counts.asked + counts.found == total
     fresh = answers(
-        heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed
+        heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", report=undisturbed
     )
     assert without_seconds(completions) == without_seconds(fresh)
     written = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]

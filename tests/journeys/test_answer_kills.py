@@ -75,7 +75,7 @@ def drawn(
     counts = GenerationReport()
     return [
         replace(each, seconds=None)
-        for each in answers(benchmark, source, sampling, cache, told=counts)
+        for each in answers(benchmark, source, sampling, cache, report=counts)
     ], counts
 
 

@@ -92,7 +92,7 @@ def test_every_kind_of_fault_is_retried(
     proxy.heard.clear()
     proxy.faults, proxy.models = [*FAULTS, *FAULTS], ["429", "nonsense", "nothing"]
     counts = GenerationReport()
-    completions = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "faulty", told=counts)
+    completions = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "faulty", report=counts)
     assert (
         [each.text for each in completions] == [each.text for each in whole]
         and not proxy.faults
@@ -136,7 +136,7 @@ def test_a_failing_endpoint_is_named_and_its_completions_cached(
         answers(benchmark, endpoint(proxy), GREEDY, tmp_path)
     proxy.faults, counts = [], GenerationReport()
     assert (
-        len(answers(benchmark, endpoint(proxy), GREEDY, tmp_path, told=counts)) == TASKS
+        len(answers(benchmark, endpoint(proxy), GREEDY, tmp_path, report=counts)) == TASKS
         and counts.found == 2
     )
 
@@ -150,7 +150,7 @@ def test_one_failed_request_does_not_lose_the_others(
     with pytest.raises(Unanswered, match=rf"\b1 of {TASKS}\b"):
         answers(benchmark, source, GREEDY, tmp_path)
     counts = GenerationReport()
-    answers(benchmark, source, GREEDY, tmp_path, told=counts)
+    answers(benchmark, source, GREEDY, tmp_path, report=counts)
     assert (counts.asked, counts.found) == (1, TASKS - 1)
 
 
@@ -252,7 +252,7 @@ def test_a_killed_pass_repeats_only_requests_in_flight(
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     proxy.wait_s, counts = 0.0, GenerationReport()
-    completions = answers(benchmark, endpoint(proxy), sampling, cache, told=counts)
+    completions = answers(benchmark, endpoint(proxy), sampling, cache, report=counts)
     total = 4 * TASKS
     assert len(completions) == counts.asked + counts.found == total and counts.found > 0
     assert sum(proxy.heard.values()) - total <= 4 and max(proxy.heard.values()) <= 2
