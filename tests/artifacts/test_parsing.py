@@ -32,6 +32,7 @@ def _parsed(depth: int) -> int:
     return sum(bool(parsing.parse(SOURCE).body) for _ in range(60))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hasty")
 def test_threads_can_parse_at_the_same_time() -> None:
     with ThreadPoolExecutor(2) as threads:

@@ -61,6 +61,7 @@ def reward_hash(copy: Path, *weighted: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["components/format", "components/style", "math_worker"])
 def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> None:
     before, path = reward_hash(copy, "style"), copy / "rewards" / f"{name}.py"
@@ -68,12 +69,14 @@ def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> N
     assert reward_hash(copy, "style") != before
 
 
+@pytest.mark.slow
 def test_an_edit_to_a_component_without_a_weight_changes_nothing(copy: Path) -> None:
     before, path = reward_hash(copy), copy / "rewards" / "components" / "efficiency.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
     assert reward_hash(copy) == before
 
 
+@pytest.mark.slow
 def test_what_a_component_imports_is_part_of_the_reward(copy: Path) -> None:
     style, before = copy / "rewards" / "components" / "style.py", reward_hash(copy, "style")
     (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
@@ -86,6 +89,7 @@ def test_what_a_component_imports_is_part_of_the_reward(copy: Path) -> None:
     assert len({before, imported, reward_hash(copy, "style")}) == 3
 
 
+@pytest.mark.slow
 def test_a_new_component_without_a_weight_changes_no_hash(copy: Path) -> None:
     before = reward_hash(copy, "style")
     (copy / "rewards" / "components" / "short.py").write_text(

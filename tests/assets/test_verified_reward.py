@@ -29,6 +29,7 @@ def test_an_unverified_reward_may_not_train(tmp_path: Path) -> None:
         battery_stamp(Home(tmp_path), RewardConfig())
 
 
+@pytest.mark.slow
 def test_a_verified_reward_trains_and_records_its_hash(tmp_path: Path) -> None:
     store_result(Home(tmp_path), RewardConfig(), GOOD)
     assert battery_stamp(Home(tmp_path), RewardConfig()) == "good"

@@ -38,6 +38,7 @@ def ratchet(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
@@ -66,6 +67,7 @@ def test_fast_commands_do_not_import_dagster(
     assert result.stdout.splitlines()[-1] == "False", result.stderr
 
 
+@pytest.mark.slow
 def test_status_names_the_champion(
     home_builder: HomeBuilder,
 ) -> None:
@@ -74,6 +76,7 @@ def test_status_names_the_champion(
     assert re.search("version 1.*chain-0001-sft", text) and "nothing" in text
 
 
+@pytest.mark.slow
 def test_status_of_a_missing_home_names_the_first_command(tmp_path: Path) -> None:
     result = ratchet(tmp_path / "none", "status")
     assert (
@@ -141,12 +144,14 @@ def test_user_errors_are_one_line_with_exit_code_two(
     ), result.stderr
 
 
+@pytest.mark.slow
 def test_an_unwritable_home_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     result = ratchet(tmp_path / "file", "demo")
     assert result.returncode == 2 and str(tmp_path / "file") in result.stderr
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:
     profile = tmp_path / "greedy.yaml"
     profile.write_text("needs: {memory_gib: 1000000}", encoding="utf-8")

@@ -151,6 +151,7 @@ def test_watching_a_finished_run_shows_all_of_it(pipeline_run: PipelineRun) -> N
     )
 
 
+@pytest.mark.slow
 def test_watching_ends_when_the_run_releases_its_lease(
     home: Home, pipeline_run: PipelineRun
 ) -> None:

@@ -46,6 +46,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_a_run_in_a_background_job_ends_on_sigterm() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", IN_BACKGROUND], stdout=subprocess.PIPE, text=True
@@ -82,6 +83,7 @@ def test_a_stopped_study_names_the_command_that_resumes_it(
         assert "study-a" in output and command in output
 
 
+@pytest.mark.slow
 def test_a_stopped_reviewer_training_names_the_command_that_resumes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

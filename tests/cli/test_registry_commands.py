@@ -265,6 +265,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(
     assert home.run_context.registry.aliases() == {"champion": 1, "challenger": 4}
 
 
+@pytest.mark.slow
 def test_mlflow_is_synced_if_behind_and_at_each_start(
     home_builder: HomeBuilder,
 ) -> None:

@@ -101,6 +101,7 @@ def test_the_reviewer_trains_only_on_ungated_training_problems(
     )
 
 
+@pytest.mark.slow
 def test_each_start_generator_and_dataset_has_its_own_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def set_reviewer(monkeypatch: pytest.MonkeyPatch, generator: Path, *changes: str
     monkeypatch.setattr(Home, "check_room", lambda *_, **__: None)
 
 
+@pytest.mark.slow
 def test_the_reviewer_trains_under_the_lease_of_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

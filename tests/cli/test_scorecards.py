@@ -86,6 +86,7 @@ def again(path: Path, out: Path | None = None, data: Path | None = None) -> tupl
     ), output.getvalue()
 
 
+@pytest.mark.slow
 @needs_files
 def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) -> None:
     one, two = (
@@ -98,6 +99,7 @@ def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) ->
     assert "solves 25.0 % (1 of 4" in compared(one)
 
 
+@pytest.mark.slow
 @needs_files
 def test_different_versions_or_tasks_are_not_compared(benchmark: SmallBenchmark) -> None:
     one, fewer = (
@@ -130,6 +132,7 @@ def test_ambiguous_folders_and_invalid_scorecards_are_refused(
         compared(one, one.with_name("verdicts.jsonl"))
 
 
+@pytest.mark.slow
 @needs_files
 def test_the_clean_score_excludes_suspect_tasks(benchmark: SmallBenchmark) -> None:
     one, two = (
@@ -155,6 +158,7 @@ def test_the_clean_score_excludes_suspect_tasks(benchmark: SmallBenchmark) -> No
     )
 
 
+@pytest.mark.slow
 @needs_files
 def test_reproduce_detects_a_forged_verdict(
     benchmark: SmallBenchmark,
@@ -171,6 +175,7 @@ def test_reproduce_detects_a_forged_verdict(
     assert code == 1 and re.search(rf"HumanEval/1#0: AC.*{card.samples[1].verdict}", text)
 
 
+@pytest.mark.slow
 @needs_files
 def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: SmallBenchmark) -> None:
     benchmark.rows[0]["canonical_solution"] = "    return '\ud800' and None\n"
@@ -179,6 +184,7 @@ def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: Small
     assert again(path)[0] == 0
 
 
+@pytest.mark.slow
 @needs_files
 def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmark) -> None:
     path = benchmark.score("one", [True, False, True, False])
@@ -192,6 +198,7 @@ def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmar
         again(path)
 
 
+@pytest.mark.slow
 @needs_files
 def test_reproduce_names_what_is_missing(benchmark: SmallBenchmark) -> None:
     path = benchmark.score("one", [True] * 4)
@@ -210,6 +217,7 @@ def test_reproduce_names_what_is_missing(benchmark: SmallBenchmark) -> None:
         again(path)
 
 
+@pytest.mark.slow
 @needs_files
 def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> None:
     path, output = benchmark.score("one", [True, False, False, False]), io.StringIO()

@@ -188,6 +188,7 @@ def test_a_space_may_be_written_by_sections_or_by_whole_keys() -> None:
     assert Tuning.model_validate({"space": nested}).space == spans == Tuning(space=spans).space
 
 
+@pytest.mark.slow
 def test_what_is_searched_is_no_part_of_what_it_is_searched_on() -> None:
     assert study_id(Profile(), "a") == study_id(Profile(tuning=Tuning(trials=3)), "a")
 

@@ -165,6 +165,7 @@ def test_an_attack_does_not_affect_the_next_program(sandbox: Sandbox, what: str)
     assert [honest(report) for report in reports] == [False, True, False, True, True]
 
 
+@pytest.mark.slow
 def test_busy_attackers_do_not_time_out_an_honest_program(sandbox: Sandbox) -> None:
     """Other programs that occupy every processor do not make an honest program time out."""
     burn = "import os\nfor _ in range(30):\n    if not os.fork(): break\nwhile True: pass"
@@ -179,6 +180,7 @@ def test_busy_attackers_do_not_time_out_an_honest_program(sandbox: Sandbox) -> N
     assert [honest(report) for report in reports] == [False, True, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call",
     ["splice(empty[0].fileno(), 1, 2**31)", "sendfile(1, empty[0].fileno(), None, 9)"],

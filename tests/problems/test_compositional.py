@@ -20,6 +20,7 @@ def test_the_same_seed_makes_the_same_problems() -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_held_out_composition_is_trained_on() -> None:
     trained = {
         p.extra["composition"] for p in generate(FamilyConfig(demonstrations=800, train=400))

@@ -259,6 +259,7 @@ sets = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(sets, sets)
 def test_every_problem_is_kept_or_removed_exactly_once(
     problems: list[Problem], gated: list[Problem]
@@ -287,6 +288,7 @@ def test_a_stage_with_wrong_counts_is_refused() -> None:
         Stage("curated", 3, 1, (Removed("p/1", "gated"),))
 
 
+@pytest.mark.slow
 @given(sets, st.randoms())
 def test_curation_does_not_depend_on_the_order_of_problems(
     problems: list[Problem], random: Any
@@ -296,6 +298,7 @@ def test_curation_does_not_depend_on_the_order_of_problems(
     assert curate(problems, []) == curate(shuffled, [])
 
 
+@pytest.mark.slow
 @given(sets)
 def test_duplicates_are_found_equally_from_independent_marks(problems: list[Problem]) -> None:
     ordered = sorted(problems, key=rank)

@@ -144,6 +144,7 @@ def test_a_copy_of_a_gated_task_is_recognized_by_its_statement(statement: str) -
     assert "mbpp_sanitized" in (gated_as(replace(named("mine/1"), statement=statement)) or "")
 
 
+@pytest.mark.slow
 def test_a_gated_benchmark_under_another_name_is_gated(data: Callable[[str], Path]) -> None:
     mbpp = Place(
         data("mbpp") / "mbpp.jsonl",

@@ -35,6 +35,7 @@ def problem(*arguments: list[Any], **changes: Any) -> Problem:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(VALUES, VALUES).map(list), min_size=1, max_size=4))
 def test_generated_inputs_are_new_plain_and_reproducible(arguments: list[list[Any]]) -> None:
     of = problem(*arguments)

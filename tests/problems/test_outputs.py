@@ -86,6 +86,7 @@ def test_a_too_long_output_is_a_fault(sandbox: Sandbox) -> None:
     assert answers[0].fault == TOO_LONG and len(answers[1].value) == 3
 
 
+@pytest.mark.slow
 def test_an_input_that_hangs_does_not_affect_other_outputs(
     sandbox: Sandbox,
 ) -> None:

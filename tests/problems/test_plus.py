@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from problems.schema import Problem
 from problems.sources.registry import load
 from sandbox.protocol import Verdict
@@ -121,6 +123,7 @@ def test_a_task_without_plus_inputs_has_only_its_base_test(data: Callable[[str],
     ] and by_tests["mbppplus/793"] == ["base"]
 
 
+@pytest.mark.slow
 def test_any_root_of_the_polynomial_is_accepted(
     data: Callable[[str], Path], sandbox: Sandbox
 ) -> None:

@@ -122,6 +122,7 @@ problems = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problems)
 def test_a_problem_survives_a_round_trip_through_its_row(problem: Problem) -> None:

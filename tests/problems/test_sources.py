@@ -308,6 +308,7 @@ def test_a_real_set_loads_completely(data: Callable[[str], Path], name: str, cou
             ast.parse(test["source"])
 
 
+@pytest.mark.slow
 def test_no_ungated_mbpp_task_is_in_a_reported_release(
     data: Callable[[str], Path],
 ) -> None:
@@ -320,6 +321,7 @@ def test_no_ungated_mbpp_task_is_in_a_reported_release(
     ) == 108 and gated_mbpp() == plus | sanitized | set(range(11, 511))
 
 
+@pytest.mark.slow
 def test_every_reported_source_is_fully_gated(data: Callable[[str], Path]) -> None:
     for name in ("mbpp_sanitized", "mbppplus", "humaneval", "humanevalplus"):
         assert all(

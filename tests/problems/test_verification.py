@@ -244,6 +244,7 @@ def test_a_killed_pass_resumes_with_one_batch_repeated(sandbox: Sandbox, tmp_pat
     assert len(set(journal.read_text().splitlines())) == 40
 
 
+@pytest.mark.slow
 def test_measured_times_are_journalled_and_propose_limits(sandbox: Sandbox, tmp_path: Path) -> None:
     slow = toy("slow", "import time\ndef f(x):\n    time.sleep(0.6)\n    return x + 1")
     first = verify([toy("quick", "def f(x): return x + 1"), slow], sandbox, tmp_path / "journal")

@@ -68,6 +68,7 @@ def names(cluster: dict[str, Any]) -> list[str]:
     return [group["groupName"] for group in cluster["workerGroupSpecs"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gang", ["", "volcano", "yunikorn", "kueue"])
 @pytest.mark.parametrize("spot", ["", "gke", "eks", "karpenter", "aks"])
 def test_every_manifest_is_valid(gang: str, spot: str) -> None:

@@ -115,6 +115,7 @@ def test_a_dead_driver_differs_from_a_failed_one(code: int | None, died: bool) -
     assert _died(SimpleNamespace(driver_exit_code=code)) is died
 
 
+@pytest.mark.slow
 def test_a_training_that_never_started_is_not_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

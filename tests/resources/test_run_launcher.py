@@ -56,6 +56,7 @@ def test_dagster_accepts_the_settings_and_uses_the_launcher(home: Path) -> None:
         assert instance.run_monitoring_enabled and not instance.telemetry_enabled
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "runs\n"

@@ -113,6 +113,7 @@ def test_a_stage_that_raises_is_recorded_as_failed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_kill_during_a_write_leaves_the_record_complete(tmp_path: Path) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     for wait in (0.05, 0.1, 0.15):

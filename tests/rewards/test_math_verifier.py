@@ -43,6 +43,7 @@ def test_one_of_several_correct_answers_is_enough(verifier: Verifier) -> None:
     assert verifier.equal(["3", "", "0.5"], "1/2") and not verifier.equal(["3", "4"], "1/2")
 
 
+@pytest.mark.slow
 def test_a_stalling_expression_is_wrong_and_others_are_decided(verifier: Verifier) -> None:
     cases = [
         *(Case(("x+1",), stall % 9) for stall in STALLS[:2]),
@@ -123,6 +124,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_owner_leaves_no_verifier() -> None:
     root = Path(__file__).parents[2]
     owner = subprocess.Popen(

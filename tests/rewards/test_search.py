@@ -105,6 +105,7 @@ def test_the_search_is_reproducible(
     assert runs[0] == runs[1]
 
 
+@pytest.mark.slow
 def test_the_reported_exploit_gets_the_stated_reward(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
 ) -> None:

@@ -228,6 +228,7 @@ def test_time_of_the_judge_is_not_charged_to_the_program(judge: Judge) -> None:
     assert report.verdict == "AC" and report.tests[0].wall_s > 4.0
 
 
+@pytest.mark.slow
 def test_an_endless_test_ends_within_twice_the_limit(judge: Judge) -> None:
     report = judge(
         asserting(

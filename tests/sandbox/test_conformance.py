@@ -128,6 +128,7 @@ def test_refused_calls_are_counted_on_every_backend(sandbox: Sandbox) -> None:
     assert judged(sandbox, call(ADD)).denied == {}
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_is_killed_is_judged_by_another(
     sandbox: Sandbox, kind: Kind, others: set[int]
 ) -> None:

@@ -98,6 +98,7 @@ def program_that_says(messages: list[tuple[bytes, Any]]) -> Iterator[Program]:
         yield program
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:coroutine")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(kinds, trees | handles), min_size=1, max_size=6))

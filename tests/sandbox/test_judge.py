@@ -51,6 +51,7 @@ def line(job_id: Any, source: str, problem: dict[str, Any]) -> str:
     return json.dumps({"id": job_id, "source": source, "problem": problem})
 
 
+@pytest.mark.slow
 def test_the_judge_prints_one_report_per_line_in_input_order() -> None:
     requests = [
         line("slow", "import time\ntime.sleep(0.5)\ndef f(a, b):\n    return a + b", ADD),

@@ -90,6 +90,7 @@ def test_a_process_without_its_first_thread_ends_with_its_job(level: Sandbox, wh
     assert below_workers() == before
 
 
+@pytest.mark.slow
 def test_a_program_without_its_first_thread_times_out(level: Sandbox) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}leave(lambda: time.sleep(60))"

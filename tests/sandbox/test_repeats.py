@@ -57,6 +57,7 @@ def test_coroutines_run_while_programs_run(sandbox: Sandbox) -> None:
     assert verdicts == ["AC"] * 3 and ticks > 5
 
 
+@pytest.mark.slow
 def test_an_abandoned_run_does_not_block_the_sandbox(sandbox: Sandbox) -> None:
     async def first_alone() -> str:
         async for report in sandbox.arun([call("def f(a, b):\n    return 5") for _ in range(50)]):

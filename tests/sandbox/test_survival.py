@@ -70,6 +70,7 @@ def gone(processes: list[psutil.Process], within_s: float = 20.0) -> bool:
     return not psutil.wait_procs(processes, timeout=within_s)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker.py", "zygote.py"])
 def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
@@ -324,6 +325,7 @@ def test_many_threads_share_a_sandbox() -> None:
     assert sorted(accepted) == [sorted(f"{number}.{i}" for i in range(8)) for number in range(6)]
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_blocks_no_other() -> None:
     RecordingChannel.sent.clear()
     with Sandbox(SandboxConfig(workers=2), backend=RecordingBackend("auto", ())) as sandbox:

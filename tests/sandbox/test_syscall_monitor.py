@@ -85,6 +85,7 @@ def test_a_caller_killed_while_waiting_blocks_nothing(level: Sandbox) -> None:
     assert judged(level, F).verdict is Verdict.AC
 
 
+@pytest.mark.slow
 def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(level: Sandbox) -> None:
     begun = time.monotonic()
     report = run_all(

@@ -127,6 +127,7 @@ def test_competence_follows_the_square_root_of_the_paper() -> None:
     )  # a quarter of the way
 
 
+@pytest.mark.slow
 @given(RATES, PROGRESS)
 def test_reverse_is_competence_in_reverse_order(rates: Floats, progress: float) -> None:
     assert (

@@ -66,6 +66,7 @@ print("continues")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ago", "code", "output"), [(5.0, 0, "continues"), (50.0, 75, "")])
 def test_sigterm_ends_a_training_only_after_its_time_to_save(
     tmp_path: Path, ago: float, code: int, output: str

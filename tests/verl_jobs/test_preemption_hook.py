@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from verl_jobs.trainer.preemption_hook import TRAINING, main
 from verl_jobs.trainer.trainer_lease import notice
 
@@ -35,6 +37,7 @@ def worker(folder: Path, seconds: float = 60.0) -> Iterator[subprocess.Popen[byt
             process.kill()
 
 
+@pytest.mark.slow
 def test_the_hook_notifies_trainings_and_waits_for_them(
     tmp_path: Path,
 ) -> None:
@@ -53,6 +56,7 @@ def test_the_hook_notifies_trainings_and_waits_for_them(
     assert notice(tmp_path / "another home") == ""
 
 
+@pytest.mark.slow
 def test_the_hook_waits_at_most_its_grace_period(
     tmp_path: Path,
 ) -> None:

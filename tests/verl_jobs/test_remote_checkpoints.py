@@ -227,6 +227,7 @@ def test_an_unreachable_object_store_is_recorded_and_training_continues(tmp_path
     assert job.mirror in fault.what and repair(job.path) == 5
 
 
+@pytest.mark.slow
 def test_the_mirror_of_another_training_is_refused(tmp_path: Path, url: str) -> None:
     job, other = a_job(tmp_path / "here", store=url), a_job(tmp_path / "there", store=url, seed=2)
     assert job.mirror != other.mirror

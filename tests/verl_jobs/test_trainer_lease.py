@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.journeys.demo_run import wait_until
 from verl_jobs.trainer.trainer_lease import (
     LEASE,
@@ -67,6 +69,7 @@ def test_the_lease_of_a_killed_owner_expires(tmp_path: Path) -> None:
     assert lease.expired()
 
 
+@pytest.mark.slow
 def test_a_busy_owner_renews_its_lease(tmp_path: Path) -> None:
     with renewed_lease(tmp_path, every_s=0.01):
         assert wait_until(
