@@ -8,7 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from artifacts.hashing import hash_file
+from artifacts.hashing import hash_data, hash_file
 from assets.augmented_problems import augmented_problems
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
@@ -16,6 +16,7 @@ from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
+from evaluation.benchmarks.registry import is_custom, opened
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.curation import curate, licences
 from problems.cleaning.gating import gated_as
@@ -27,7 +28,7 @@ from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import part_of
-from resources.run_context import RunContext, StageOutput, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
 @dg.asset(
@@ -60,6 +61,8 @@ def clean_problems(
             *derived_stages,
         ]
 
+        custom = custom_problems(stage)
+
         def make(folder: Path) -> StageOutput:
             candidates = [
                 problem
@@ -69,7 +72,7 @@ def clean_problems(
             # Raw problems: also gated ones that verification removed.
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
-            ]
+            ] + [problem for problems in custom.values() for problem in problems]
             curated = curate(candidates, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
@@ -100,6 +103,9 @@ def clean_problems(
 
         inputs = {
             part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
+        } | {
+            f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
+            for name, problems in custom.items()
         }
         artifact_config = config.model_dump(mode="json", exclude={"processes"})
         artifact = stage.artifact(
@@ -133,6 +139,19 @@ def clean_problems(
         "reports": dg.MetadataValue.json(facts["reports"]),
     }
     return result(artifact, metadata)
+
+
+def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:
+    """Return the tasks of the profile's YAML benchmarks by name: no training may use them, as with
+    those of the published ones. Raises ProblemError and OSError for data that cannot be read.
+    """
+    home = stage.run_context.home.path
+    return {
+        at.name: [replace(problem, gated=True) for problem in at.problems]
+        for each in stage.profile.evaluation.benchmarks
+        if is_custom(each.name)
+        for at in [opened(each.name, None, home)]
+    }
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)

@@ -16,6 +16,7 @@ from assets.verified_reward import unverified_by
 from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import Gate
 from evaluation.promotion.policy import Measure
+from evaluation.reports.figures import suspects_in
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.registry.ledger import Entry
@@ -26,10 +27,17 @@ ARTIFACTS = ("datasets", "checkpoints")
 START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 
-def facts_of(stage: StageContext, gated: Scorecard) -> Facts:
-    """Return the facts. gated: the challenger's scorecard of the benchmark that must be won."""
+def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] = ()) -> Facts:
+    """Return the facts. gated: the challenger's scorecard of the benchmark that must be won; cards:
+    all its scorecards.
+    """
     artifact = stage.store.current("checkpoints", stage.pipeline_run.record.id)
-    suspects = suspects_of(stage.store)
+    lists = suspects_of(stage.store)
+    suspects = {
+        card.benchmark: tuple(sorted(found))
+        for card in (gated, *cards)
+        if (found := suspects_in(card, lists)) is not None
+    }
     return Facts(
         picked_on="validation" if artifact and "validation" in artifact.manifest.facts else "",
         made_elsewhere=str(artifact.manifest.facts.get("put_by_hand_at", "")) if artifact else "",

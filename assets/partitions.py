@@ -1,13 +1,17 @@
-"""The partitions of the graph: one for each checkpoint (a run's name), one for each source of
-problems.
+"""The partitions of the graph: checkpoints (a run's name), sources of problems, and the cells of
+checkpoint × benchmark.
 """
 
 import dagster as dg
 
-from resources.run_context import CHECKPOINTS
+from resources.run_context import BENCHMARKS, CHECKPOINTS
 
 checkpoints = dg.DynamicPartitionsDefinition(name=CHECKPOINTS)
 sources = dg.DynamicPartitionsDefinition(name="sources")
+CHECKPOINT, BENCHMARK = "checkpoint", "benchmark"  # dimensions of a cell
+cells = dg.MultiPartitionsDefinition(
+    {CHECKPOINT: checkpoints, BENCHMARK: dg.DynamicPartitionsDefinition(name=BENCHMARKS)}
+)
 
 DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"
 OWNERS = {

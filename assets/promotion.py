@@ -7,9 +7,10 @@ from typing import Any
 
 import dagster as dg
 
+from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
 from assets.difficulty_rankings import start_of
-from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
 from assets.gate_facts import gates_of, spent_rows
+from assets.leaderboard import leaderboard
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
 from assets.tables import markdown
@@ -24,7 +25,7 @@ from resources.run_context import RunContext, StageContext
     group_name=PROMOTION,
     kinds={"mlflow", "sqlite"},
     owners=OWNERS[PROMOTION],
-    deps=[benchmark_scores, leaderboard, training_report],
+    deps=[contestant_scores, leaderboard, training_report],
     partitions_def=checkpoints,
 )
 def promoted_model(

@@ -8,9 +8,10 @@ import dagster as dg
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
+from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
 from assets.difficulty_rankings import start_of
-from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
 from assets.gate_facts import facts_of
+from assets.leaderboard import leaderboard
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
 from assets.tables import markdown
@@ -57,7 +58,7 @@ MODELS = ("base_model", "sft_checkpoint")
     group_name=EVALUATION,
     kinds={"html"},
     owners=OWNERS[EVALUATION],
-    deps=[benchmark_scores, leaderboard],
+    deps=[contestant_scores, leaderboard],
     partitions_def=checkpoints,
 )
 def training_report(
@@ -148,7 +149,8 @@ def decision_of(scores: Scores, stage: StageContext) -> Decision:
     ]
     others = [(scores.champion[name], scores.challenger[name]) for name in both]
     gated = scores.challenger[policy.benchmark]
-    return decide(scores.champion[policy.benchmark], gated, policy, others, facts_of(stage, gated))
+    facts = facts_of(stage, gated, scores.challenger.values())
+    return decide(scores.champion[policy.benchmark], gated, policy, others, facts)
 
 
 def report(stage: StageContext, decision: Decision, version: int | None = None) -> Path:

@@ -22,6 +22,19 @@ def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -
     return run_job("evaluate_checkpoint", name, settings, why, console)
 
 
+def score_benchmark(checkpoint: str, benchmark: str, settings: Settings, console: Console) -> int:
+    """Score one checkpoint on one benchmark, which the profile need not name."""
+    from evaluation.benchmarks.registry import score_name
+
+    name = (
+        benchmark if settings.profile.evaluation.settings_of(benchmark) else score_name(benchmark)
+    )
+    prepare_run(settings, trains=False)
+    cell = f"{checkpoint_name(checkpoint, settings.store)}--{name}"
+    why = f"ratchet evaluate {checkpoint} --benchmark {benchmark}"
+    return run_job("score_benchmark", cell, settings, why, console)
+
+
 def checkpoint_name(checkpoint: str, store: Store) -> str:
     """Return the checkpoint's name in the store; a folder is copied in first. Raises
     FileNotFoundError, which lists the names.
@@ -46,9 +59,10 @@ def run_job(job: str, name: str, settings: Settings, why: str, console: Console)
     view = View(
         folder,
         f"{job} · {name}",
-        stages=("benchmark_scores", "leaderboard")
-        if job == "evaluate_checkpoint"
-        else ("promoted_model",),
+        stages={
+            "evaluate_checkpoint": ("contestant_scores", "leaderboard"),
+            "score_benchmark": ("benchmark_scores", "leaderboard"),
+        }.get(job, ("promoted_model",)),
     )
     code = run_with_view(
         lambda: start_worker(settings, job, name, why), view, PipelineRun(folder), console

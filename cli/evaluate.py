@@ -105,7 +105,8 @@ def command(
 ) -> None:
     """Score a checkpoint on its profile's benchmarks, or completions on one benchmark.
 
-    Without --benchmark: validation, a held-out draw and the public benchmarks that are installed.
+    With CHECKPOINT and --benchmark: that one benchmark, as the profile's `evaluation.benchmarks`
+    asks it. Without --benchmark: validation, a held-out draw, and the profile's benchmarks.
     """
     if benchmark is None:
         if checkpoint is None:
@@ -113,10 +114,13 @@ def command(
         from cli.checkpoint_jobs import evaluate_checkpoint
 
         raise typer.Exit(evaluate_checkpoint(checkpoint, Settings.read(profile), Console()))
+    if checkpoint is not None and completions is None and model is None and endpoint is None:
+        from cli.checkpoint_jobs import score_benchmark
+
+        raise typer.Exit(score_benchmark(checkpoint, benchmark, Settings.read(profile), Console()))
     if (completions is None) == (model is None and endpoint is None):
         raise typer.BadParameter(
-            "--benchmark judges answers: give --completions FILE, or --model or --endpoint to "
-            "ask for them"
+            "--benchmark needs one of: CHECKPOINT, --completions FILE, --model or --endpoint"
         )
     from cli.evaluate_benchmark import (
         EvaluationOptions,

@@ -19,15 +19,15 @@ from cli.options import (
     ProfileOption,
 )
 from cli.scorecards import at_path
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.benchmarks.registry import in_pipeline, load_public
+from evaluation.benchmarks.registry import measured, published
 from evaluation.evaluate import evaluate
 from evaluation.promotion.comparison import Rate
 from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
-from problems.catalogue import read_sources
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.config.profile import Profile
@@ -315,10 +315,19 @@ def _candidates(
                     if problem.split == "validation" and problem.source == "embedded"
                 ]
             )
-    elif card.benchmark in in_pipeline():
-        place = read_sources(home.path).get(card.benchmark)
-        hub = profile.evaluation.hub or place is not None
-        yield load_public(card.benchmark, place, home.path, hub)
+    elif settings := _settings_of(card, profile):
+        for prompt in ("chat", "upstream"):
+            yield measured(
+                settings.model_copy(update={"prompt": prompt}), home.path, profile.evaluation.hub
+            )
+
+
+def _settings_of(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:
+    """Return the profile's settings of the card's benchmark, else those of the published one."""
+    if settings := profile.evaluation.settings_of(card.benchmark):
+        return settings
+    known = card.benchmark.partition("@")[0] in published()
+    return BenchmarkSettings(name=card.benchmark) if known else None
 
 
 def command(

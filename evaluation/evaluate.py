@@ -14,8 +14,9 @@ from pathlib import Path
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_sources import Folder, GenerationReport, answers
 from evaluation.judging.harness import Judged, Verdicts, judge
-from evaluation.judging.reports import NotJudged, Runs
+from evaluation.judging.reports import NotMeasurable, Runs
 from evaluation.judging.scoring import Submission, scorecard
+from evaluation.sampling import Prompt
 from evaluation.scorecard import Scorecard
 
 Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, total
@@ -39,7 +40,7 @@ def evaluate(
     started, generation = time.perf_counter(), GenerationReport()
     completions = answers(
         benchmark,
-        Folder(checkpoint, form="chat", engine="hf"),
+        Folder(checkpoint, form=benchmark.form, engine="hf"),
         benchmark.sampling,
         cache,
         lambda done, total: on_progress("generate", done, total),
@@ -47,7 +48,7 @@ def evaluate(
     )
     generated = time.perf_counter()
     prompts = {
-        benchmark.task_id(problem): benchmark.prompt(problem)[-1]["content"]
+        benchmark.task_id(problem): _last_turn(benchmark.asks(problem))
         for problem in benchmark.problems
     }
     submission = Submission(
@@ -70,8 +71,8 @@ def score(
     sandbox: Runs,
     on_progress: Progress = lambda stage, done, total: None,
 ) -> Scorecard:
-    """Judge a submission by the benchmark's harness. Raises NotJudged for a task that cannot be
-    measured here: a score over the other tasks would be another score.
+    """Judge a submission by the benchmark's harness. Raises NotMeasurable for a task that needs
+    what is not here: a score over the other tasks would be another score.
     """
     started = time.perf_counter()
 
@@ -85,6 +86,13 @@ def score(
         Verdicts(None),
         told=count,
     )
-    if absent := next((each for each in judged if not each.measured), None):
-        raise NotJudged(f"{absent.task_id} {absent.detail}: install it")
+    if absent := [each for each in judged if not each.measured]:
+        raise NotMeasurable(
+            f"{len({each.task_id for each in absent})} of {len(benchmark.problems)} tasks cannot "
+            f"be measured here: {absent[0].task_id} {absent[0].detail}"
+        )
     return scorecard(benchmark.harness, submission, judged, (), time.perf_counter() - started)
+
+
+def _last_turn(prompt: Prompt) -> str:
+    return prompt if isinstance(prompt, str) else prompt[-1]["content"]

@@ -115,8 +115,11 @@ class Scorecard(BaseModel):
 
     @property
     def pass_at_1(self) -> float:
-        solved = self.solved
-        return sum(solved.values()) / len(solved)
+        """Return the share of correct samples, averaged over tasks. Raises ValueError for INFRA."""
+        solved: dict[str, list[bool]] = {task: [] for task in self.solved}
+        for sample in self.samples:
+            solved[sample.task_id].append(sample.verdict == "AC")
+        return sum(sum(each) / len(each) for each in solved.values()) / len(solved)
 
     @property
     def cut(self) -> float:

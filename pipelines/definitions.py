@@ -5,10 +5,11 @@ from __future__ import annotations
 import dagster as dg
 
 from assets.augmented_problems import augmented_tests_are_strong
+from assets.benchmark_scores import benchmark_scores
 from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
 from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
+from assets.contestant_scores import scores_are_sane
 from assets.difficulty_rankings import reward_battery
-from assets.evaluation import scores_are_sane
 from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
@@ -20,7 +21,7 @@ from pipelines.settings import SETTINGS
 from resources.run_context import RunContext
 
 defs = dg.Definitions(
-    assets=[problem_sources, *CHAIN_ASSETS],
+    assets=[problem_sources, *CHAIN_ASSETS, benchmark_scores],
     asset_checks=[
         schema_holds,
         verified_tests_are_strong,

@@ -12,10 +12,12 @@ from pydantic import Field
 
 from assets.augmented_problems import augmented_problems
 from assets.base_model import base_model
+from assets.benchmark_scores import benchmark_scores
 from assets.checkpoint import checkpoint
 from assets.clean_problems import clean_problems
+from assets.contestant_scores import contestant_scores
 from assets.difficulty_rankings import difficulty_rankings
-from assets.evaluation import benchmark_scores, leaderboard
+from assets.leaderboard import leaderboard
 from assets.promotion import promoted_model
 from assets.raw_problems import raw_problems
 from assets.report import training_report
@@ -42,7 +44,7 @@ CHAIN_ASSETS = (
     sft_checkpoint,
     difficulty_rankings,
     checkpoint,
-    benchmark_scores,
+    contestant_scores,
     leaderboard,
     training_report,
     promoted_model,
@@ -75,7 +77,7 @@ def _job(
         selection=dg.AssetSelection.assets(*assets),
         description=description,
         executor_def=dg.in_process_executor,
-        hooks=None if run_tags.get("ratchet/kind") == "evaluation" else {record_failure},
+        hooks=None if run_tags.get("ratchet/kind") in ("evaluation", "score") else {record_failure},
         run_tags=run_tags,
     )
 
@@ -114,12 +116,18 @@ refresh_data = _job(
 )
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
-    (benchmark_scores, leaderboard),
+    (contestant_scores, leaderboard),
     (
         "Scores one checkpoint; the partition is its name. Runs automatically for each new folder "
         "in the inbox."
     ),
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
+)
+score_benchmark = _job(
+    "score_benchmark",
+    (benchmark_scores, leaderboard),
+    "Scores one stored checkpoint on one benchmark of the profile; the partition names both.",
+    run_tags={"ratchet/kind": "score"},
 )
 promote = _job(
     "promote",
@@ -195,6 +203,7 @@ JOBS = [
     prepare,
     refresh_data,
     evaluate_checkpoint,
+    score_benchmark,
     promote,
     rollback,
     tell_mlflow,

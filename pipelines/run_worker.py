@@ -25,9 +25,10 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
     restore_sigint()
     import dagster as dg
 
-    from assets.partitions import checkpoints
+    from assets.partitions import BENCHMARK, CHECKPOINT, cells, checkpoints
     from pipelines.definitions import defs
     from resources.lease import LeaseHeld
+    from resources.run_context import BENCHMARKS
     from resources.run_launcher import bury_dead_runs
 
     with dg.DagsterInstance.get() as instance:
@@ -43,6 +44,12 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
                 "dagster/partition": partition,
                 "ratchet/kind": job_definition.run_tags["ratchet/kind"],
             }
+        elif job_definition.partitions_def == cells:
+            checkpoint, _, benchmark = partition.partition("--")
+            instance.add_dynamic_partitions(str(checkpoints.name), [checkpoint])
+            instance.add_dynamic_partitions(BENCHMARKS, [benchmark])
+            cell = {CHECKPOINT: checkpoint, BENCHMARK: benchmark}
+            partition_arguments = {"partition_key": dg.MultiPartitionKey(cell)}
         else:
             instance.add_dynamic_partitions(str(checkpoints.name), [partition])
         result = job_definition.execute_in_process(

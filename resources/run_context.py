@@ -29,6 +29,7 @@ from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
+BENCHMARKS = "benchmarks"  # name of the dynamic partitions, one per scored benchmark
 PARTITION = "dagster/partition"
 NO_PARTITION = (
     "this run of {job} has no partition, and would fail at its first stage that needs one, "
@@ -125,7 +126,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         run = self.pipeline_run(context.run.tags)
         if trains and run.record.kind == "chain":
             lease.take(self.home.lease, run.record.id)
-        if run.record.kind not in ("data", "study"):
+        if run.record.kind not in ("data", "study", "score"):
             context.instance.add_dynamic_partitions(CHECKPOINTS, [run.record.id])
         with run.stage(context.asset_key.path[-1]) as report:
             yield StageContext(self, run, report)
@@ -148,7 +149,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
         return open_run(
             self.home.runs,
-            tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
+            _record_id(tags) or ("data" if kind == "data" else next_id(self.home.runs)),
             kind=kind,
             base_seed=self.profile.seed,
             profile=self._tags.get(PROFILE, self.profile_name),
@@ -157,6 +158,12 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             champion=known,
             changes=self.changes,
         )
+
+
+def _record_id(tags: Mapping[str, str]) -> str:
+    """Return the name of a run's record: its partition; both names for a cell; "" for none."""
+    cell = [tags.get(f"{PARTITION}/{dimension}", "") for dimension in ("checkpoint", "benchmark")]
+    return "--".join(cell) if all(cell) else tags.get(PARTITION, "")
 
 
 @dataclass

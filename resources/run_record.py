@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from artifacts.store import write_atomic
 from resources.progress import Progress
 
-Kind = Literal["chain", "evaluation", "rescore", "validation", "data", "study"]
+Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
 

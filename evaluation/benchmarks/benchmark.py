@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Literal, Self
 
 from artifacts.hashing import hash_data
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.judging.by_problem import by_problem
 from evaluation.judging.harness import Harness
-from evaluation.sampling import Chat, Sampling
+from evaluation.sampling import Chat, Prompt, Sampling
 from problems.prompt import prompt_text
 from problems.schema import Problem
 
@@ -28,6 +30,14 @@ class Benchmark:
     upstream: str = ""  # its own harness's task id, such as "HumanEval/{}"; empty: our id
     stop: tuple[str, ...] = ()  # stop words for a base model
     published_harness: Harness | None = None  # None: judged by the problems' own tests
+    form: Literal["chat", "base"] = "chat"  # which of the two prompts a checkpoint gets
+
+    def asked(self, settings: BenchmarkSettings) -> Self:
+        """Return this benchmark with the number of completions and the prompt of the settings."""
+        sampling = settings.applied(self.sampling)
+        if settings.prompt == "chat":
+            return replace(self, sampling=sampling)
+        return replace(self, sampling=sampling.model_copy(update={"stop": self.stop}), form="base")
 
     @cached_property
     def harness(self) -> Harness:
@@ -35,9 +45,10 @@ class Benchmark:
         return self.published_harness or by_problem(self.name, self.problems)
 
     def task_id(self, problem: Problem) -> str:
-        return (
-            self.upstream.format(problem.extra["task_id"]) if self.upstream else problem.problem_id
-        )
+        """Return the id that the problem has in the harness and in scorecards."""
+        if self.upstream:
+            return self.upstream.format(problem.extra["task_id"])
+        return self.harness.known_id(problem.problem_id)
 
     def raw_prompt(self, problem: Problem) -> str:
         """Return the prompt of a base model: the code that its completion continues, else the
@@ -52,13 +63,17 @@ class Benchmark:
     def prompt(self, problem: Problem) -> Chat:
         return [{"role": "user", "content": prompt_text(problem)}]
 
+    def asks(self, problem: Problem) -> Prompt:
+        """Return the prompt that a checkpoint gets: a chat, or the raw text that it continues."""
+        return self.prompt(problem) if self.form == "chat" else self.raw_prompt(problem)
+
     @cached_property
     def version(self) -> str:
         """The sha256 over problems and prompts. Another release, draw or wording is another
         version; scores of two versions are never compared.
         """
         return hash_data(
-            [[each.content_hash, self.prompt(each), self.completes] for each in self.problems]
+            [[each.content_hash, self.asks(each), self.completes] for each in self.problems]
         )
 
 

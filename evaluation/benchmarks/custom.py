@@ -96,7 +96,7 @@ def benchmark(settings: CustomSettings, at: Opened) -> Benchmark:
         template=settings.prompt,
         published_harness=ProblemHarness(
             at.name,
-            "1",
+            "1" if settings.extraction == "fence" else f"1, {settings.extraction}",
             "its own tests",
             tasks,
             at.digest,

@@ -47,4 +47,4 @@ def humaneval(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], humaneval, in_pipeline=True),)
+BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], humaneval),)

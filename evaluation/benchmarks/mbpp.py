@@ -78,4 +78,4 @@ def mbpp(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], mbpp, in_pipeline=True),)
+BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], mbpp),)

@@ -28,7 +28,6 @@ class Published:
     name: str
     source: Source
     make: Callable[[Opened], Benchmark]
-    in_pipeline: bool = False  # scored in every pipeline run if its file is known
     custom: bool = False  # defined by a YAML file of the user
 
 

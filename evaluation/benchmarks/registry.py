@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from evaluation import benchmarks
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import custom
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured
 from evaluation.benchmarks.published import Opened, Published
@@ -27,18 +28,13 @@ def published() -> dict[str, Published]:
     return {each.name: each for each in sorted(benchmarks_found, key=lambda each: each.name)}
 
 
-def in_pipeline() -> list[str]:
-    """Return the public benchmarks that pipeline runs score if their files are known."""
-    return [each.name for each in published().values() if each.in_pipeline]
-
-
 def opened(name: str, data: Path | None, home: Path) -> Opened:
     """Return the benchmark over the given file, else the one that this home knows; or that of a
     YAML file.
 
     Raises ProblemError or FileNotFoundError.
     """
-    if name.endswith((".yaml", ".yml")):
+    if is_custom(name):
         settings = custom.read(Path(name))
         place = Place(data or settings.data)
         return Opened(settings.name, custom.published(settings), place, home)
@@ -70,14 +66,79 @@ def load_public(
     One row that cannot be read leaves the whole benchmark unmeasured: a part of the tasks would be
     another benchmark. Raises KeyError for an unknown name.
     """
-    benchmark = published()[name]
+    bare, _, window = name.partition("@")
+    benchmark = published()[bare]
     if place is None and not hub:
         return NotMeasured(
             name,
-            f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` "
-            "adds one",
+            "no file of it was given, and the hub is off: `ratchet data add "
+            f"{benchmark.source.name} --path FILE` adds one",
         )
+    return _loaded(Opened(name, benchmark, place or Place(), home, window))
+
+
+def measured(settings: BenchmarkSettings, home: Path, hub: bool = False) -> Benchmark | NotMeasured:
+    """Return a profile's benchmark, asked as its settings say; where that fails, the reason.
+
+    Only tasks that no training may use are a benchmark. Raises KeyError for an unknown name.
+    """
+    name = settings.name
+    if is_custom(name):
+        try:
+            benchmark = _loaded(opened(name, None, home))
+        except (OSError, ProblemError) as error:
+            return NotMeasured(name, _short(error))
+    else:
+        place = read_sources(home).get(published()[name.partition("@")[0]].source.name)
+        benchmark = load_public(name, place, home, hub or place is not None)
+        if isinstance(benchmark, Benchmark) and (
+            trainable := [each.problem_id for each in benchmark.problems if not each.gated]
+        ):
+            return NotMeasured(
+                name,
+                f"{len(trainable)} of its {len(benchmark.problems)} tasks may be trained on, the "
+                f"first is {trainable[0]}: add the file of the test split",
+            )
+    return benchmark if isinstance(benchmark, NotMeasured) else benchmark.asked(settings)
+
+
+def score_name(name: str) -> str:
+    """Return the name that scorecards have for a profile's benchmark. A YAML file names its own.
+
+    Raises ProblemError for an unknown name, and FileNotFoundError.
+    """
+    if is_custom(name):
+        return custom.read(Path(name)).name
+    bare = name.partition("@")[0]
+    if bare not in published():
+        raise ProblemError(
+            f"unknown benchmark {name!r}",
+            f"there are: {', '.join(published())}, or a YAML file of your own",
+            "evaluation.benchmarks",
+        )
+    return name
+
+
+def files_of(settings: BenchmarkSettings, home: Path) -> list[Path]:
+    """Return the files that a profile's benchmark is read from; none if it comes from the hub."""
+    name = settings.name
+    if is_custom(name):
+        return [Path(name), custom.read(Path(name)).data]
+    place = read_sources(home).get(published()[name.partition("@")[0]].source.name)
+    return [place.path] if place and place.path else []
+
+
+def is_custom(name: str) -> bool:
+    """Return whether the name is that of a YAML file."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def _loaded(at: Opened) -> Benchmark | NotMeasured:
     try:
-        return Opened(name, benchmark, place or Place(), home).benchmark()
+        return at.benchmark()
     except (OSError, ProblemError) as error:
-        return NotMeasured(name, f"its data cannot be read: {' '.join(str(error).split())[:200]}")
+        return NotMeasured(at.name, f"its data cannot be read: {_short(error)}")
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -73,11 +73,12 @@ class Harness(ABC):
         """Return the completion under its task's id here, which may be upstream's (`key`) or ours
         (`source/key`).
         """
-        task_id = completion.task_id
+        return replace(completion, task_id=self.known_id(completion.task_id))
+
+    def known_id(self, task_id: str) -> str:
+        """Return the task's id here; an unknown one is returned unchanged."""
         known = (task_id, task_id.partition("/")[2], f"{self.name}/{task_id}")
-        return next(
-            (replace(completion, task_id=name) for name in known if name in self.tasks), completion
-        )
+        return next((name for name in known if name in self.tasks), task_id)
 
     def answered(self, task: Any, completion: Completion) -> Completion:
         """Return what is stored of a model's completion before it is judged: of a chat the program,

@@ -20,6 +20,10 @@ class NotJudged(RuntimeError):
     """The sandbox gave no verdict after all retries. There is no score then; zero is wrong."""
 
 
+class NotMeasurable(NotJudged):
+    """A task needs what this machine lacks, such as a package."""
+
+
 def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:
     """Yield a report for each job (by its id) as they come. Raises NotJudged after the last retry.
 

@@ -100,7 +100,8 @@ def pick_examples(
     old, new = _first(before.samples), _first(after.samples)
     examples: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
     for problem in benchmark.problems:
-        a, b = old[problem.problem_id], new[problem.problem_id]
+        task = benchmark.task_id(problem)
+        a, b = old[task], new[task]
         if b.verdict == "AC" and a.verdict == "AC":
             continue
         outcome: Any = "won" if b.verdict == "AC" else "lost" if a.verdict == "AC" else "unsolved"

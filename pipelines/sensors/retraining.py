@@ -10,7 +10,7 @@ import time
 import dagster as dg
 
 from artifacts.hashing import hash_data
-from assets.evaluation import read_scores
+from assets.contestant_scores import read_scores
 from assets.partitions import checkpoints
 from evaluation.promotion.gate import Regression, regressed
 from evaluation.scorecard import Scorecard

@@ -12,18 +12,19 @@ import dagster as dg
 
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
-from assets.evaluation import read_scores, reports_of
+from assets.contestant_scores import read_scores, reports_of
 from assets.partitions import checkpoints
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import Benchmark, NotMeasured, validation
-from evaluation.benchmarks.registry import in_pipeline, load_public
+from evaluation.benchmarks.registry import files_of, measured
 from evaluation.judging.by_problem import VERSION
 from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
 from pipelines.settings import SETTINGS
-from problems.catalogue import read_sources
 from problems.schema import read_parquet
 from problems.sources.place import Place
+from resources.config.profile import HELDOUT
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import records
@@ -105,21 +106,20 @@ class Versions(NamedTuple):
 
 
 def versions(run_context: RunContext) -> dict[str, Versions]:
-    """Return the versions of validation and of the public benchmarks with a local path."""
+    """Return the versions of validation and of the profile's benchmarks with local files."""
     clean = run_context.store.current("datasets", "clean_problems")
     current = (
         {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
         if clean
         else {}
     )
-    for name, place in read_sources(run_context.home.path).items():
-        if (
-            name in in_pipeline()
-            and place.path
-            and place.path.exists()
-            and (version := _public(name, str(place.path), place.content, run_context.home.path))
-        ):
-            current[name] = version
+    for settings in run_context.profile.evaluation.benchmarks:
+        files = [] if settings.name == HELDOUT else files_of(settings, run_context.home.path)
+        if not files or not all(path.exists() for path in files):
+            continue
+        content = hash_data([Place(path).content for path in files])
+        if public := _public(settings, content, run_context.home.path):
+            current[public[0]] = public[1]
     return current
 
 
@@ -162,9 +162,11 @@ def _validation(path: str, content: str) -> Versions:
 
 
 @lru_cache(maxsize=16)
-def _public(name: str, path: str, content: str, home: Path) -> Versions | None:
-    benchmark = load_public(name, Place(Path(path)), home)
-    return None if isinstance(benchmark, NotMeasured) else _versions(benchmark)
+def _public(settings: BenchmarkSettings, content: str, home: Path) -> tuple[str, Versions] | None:
+    benchmark = measured(settings, home)
+    if isinstance(benchmark, NotMeasured):
+        return None
+    return benchmark.name, _versions(benchmark)
 
 
 def _versions(benchmark: Benchmark) -> Versions:

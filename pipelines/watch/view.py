@@ -35,7 +35,7 @@ STAGES = {
     "sft_checkpoint": "warm-up on demonstrations",
     "difficulty_rankings": "difficulty of the problems measured",
     "checkpoint": "reinforcement learning with verl",
-    "benchmark_scores": "champion and challenger scored",
+    "contestant_scores": "champion and challenger scored",
     "leaderboard": "leaderboard",
     "training_report": "report",
     "promoted_model": "decision",
@@ -106,7 +106,7 @@ class View:
     ) -> None:
         """from_start: also show the events from before this view was opened."""
         self.folder, self.title = folder, title
-        self.rows = {name: Row(STAGES[name]) for name in stages}
+        self.rows = {name: Row(STAGES.get(name, name)) for name in stages}
         self.curve = Curve(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0

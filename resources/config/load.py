@@ -114,6 +114,7 @@ def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
     data = _read(path)
     if isinstance(data.get("policy"), str):
         data["policy"] = policy_file(path.parent / data["policy"], path)
+    _resolve_benchmarks(data, path.parent)
     base = data.pop("extends", None)
     if base is None:
         return [Layer(str(path), data)]
@@ -122,6 +123,19 @@ def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
     beside = path.parent / base
     parent = beside if beside.is_file() else profile_path(base)
     return [*_files(parent, (*seen, path)), Layer(str(path), data)]
+
+
+def _resolve_benchmarks(data: dict[str, Any], folder: Path) -> None:
+    """Make the path of each benchmark's YAML file absolute: it is relative to its profile."""
+    evaluation = data.get("evaluation")
+    named = evaluation.get("benchmarks") if isinstance(evaluation, dict) else None
+    if not isinstance(named, list):
+        return
+    for at, entry in enumerate(named):
+        settings = {"name": entry} if isinstance(entry, str) else entry
+        name = settings.get("name") if isinstance(settings, dict) else None
+        if isinstance(name, str) and name.endswith((".yaml", ".yml")):
+            named[at] = settings | {"name": str((folder / name).absolute())}
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -217,7 +231,7 @@ def _explain(error: Any) -> str:
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         # For a section the whole input would not help: show it only for single values.
         got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
-        return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
+        return f"{where}{': ' if where else ''}{error['msg'].removeprefix('Value error, ')}{got}"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
     return (

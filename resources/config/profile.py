@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from artifacts.section import Section
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.promotion.gate import Policy
 from problems.augmentation.augment import Augmentation
 from problems.cleaning.curation import Curation
@@ -38,6 +39,7 @@ from verl_jobs.sft.tiny_model import TinyModel
 from verl_jobs.sft.warm_up import WarmUp
 
 LOOPBACK = "127.0.0.1"
+HELDOUT = "heldout"  # the embedded benchmark that is drawn for each gate
 
 
 class Needs(Section):
@@ -65,9 +67,14 @@ class Evaluation(Section):
 
     heldout: PositiveInt = 400
     """Held-out problems per gate, newly drawn each time."""
-    benchmarks: tuple[str, ...] = ("humaneval", "mbpp")
-    """Public benchmarks. They are scored where a path was added or the hub is reachable, else
-    listed as not measured.
+    benchmarks: tuple[BenchmarkSettings, ...] = (
+        BenchmarkSettings(name="humaneval"),
+        BenchmarkSettings(name="mbpp"),
+    )
+    """Benchmarks of every pipeline run and weekly scoring: a name, or a mapping with `name`, `n`,
+    `temperature`, `top_p` and `prompt`. They are scored where a file was added or the hub is
+    reachable, else listed as not measured. `heldout` is always scored; named here, it is asked as
+    its entry says.
     """
     hub: bool = False
     """Whether a benchmark without a local file may be downloaded from the Hugging Face hub."""
@@ -78,12 +85,39 @@ class Evaluation(Section):
 
     @field_validator("benchmarks")
     @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        from evaluation.benchmarks.registry import in_pipeline
+    def _known(cls, benchmarks: tuple[BenchmarkSettings, ...]) -> tuple[BenchmarkSettings, ...]:
+        from evaluation.benchmarks.registry import score_name
+        from problems.columns import ProblemError
 
-        if unknown := set(names) - set(in_pipeline()):
-            raise ValueError(f"no benchmark {min(unknown)!r}: known are {', '.join(in_pipeline())}")
-        return names
+        names = []
+        for each in benchmarks:
+            try:
+                names.append(each.name if each.name == HELDOUT else score_name(each.name))
+            except FileNotFoundError as error:
+                raise ValueError(f"{each.name} does not exist") from error
+            except ProblemError as error:
+                raise ValueError(str(error)) from error
+            if each.name == HELDOUT and each.prompt != "chat":
+                raise ValueError(f"{HELDOUT} has no upstream prompt: leave `prompt` out")
+            if each.name.startswith("livecodebench") and "@" not in each.name:
+                raise ValueError(
+                    "livecodebench needs a window of dates: livecodebench@2024-08-01..2025-02-01"
+                )
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]} is named twice: leave one out")
+        return benchmarks
+
+    def settings_of(self, benchmark: str) -> BenchmarkSettings | None:
+        """Return the settings of a benchmark by the name that its scorecards have; None if this
+        profile does not measure it.
+        """
+        from evaluation.benchmarks.registry import score_name
+
+        asked = {
+            each.name if each.name == HELDOUT else score_name(each.name): each
+            for each in self.benchmarks
+        }
+        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **asked}.get(benchmark)
 
 
 class Automation(Section):
@@ -286,3 +320,18 @@ class Profile(Section):
     needs: Needs = Needs()
     storage: Storage = Storage()
     orchestration: Orchestration = Orchestration()
+
+    @model_validator(mode="after")
+    def gate_is_measured(self) -> Profile:
+        gated = self.evaluation.settings_of(self.policy.benchmark)
+        if gated is None:
+            raise ValueError(
+                f"policy.benchmark: {self.policy.benchmark} is not measured: name it in "
+                "evaluation.benchmarks"
+            )
+        if self.policy.k > gated.n:
+            raise ValueError(
+                f"policy.k: pass@{self.policy.k} needs n of at least {self.policy.k}, "
+                f"{gated.name} has n {gated.n} in evaluation.benchmarks"
+            )
+        return self

@@ -115,7 +115,7 @@ def test_a_repeated_decision_is_the_same(
 
 
 def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object]:
-    from assets.evaluation import read_scores
+    from assets.contestant_scores import read_scores
 
     return decision_of(
         read_scores(home_builder.run_context.store.require("scores", chain)),

@@ -15,7 +15,7 @@ import pytest
 
 from artifacts.manifest import Manifest
 from assets.checkpoint import regression_problems, training_of
-from assets.evaluation import benchmarks_of
+from assets.contestant_scores import benchmarks_of
 from assets.promotion import gate
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Sample, Scorecard

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import NotMeasured, from_problems, heldout
-from evaluation.benchmarks.registry import load_public
+from evaluation.benchmarks.registry import load_public, measured, published
 from evaluation.evaluate import evaluate
 from evaluation.judging.reports import NotJudged
 from evaluation.sampling import Answer, Sampling
 from evaluation.scorecard import Scorecard
+from problems.catalogue import add_source
 from problems.schema import Problem
 from problems.sources.place import Place
 from sandbox.protocol import Job, Report, Verdict
@@ -143,3 +145,35 @@ def test_humaneval_s_own_solutions_are_accepted_as_answers(
 def test_mbpp_has_its_500_test_tasks(tmp_path: Path) -> None:
     benchmark = load_public("mbpp", Place(data("mbpp") / "mbpp.jsonl"), tmp_path)
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("humaneval", "humaneval"),
+        ("humaneval+", "humanevalplus/HumanEvalPlus.jsonl.gz"),
+        ("mbpp", "mbpp/mbpp.jsonl"),
+        ("mbpp+", "mbppplus"),
+        ("bigcodebench", "bigcodebench"),
+        ("leetcode", "leetcode/LeetCodeDataset-v0.3.1-test.jsonl.gz"),
+    ],
+)
+def test_a_profile_can_name_every_benchmark(name: str, file: str, tmp_path: Path) -> None:
+    place = data(file)
+    settings = BenchmarkSettings(name=name, n=5, temperature=0.8, prompt="upstream")
+    add_source(tmp_path, published()[name].source.name, place)
+    benchmark = measured(settings, tmp_path)
+    assert not isinstance(benchmark, NotMeasured), benchmark.reason
+    assert {benchmark.task_id(problem) for problem in benchmark.problems} <= set(
+        benchmark.harness.tasks
+    )
+    assert benchmark.sampling.n == 5 and isinstance(benchmark.asks(benchmark.problems[0]), str)
+    assert benchmark.version != replace(benchmark, form="chat").version
+
+
+@pytest.mark.slow
+def test_tasks_that_may_be_trained_on_are_no_benchmark(tmp_path: Path) -> None:
+    add_source(tmp_path, "codecontests", data("codecontests"))
+    train = measured(BenchmarkSettings(name="codecontests"), tmp_path)
+    assert isinstance(train, NotMeasured) and "may be trained on" in train.reason

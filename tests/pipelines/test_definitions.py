@@ -26,9 +26,10 @@ models      sft_checkpoint        <- base_model, clean_problems
 models      difficulty_rankings   <- clean_problems, sft_checkpoint
 models      checkpoint            <- clean_problems, difficulty_rankings, sft_checkpoint
 evaluation  benchmark_scores      <- checkpoint
-evaluation  leaderboard           <- benchmark_scores
-evaluation  training_report       <- benchmark_scores, leaderboard
-promotion   promoted_model        <- benchmark_scores, leaderboard, training_report
+evaluation  contestant_scores     <- benchmark_scores, checkpoint
+evaluation  leaderboard           <- contestant_scores
+evaluation  training_report       <- contestant_scores, leaderboard
+promotion   promoted_model        <- contestant_scores, leaderboard, training_report
 """
 CHECKS = {
     "raw_problems: schema_holds",
@@ -42,7 +43,7 @@ CHECKS = {
     "checkpoint: whole_checkpoint",
     "checkpoint: healthy_training",
     "checkpoint: no_growing_gap",
-    "benchmark_scores: scores_are_sane",
+    "contestant_scores: scores_are_sane",
     "promoted_model: champion_is_whole",
 }
 HEAVY = (
@@ -92,6 +93,7 @@ def test_every_check_but_one_blocks() -> None:
         "smoke",
         "refresh_data",
         "evaluate_checkpoint",
+        "score_benchmark",
         "promote",
         "rollback",
         "tell_mlflow",

@@ -1,4 +1,4 @@
-"""A run of `benchmark_scores` that is killed during generation resumes from its completions."""
+"""A run of `contestant_scores` that is killed during generation resumes from its completions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.store import Artifact
-from assets.evaluation import read_scores
+from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from artifacts.manifest import Manifest
-from assets.evaluation import read_scores
+from assets.contestant_scores import read_scores
 from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
@@ -212,7 +212,7 @@ def test_a_daily_validation_reports_failures_and_cost(
     [shown] = [
         e.materialization.metadata
         for e in ended.get_asset_materialization_events()
-        if e.asset_key == dg.AssetKey("benchmark_scores")
+        if e.asset_key == dg.AssetKey("contestant_scores")
     ]
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
     assert (

@@ -41,6 +41,13 @@ def test_without_a_name_the_environment_chooses_the_profile(
         ("orchestration: {launcher: kubernetes}", "`kubernetes`"),
         ("[1, 2]", "list"),
         ("a: [", "not YAML"),
+        ("policy: {benchmark: mbpp+}", r"policy\.benchmark: mbpp\+.*evaluation\.benchmarks"),
+        ("policy: {k: 5}", r"policy\.k: pass@5.*heldout has n 1"),
+        ("evaluation: {benchmarks: [humanevall]}", "unknown benchmark 'humanevall'"),
+        ("evaluation: {benchmarks: [mine.yaml]}", "mine.yaml"),
+        ("evaluation: {benchmarks: [livecodebench]}", "window"),
+        ("evaluation: {benchmarks: [mbpp, mbpp]}", "mbpp is named twice"),
+        ("evaluation: {benchmarks: [{name: mbpp, n: 4}]}", "mbpp: 4 .*temperature"),
     ],
 )
 def test_a_bad_profile_is_refused_with_file_and_key(
@@ -51,6 +58,19 @@ def test_a_bad_profile_is_refused_with_file_and_key(
     with pytest.raises(ProfileError, match=message) as caught:
         load_profile(str(path))
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_named_benchmark_can_gate_by_pass_at_k(tmp_path: Path) -> None:
+    (tmp_path / "kitchen.yaml").write_text("name: kitchen\ndata: k.jsonl", encoding="utf-8")
+    profile = tmp_path / "mine.yaml"
+    entry = "{name: kitchen.yaml, n: 8, temperature: 0.8, prompt: upstream}"
+    profile.write_text(
+        f"policy: {{benchmark: kitchen, k: 5}}\nevaluation: {{benchmarks: [{entry}]}}",
+        encoding="utf-8",
+    )
+    settings = load_profile(str(profile)).evaluation.settings_of("kitchen")
+    assert settings is not None and settings.name == str(tmp_path / "kitchen.yaml")
+    assert (settings.n, settings.prompt) == (8, "upstream")
 
 
 def test_an_unknown_profile_suggests_the_nearest_name() -> None:
@@ -88,7 +108,8 @@ def test_the_policy_may_be_a_file_next_to_the_profile(
     (tmp_path / "strict.yaml").write_text(
         "alpha: 0.001\nmargins: {mbpp: 0.02}\nlimits: {hack_gap: 0.1}", encoding="utf-8"
     )
-    (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
+    heldout = "evaluation: {benchmarks: [{name: heldout, n: 2, temperature: 0.8}]}"
+    (tmp_path / "mine.yaml").write_text(f"policy: strict.yaml\n{heldout}", encoding="utf-8")
     monkeypatch.setenv("RATCHET_SET", "policy.k=2")
     policy = Settings.read(str(tmp_path / "mine.yaml")).profile.policy
     assert (policy.alpha, policy.margins, policy.limits, policy.k) == (

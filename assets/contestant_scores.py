@@ -1,5 +1,5 @@
-"""Scores: what a checkpoint solves. In: the run's challenger and its opponent. Out: scorecards, and
-a leaderboard of all.
+"""Scores of a pipeline run. In: the run's challenger and its opponent. Out: their scorecards on the
+same benchmarks, on which the gate decides.
 """
 
 import json
@@ -11,30 +11,22 @@ import dagster as dg
 
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact, Store
+from assets.benchmark_scores import benchmark_scores, read_card, report_cells, scored
 from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import scores_picture
-from assets.score_tables import (
-    FULL_AND_CLEAN,
-    failures_table,
-    full_and_clean,
-    quality_table,
-    scores_table,
-)
-from assets.tables import markdown
-from assets.verified_reward import unverified_by
+from assets.score_tables import failures_table, quality_table, scores_table
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
 from evaluation.benchmarks.embedded import answering
-from evaluation.benchmarks.registry import in_pipeline, load_public
-from evaluation.evaluate import evaluate
-from evaluation.judging.scoring import harness_version
+from evaluation.benchmarks.registry import measured
+from evaluation.judging.reports import NotMeasurable
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
-from problems.catalogue import read_sources
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
+from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
@@ -56,10 +48,10 @@ class Scores:
     group_name=EVALUATION,
     kinds={"huggingface", "json"},
     owners=OWNERS[EVALUATION],
-    deps=[checkpoint],
+    deps=[checkpoint, benchmark_scores],
     partitions_def=checkpoints,
 )
-def benchmark_scores(
+def contestant_scores(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Challenger and champion on validation, on a held-out draw that no gate has used, and on the
@@ -69,10 +61,19 @@ def benchmark_scores(
         record = stage.pipeline_run.record
         contestants = contestants_of(stage)
         benchmarks, not_measured = benchmarks_of(stage)
-        cards = {
-            who: [_scored(stage, champion, benchmark) for benchmark in benchmarks]
-            for who, champion in contestants.items()
-        }
+        cards: dict[str, list[Artifact]] = {who: [] for who in contestants}
+        for benchmark in benchmarks:
+            try:
+                pair = {
+                    who: scored(stage, contestant, benchmark)
+                    for who, contestant in contestants.items()
+                }
+            except NotMeasurable as error:
+                not_measured[benchmark.name] = str(error)
+                continue
+            for who, artifact in pair.items():
+                cards[who].append(artifact)
+        report_cells(context, [artifact for artifacts in cards.values() for artifact in artifacts])
 
         def make(folder: Path) -> StageOutput:
             (folder / "not_measured.json").write_text(
@@ -105,7 +106,7 @@ def benchmark_scores(
         stage.report.say(
             ", ".join(
                 f"{who} {100 * cards['heldout'].pass_at_1:.1f} %"
-                for who, cards in _sides(scores)
+                for who, cards in sides(scores)
                 if "heldout" in cards
             )
         )
@@ -114,27 +115,27 @@ def benchmark_scores(
     if record.kind == "evaluation":
         _report_checkpoint(context, stage)
     picture = scores_picture(
-        [(who, card) for who, cards in _sides(scores) for card in cards.values()]
+        [(who, card) for who, cards in sides(scores) for card in cards.values()]
     )
-    sides = _sides(scores)
+    both = sides(scores)
     price = Price(
         run_context.profile.evaluation.price_per_million_tokens, run_context.profile.price_per_hour
     )
     metadata = {
         "scores": dg.MetadataValue.md(
-            scores_table(sides, scores.not_measured, scores.suspects, price)
+            scores_table(both, scores.not_measured, scores.suspects, price)
         ),
         "picture": dg.MetadataValue.md(picture),
-        "failures": dg.MetadataValue.md(failures_table(sides)),
+        "failures": dg.MetadataValue.md(failures_table(both)),
         "quality": dg.MetadataValue.md(
-            quality_table([card for _, cards in sides for card in cards.values()])
+            quality_table([card for _, cards in both for card in cards.values()])
         ),
         "heldout_draw": record.number,
     }
     return result(made, metadata)
 
 
-@dg.asset_check(asset=benchmark_scores, blocking=True)
+@dg.asset_check(asset=contestant_scores, blocking=True)
 def scores_are_sane(
     context: dg.AssetCheckExecutionContext, run_context: RunContext
 ) -> dg.AssetCheckResult:
@@ -154,34 +155,6 @@ def scores_are_sane(
             faults.append(f"{name}: champion and challenger were asked different tasks")
     return dg.AssetCheckResult(
         passed=not faults, metadata={"faults": dg.MetadataValue.json(faults)}
-    )
-
-
-@dg.asset(
-    group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores]
-)
-def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Every score, newest run first. Held-out draws differ between runs: compare within one."""
-    with run_context.stage(context, trains=False) as stage:
-        names = [name for name in stage.store.names("scores") if "--" not in name]
-        bundles = [artifact for name in names if (artifact := stage.store.current("scores", name))]
-        rows = [
-            row
-            for bundle in sorted(bundles, key=lambda b: b.manifest.created_at, reverse=True)
-            for row in _rows(bundle)
-        ]
-
-        def make(folder: Path) -> StageOutput:
-            (folder / "leaderboard.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
-            (folder / "leaderboard.md").write_text(_board(rows), encoding="utf-8")
-            return StageOutput({"scores": len(rows)})
-
-        inputs = {bundle.manifest.name: bundle.content_hash for bundle in bundles}
-        made = stage.artifact("reports", "leaderboard", make, version=1, inputs=inputs, config={})
-        stage.report.say(f"{len(rows)} scores")
-    return result(
-        made,
-        {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)},
     )
 
 
@@ -263,13 +236,13 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     )
     tuned_on = validation(clean, sampling)
     if stage.pipeline_run.record.kind == "validation":
-        return [tuned_on], dict.fromkeys(
-            ("heldout", *in_pipeline()), "left out: a quick validation"
-        )
-    benchmarks: list[Benchmark] = [
-        tuned_on,
-        heldout(heldout_draw(family, stage.pipeline_run.record.number, config.heldout), sampling),
-    ]
+        names = dict.fromkeys([HELDOUT, *(each.name for each in config.benchmarks)])
+        return [tuned_on], dict.fromkeys(names, "left out: a quick validation")
+    drawn = heldout(
+        heldout_draw(family, stage.pipeline_run.record.number, config.heldout), sampling
+    )
+    asked = config.settings_of(HELDOUT)
+    benchmarks: list[Benchmark] = [tuned_on, drawn.asked(asked) if asked else drawn]
     if lost := [
         row.as_problem()
         for row in RegressionSet(stage.run_context.home.regressions).read(
@@ -280,114 +253,32 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
         # Lost tasks of the other benchmarks are part of those benchmarks.
         benchmarks.append(regression(lost, sampling))
     missing: dict[str, str] = {}
-    paths = read_sources(stage.run_context.home.path)
-    for name in in_pipeline():
-        if name not in config.benchmarks:
-            missing[name] = "left out by the profile (evaluation.benchmarks)"
+    for settings in config.benchmarks:
+        if settings.name == HELDOUT:
             continue
-        hub = config.hub or name in paths
-        public = load_public(name, paths.get(name), stage.run_context.home.path, hub)
+        public = measured(settings, stage.run_context.home.path, config.hub)
         if isinstance(public, NotMeasured):
-            missing[name] = public.reason
+            missing[public.name] = public.reason
         else:
             benchmarks.append(public)
     return benchmarks, missing
 
 
 def read_scores(bundle: Artifact) -> Scores:
-    cards = {path.stem: Scorecard.read(path) for path in sorted(bundle.path.glob("*--*.json"))}
-    sides = {
-        who: {
-            stem.split("--")[1]: card for stem, card in cards.items() if stem.startswith(f"{who}--")
-        }
-        for who in ("challenger", "champion")
-    }
+    cards: dict[str, dict[str, Scorecard]] = {"challenger": {}, "champion": {}}
+    for path in sorted(bundle.path.glob("*--*.json")):
+        who, _, benchmark = path.stem.partition("--")
+        cards[who][benchmark] = Scorecard.read(path)
     missing, listed = bundle.path / "not_measured.json", bundle.path / SUSPECTS
-    suspects = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {}
     return Scores(
-        **sides, not_measured=json.loads(missing.read_text(encoding="utf-8")), suspects=suspects
+        **cards,
+        not_measured=json.loads(missing.read_text(encoding="utf-8")),
+        suspects=json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {},
     )
 
 
-def read_card(artifact: Artifact) -> Scorecard:
-    return Scorecard.read(artifact.path / "scorecard.json")
-
-
-def _scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
-    """Return one scorecard; from the store if these weights have one for this benchmark."""
-    inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
-    config = {
-        "sampling": benchmark.sampling.model_dump(mode="json"),
-        "harness": harness_version(benchmark.harness),
-    }
-
-    def make(folder: Path) -> StageOutput:
-        def on_progress(step: str, done: int, total: int) -> None:
-            stage.report.progress.at(
-                done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
-            )
-
-        with stage.run_context.sandbox() as sandbox:
-            card = evaluate(
-                Path(contestant.path),
-                contestant.checkpoint,
-                contestant.content_hash,
-                benchmark,
-                sandbox,
-                on_progress,
-                stage.run_context.home.path / "answers",
-            )
-        card.write(folder / "scorecard.json")
-        known = stage.store.current("checkpoints", contestant.checkpoint)
-        stamps = (
-            {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
-        )
-        return StageOutput(
-            {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps,
-            content_hash=card.content_hash,
-            isolation=card.isolation,
-        )
-
-    return stage.artifact(
-        "scores",
-        f"{contestant.checkpoint}--{benchmark.name}",
-        make,
-        version=1,
-        inputs=inputs,
-        config=config,
-    )
-
-
-def _rows(bundle: Artifact) -> list[dict[str, object]]:
-    scores = read_scores(bundle)
-    made = []
-    for who, cards in _sides(scores):
-        for name, card in cards.items():
-            named = {
-                "chain": bundle.manifest.name,
-                "who": who,
-                "checkpoint": card.checkpoint,
-                "benchmark": name,
-            }
-            told = dict(zip(FULL_AND_CLEAN, full_and_clean(card, scores.suspects), strict=True))
-            made.append(
-                named
-                | told
-                | {
-                    "tasks": len(card.first),
-                    "pass_at_1": card.pass_at_1,
-                    "made_at": bundle.manifest.created_at,
-                }
-            )
-    return made
-
-
-def _board(rows: list[dict[str, object]]) -> str:
-    head = ("chain", "who", "checkpoint", "benchmark", *FULL_AND_CLEAN, "tasks")
-    return markdown(head, [[row[key] for key in head] for row in rows])
-
-
-def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
+def sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
+    """Return both contestants' scorecards by benchmark, the challenger first."""
     return [("challenger", scores.challenger), ("champion", scores.champion)]
 
 

@@ -1,0 +1,145 @@
+"""Scores of one checkpoint on one benchmark: a scorecard for each cell of checkpoint × benchmark.
+
+A pipeline run scores its contestants itself and reports the cells; a cell can also be materialized
+alone, for any stored checkpoint and any benchmark of the profile.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from assets.checkpoint import checkpoint
+from assets.partitions import BENCHMARK, CHECKPOINT, EVALUATION, OWNERS, cells
+from assets.verified_reward import unverified_by
+from evaluation.benchmark_settings import BenchmarkSettings
+from evaluation.benchmarks import Benchmark, NotMeasured
+from evaluation.benchmarks.registry import measured
+from evaluation.evaluate import evaluate
+from evaluation.judging.scoring import harness_version
+from evaluation.promotion.comparison import Rate
+from evaluation.scorecard import Scorecard
+from resources.config.profile import HELDOUT
+from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result
+from resources.run_record import Champion
+
+
+@dg.asset(
+    group_name=EVALUATION,
+    kinds={"huggingface", "json"},
+    owners=OWNERS[EVALUATION],
+    deps=[checkpoint],
+    partitions_def=cells,
+)
+def benchmark_scores(
+    context: dg.AssetExecutionContext, run_context: RunContext
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """One checkpoint's scorecard on one benchmark, asked as the profile says."""
+    cell = dict(context.partition_key.keys_by_dimension)  # type: ignore[attr-defined]
+    name, benchmark_name = cell[CHECKPOINT], cell[BENCHMARK]
+    with run_context.stage(context, trains=False) as stage:
+        if benchmark_name == HELDOUT:
+            raise dg.Failure(
+                "a held-out draw belongs to a pipeline run: use the job evaluate_checkpoint",
+                allow_retries=False,
+            )
+        # A benchmark that the profile does not name is asked with the defaults.
+        settings = stage.profile.evaluation.settings_of(benchmark_name) or BenchmarkSettings(
+            name=benchmark_name
+        )
+        benchmark = measured(settings, run_context.home.path, stage.profile.evaluation.hub)
+        if isinstance(benchmark, NotMeasured):
+            raise dg.Failure(f"{benchmark_name}: {benchmark.reason}", allow_retries=False)
+        weights = stage.store.require("checkpoints", name)
+        artifact = scored(
+            stage,
+            Champion(checkpoint=name, content_hash=weights.content_hash, path=str(weights.path)),
+            benchmark,
+        )
+        card = read_card(artifact)
+        stage.report.say(f"{name} on {benchmark_name}: {100 * card.pass_at_1:.1f} %")
+    stage.pipeline_run.change(state="done")
+    return result(artifact, cell_metadata(card))
+
+
+def report_cells(context: dg.AssetExecutionContext, artifacts: list[Artifact]) -> None:
+    """Report scorecards that a pipeline run made as cells of `benchmark_scores`."""
+    cards = [(artifact, read_card(artifact)) for artifact in artifacts]
+    context.instance.add_dynamic_partitions(
+        BENCHMARKS, sorted({card.benchmark for _, card in cards})
+    )
+    for artifact, card in cards:
+        context.log_event(
+            dg.AssetMaterialization(
+                benchmark_scores.key,
+                partition=dg.MultiPartitionKey(
+                    {CHECKPOINT: card.checkpoint, BENCHMARK: card.benchmark}
+                ),
+                metadata=cell_metadata(card) | {"path": dg.MetadataValue.path(str(artifact.path))},
+                tags={"dagster/data_version": artifact.content_hash},
+            )
+        )
+
+
+def cell_metadata(card: Scorecard) -> dict[str, Any]:
+    """Return what Dagster shows of a scorecard; numbers are plotted over the partitions."""
+    rate = Rate.of(card)
+    return {
+        "pass_at_1": rate.share,
+        "low": rate.low,
+        "high": rate.high,
+        "tasks": rate.tasks,
+        "sampling": dg.MetadataValue.json(card.sampling),
+        "benchmark_version": card.benchmark_version,
+        "harness_version": card.harness_version,
+    }
+
+
+def read_card(artifact: Artifact) -> Scorecard:
+    return Scorecard.read(artifact.path / "scorecard.json")
+
+
+def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
+    """Return one scorecard; from the store if these weights have one for this benchmark."""
+    inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
+    config = {
+        "sampling": benchmark.sampling.model_dump(mode="json"),
+        "harness": harness_version(benchmark.harness),
+    }
+
+    def make(folder: Path) -> StageOutput:
+        def on_progress(step: str, done: int, total: int) -> None:
+            stage.report.progress.at(
+                done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
+            )
+
+        with stage.run_context.sandbox() as sandbox:
+            card = evaluate(
+                Path(contestant.path),
+                contestant.checkpoint,
+                contestant.content_hash,
+                benchmark,
+                sandbox,
+                on_progress,
+                stage.run_context.home.path / "answers",
+            )
+        card.write(folder / "scorecard.json")
+        known = stage.store.current("checkpoints", contestant.checkpoint)
+        stamps = (
+            {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
+        )
+        return StageOutput(
+            {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps,
+            content_hash=card.content_hash,
+            isolation=card.isolation,
+        )
+
+    return stage.artifact(
+        "scores",
+        f"{contestant.checkpoint}--{benchmark.name}",
+        make,
+        version=1,
+        inputs=inputs,
+        config=config,
+    )
