@@ -20,11 +20,21 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_folder(
-    folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", "measured.json")
-) -> str:
+MEASURED = ("measured.json",)  # files whose values differ between equal runs
+
+
+def hash_folder(folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", *MEASURED)) -> str:
     """Return the sha256 over the sorted relative names and contents of all files, without those in
     `leave_out` (the manifest, and measured values).
     """
-    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
-    return hash_data([[p.relative_to(folder).as_posix(), hash_file(p)] for p in files])
+    files = (p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
+    return folder_hash({p.relative_to(folder).as_posix(): hash_file(p) for p in files})
+
+
+def folder_hash(hashes: dict[str, str]) -> str:
+    """Return the hash of a folder from the hashes of its files by relative name."""
+    return hash_data([[name, hashes[name]] for name in sorted(hashes, key=_parts)])
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(name.split("/"))

@@ -20,8 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fsspec
+from pydantic import ValidationError
 
-from artifacts.hashing import hash_folder
+from artifacts.atomic import write_atomic
+from artifacts.hashing import hash_file
+from artifacts.integrity import CorruptArtifact, check, content_of, hashes_of
 from artifacts.manifest import NAME, Manifest
 from artifacts.remote import put
 
@@ -38,26 +41,6 @@ class Artifact:
     @property
     def content_hash(self) -> str:
         return self.manifest.content_hash
-
-
-class CorruptArtifact(RuntimeError):
-    """The bytes on disk do not match the manifest."""
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write to a temporary file, flush, rename: a reader sees the old text or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.fchmod(descriptor, 0o644)  # reports must be readable; secrets are never written here
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 class Store:
@@ -99,8 +82,12 @@ class Store:
         """
         target = self._folder(manifest)
         if (artifact := self.find(manifest.kind, manifest.name, manifest.key)) is None:
+            files = hashes_of(folder)
             stamped = manifest.model_copy(
-                update={"content_hash": manifest.content_hash or hash_folder(folder)}
+                update={
+                    "content_hash": manifest.content_hash or content_of(files),
+                    "files": files,
+                }
             ).stamped()
             _write_synced(folder / NAME, stamped.model_dump_json(indent=1))
             if not self.is_local:
@@ -110,16 +97,21 @@ class Store:
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
-            artifact = Artifact(
-                Manifest.model_validate_json((target / NAME).read_text(encoding="utf-8")), target
-            )
+            artifact = Artifact(_manifest(target), target)
         if current:
             self.point(artifact.manifest)
         return artifact
 
     def point(self, manifest: Manifest) -> None:
         """Make this artifact the current one of its name."""
-        text = json.dumps({"key": manifest.key, "content_hash": manifest.content_hash})
+        stored = self._folder(manifest) / NAME
+        text = json.dumps(
+            {
+                "key": manifest.key,
+                "content_hash": manifest.content_hash,
+                "manifest": hash_file(stored) if stored.exists() else "",
+            }
+        )
         if self.is_local:
             write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
         else:
@@ -129,13 +121,13 @@ class Store:
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
         """Return the artifact made from these inputs, or None. Folders without a manifest are
-        ignored.
+        ignored. Raises CorruptArtifact for a file that was changed after publishing.
         """
         local = self.cache / kind / name / key
         if (local / NAME).exists():
-            return Artifact(
-                Manifest.model_validate_json((local / NAME).read_text(encoding="utf-8")), local
-            )
+            artifact = Artifact(_manifest(local), local)
+            check(local, artifact.manifest, local.with_name(f".{key}.files.json"))
+            return artifact
         if self.is_local:
             return None
         remote = f"{self.base}/{kind}/{name}/{key}"
@@ -147,10 +139,26 @@ class Store:
         return self.find(kind, name, key)
 
     def current(self, kind: str, name: str) -> Artifact | None:
+        """Return the current artifact of a name, or None. Raises CorruptArtifact as `find` does,
+        and for a manifest that was changed after publishing.
+        """
         path = f"{self.base}/{kind}/{name}/current.json"
         if not self.filesystem.exists(path):
             return None
-        return self.find(kind, name, json.loads(self.filesystem.cat_file(path))["key"])
+        pointer = json.loads(self.filesystem.cat_file(path))
+        stored = self.cache / kind / name / pointer["key"] / NAME
+        if not stored.exists():
+            self.find(kind, name, pointer["key"])  # copies that of a remote root
+        if (
+            stored.exists()
+            and (expected := pointer.get("manifest"))  # none in older homes
+            and hash_file(stored) != expected
+        ):
+            raise CorruptArtifact(
+                f"{stored}: was changed after {name} was made: restore it from a backup, or delete "
+                "the artifact's folder, and the next run makes it again"
+            )
+        return self.find(kind, name, pointer["key"])
 
     def versions(self, kind: str, name: str) -> list[Artifact]:
         """Return all complete artifacts of a name, oldest first; those of a remote root are copied
@@ -189,14 +197,8 @@ class Store:
         )
 
     def verify(self, artifact: Artifact) -> None:
-        """Raise CorruptArtifact unless the folder's hash equals its manifest's (only for hashes of
-        whole folders).
-        """
-        if (actual := hash_folder(artifact.path)) != artifact.content_hash:
-            raise CorruptArtifact(
-                f"{artifact.path}: its files hash to {actual[:12]}, but its manifest has "
-                f"{artifact.content_hash[:12]}: delete the folder, the next run makes it again"
-            )
+        """Hash all files again. Raises CorruptArtifact unless they are those of the manifest."""
+        check(artifact.path, artifact.manifest)
 
     def _folder(self, manifest: Manifest) -> Path:
         return self.cache / manifest.kind / manifest.name / manifest.key
@@ -206,6 +208,16 @@ class Store:
         for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
             if path.is_file():
                 put(self.filesystem, path, f"{remote}/{path.relative_to(folder).as_posix()}")
+
+
+def _manifest(folder: Path) -> Manifest:
+    try:
+        return Manifest.model_validate_json((folder / NAME).read_bytes())
+    except ValidationError as error:
+        raise CorruptArtifact(
+            f"{folder / NAME}: cannot be read: restore it from a backup, or delete the artifact's "
+            "folder, and the next run makes it again"
+        ) from error
 
 
 def manifests(kind: Path) -> list[Path]:

@@ -57,7 +57,7 @@ def benchmark_scores(
             Champion(checkpoint=name, content_hash=weights.content_hash, path=str(weights.path)),
             benchmark,
         )
-        card = read_card(artifact)
+        card = Scorecard.stored(artifact)
         stage.report.say(f"{name} on {benchmark_name}: {100 * card.pass_at_1:.1f} %")
     stage.pipeline_run.change(state="done")
     return result(artifact, cell_metadata(card))
@@ -65,7 +65,7 @@ def benchmark_scores(
 
 def report_cells(context: dg.AssetExecutionContext, artifacts: list[Artifact]) -> None:
     """Report scorecards that a pipeline run made as cells of `benchmark_scores`."""
-    cards = [(artifact, read_card(artifact)) for artifact in artifacts]
+    cards = [(artifact, Scorecard.stored(artifact)) for artifact in artifacts]
     context.instance.add_dynamic_partitions(
         BENCHMARKS, sorted({card.benchmark for _, card in cards})
     )
@@ -94,10 +94,6 @@ def cell_metadata(card: Scorecard) -> dict[str, Any]:
         "benchmark_version": card.benchmark_version,
         "harness_version": card.harness_version,
     }
-
-
-def read_card(artifact: Artifact) -> Scorecard:
-    return Scorecard.read(artifact.path / "scorecard.json")
 
 
 def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:

@@ -10,8 +10,9 @@ from typing import Any
 import dagster as dg
 
 from artifacts.hashing import hash_data
+from artifacts.integrity import CorruptArtifact
 from artifacts.store import Artifact, Store
-from assets.benchmark_scores import benchmark_scores, read_card, report_cells, scored
+from assets.benchmark_scores import benchmark_scores, report_cells, scored
 from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
@@ -84,7 +85,7 @@ def contestant_scores(
             )
             for who, artifacts in cards.items():
                 for artifact in artifacts:
-                    card = read_card(artifact)
+                    card = Scorecard.stored(artifact)
                     card.write(folder / f"{who}--{card.benchmark}.json")
             return StageOutput({"draw": record.number}, content_hash=_together(cards))
 
@@ -265,10 +266,17 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
 
 
 def read_scores(bundle: Artifact) -> Scores:
+    """Return a run's scorecards. Raises CorruptArtifact for one that was changed."""
     cards: dict[str, dict[str, Scorecard]] = {"challenger": {}, "champion": {}}
     for path in sorted(bundle.path.glob("*--*.json")):
         who, _, benchmark = path.stem.partition("--")
-        cards[who][benchmark] = Scorecard.read(path)
+        card = cards[who][benchmark] = Scorecard.read(path)
+        expected = bundle.manifest.inputs.get(f"{who}/{card.checkpoint}--{card.benchmark}")
+        if expected and card.content_hash != expected:
+            raise CorruptArtifact(
+                f"{path}: its content is not that of its manifest: delete the folder, and evaluate "
+                "again"
+            )
     missing, listed = bundle.path / "not_measured.json", bundle.path / SUSPECTS
     return Scores(
         **cards,

@@ -6,7 +6,6 @@ from pathlib import Path
 import dagster as dg
 
 from artifacts.store import Artifact, Store
-from assets.benchmark_scores import read_card
 from assets.contestant_scores import contestant_scores, read_scores, sides
 from assets.partitions import EVALUATION, OWNERS
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
@@ -59,7 +58,7 @@ def _alone(store: Store, bundles: list[Artifact]) -> list[Artifact]:
 
 
 def _row(artifact: Artifact) -> list[dict[str, object]]:
-    return [_scored("", "", read_card(artifact), {}, artifact.manifest.created_at)]
+    return [_scored("", "", Scorecard.stored(artifact), {}, artifact.manifest.created_at)]
 
 
 def _rows(bundle: Artifact) -> list[dict[str, object]]:

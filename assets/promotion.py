@@ -7,6 +7,8 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.hashing import hash_folder
+from artifacts.integrity import CorruptArtifact
 from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
 from assets.difficulty_rankings import start_of
 from assets.gate_facts import gates_of, spent_rows
@@ -89,6 +91,7 @@ def gate(stage: StageContext) -> Entry:
     challenger is judged.
     """
     ledger, record = stage.run_context.ledger, stage.pipeline_run.record
+    verify_evidence(stage)
     scores = read_scores(stage.store.require("scores", record.id))
     if ledger.champion() is None:
         first = scores.champion[stage.profile.policy.benchmark]
@@ -100,6 +103,40 @@ def gate(stage: StageContext) -> Entry:
     if entry.kind == "promote":
         record_lost_tasks(stage, scores)
     return entry
+
+
+def verify_evidence(stage: StageContext) -> None:
+    """Hash everything afresh that the decision rests on: scores, weights, and the training data
+    with its contamination report. Raises CorruptArtifact; nothing is decided then.
+    """
+    store, run_id = stage.store, stage.pipeline_run.record.id
+    bundle = store.require("scores", run_id)
+    cards = [
+        (name.partition("/")[2], content)
+        for name, content in bundle.manifest.inputs.items()
+        if name.startswith(("challenger/", "champion/"))
+    ]
+    for name, content in cards:
+        card = next(
+            (each for each in store.versions("scores", name) if each.content_hash == content), None
+        )
+        if card is None:
+            raise CorruptArtifact(
+                f"{bundle.path}: the scorecard {name} {content[:12]} that it compares is missing: "
+                "delete the folder, and evaluate again"
+            )
+        store.verify(card)
+    artifacts = [bundle, store.require("checkpoints", run_id)]
+    if clean := store.current("datasets", "clean_problems"):
+        artifacts.append(clean)
+    for artifact in artifacts:
+        store.verify(artifact)
+    champion = stage.run_context.ledger.champion()
+    if champion and hash_folder(Path(champion.path)) != champion.checkpoint_hash:
+        raise CorruptArtifact(
+            f"{champion.path}: the champion's files are not those that were promoted: restore "
+            "them, or take the version back (`ratchet rollback`)"
+        )
 
 
 def record_lost_tasks(stage: StageContext, scores: Scores) -> int:

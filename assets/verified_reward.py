@@ -8,8 +8,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from artifacts.atomic import write_atomic
 from artifacts.manifest import Manifest
-from artifacts.store import write_atomic
 from resources.home import Home
 from rewards.battery import BatteryResult
 from rewards.composite import reward_hash

@@ -9,15 +9,16 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from artifacts.atomic import write_atomic
 from artifacts.passport import ManifestIndex, Passport
-from artifacts.store import Store, write_atomic
+from artifacts.store import Store
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
 from cli.explain import find
 from cli.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.provenance import of_entry
+from cli.provenance import of_entry, verify
 from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
@@ -45,6 +46,7 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
     entry = find(history, version)[-1]
     index = ManifestIndex.of(store)
     passport = of_entry(entry, index)
+    verify(passport, store)
     text = model_card(
         entry, outcome(history, entry), passport, scores_of(entry, index, store), suspects_of(store)
     )
@@ -70,7 +72,7 @@ def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecar
         store.find("scores", m.name, m.key)
         for m in sorted(manifests, key=lambda manifest: manifest.created_at)
     ]
-    cards = [Scorecard.read(artifact.path / "scorecard.json") for artifact in artifacts if artifact]
+    cards = [Scorecard.stored(artifact) for artifact in artifacts if artifact]
     return sorted(
         {each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark
     )

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.store import Store, write_atomic
+from artifacts.atomic import write_atomic
+from artifacts.store import Store
 from cli.options import (
     ProfileOption,
 )
@@ -83,9 +84,7 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
         return cards
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
     cards = [
-        Scorecard.read(version.path / "scorecard.json")
-        for name in names
-        for version in store.versions("scores", name)
+        Scorecard.stored(version) for name in names for version in store.versions("scores", name)
     ]
     if not cards:
         scored = sorted(

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened
 from evaluation.benchmarks.registry import opened

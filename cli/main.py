@@ -97,6 +97,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
+        from artifacts.integrity import CorruptArtifact
         from assets.verified_reward import UnverifiedReward
         from cli.explain import UnknownVersion
         from evaluation.generation.openai_client import Unanswered
@@ -107,7 +108,7 @@ def main() -> None:
         from resources.config.load import ProfileError
         from resources.home import Home, NotReady
         from resources.ray.private import TrainingFailed
-        from resources.registry.ledger import NothingToRollBack, Superseded
+        from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
         from resources.registry.ledger_database import LedgerUnreachable
         from rewards.own import RewardFileError
         from verl_jobs.config.references import PluginError
@@ -125,12 +126,14 @@ def main() -> None:
         registry_errors = (
             NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
         )
+        changed = CorruptArtifact | LedgerChanged
         trained = UnfitStart | CannotTrain | TrainingFailed
         mendable = (
             NotReady
             | ProfileError
             | ProblemError
             | registry_errors
+            | changed
             | own
             | trained
             | FileNotFoundError

@@ -189,7 +189,7 @@ def _door(host: str, port: int) -> socket.socket:
 
 def show(folder: Path, met: Sequence[Met], console: Console) -> None:
     """Prints what was chosen, and writes it beside the choices."""
-    from artifacts.store import write_atomic
+    from artifacts.atomic import write_atomic
     from assets.tables import markdown
     from serving.preference.round import read_round
 

@@ -10,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.tree import Tree
 
+from artifacts.atomic import write_atomic
 from artifacts.drawing import page, svg
 from artifacts.passport import ManifestIndex, Node, Passport, walk
-from artifacts.store import write_atomic
+from artifacts.store import Store
 from cli.explain import UnknownVersion, find
 from cli.options import (
     ProfileOption,
@@ -30,10 +31,13 @@ DRAWN = (".svg", ".html", ".mmd")
 def provenance(
     subject: str, as_json: bool, graph: Path | None, settings: Settings, console: Console
 ) -> int:
-    """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion."""
+    """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion, and
+    CorruptArtifact for an artifact whose files were changed.
+    """
     if graph and graph.suffix not in DRAWN:
         raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
     found_passport = passport(subject, settings)
+    verify(found_passport, settings.store)
     if graph:
         write_atomic(
             graph,
@@ -44,6 +48,13 @@ def provenance(
     elif graph is None:
         show(found_passport, console)
     return 1 if found_passport.missing else 0
+
+
+def verify(found_passport: Passport, store: Store) -> None:
+    """Check the files of every artifact of the walk. Raises CorruptArtifact."""
+    for manifest in (node.manifest for node in found_passport.nodes):
+        if manifest:
+            store.find(manifest.kind, manifest.name, manifest.key)
 
 
 def passport(subject: str, settings: Settings) -> Passport:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.failures import CARD, price_of, read_score
+from cli.failures import price_of, read_score
 from cli.options import (
     ProfileOption,
 )
@@ -35,7 +35,7 @@ def show_quality(
         if "--" in name and (artifact := store.current("scores", name))
     ]
     scorecards = [read_score(score, lambda: store) for score in scores] or [
-        Scorecard.read(each.path / CARD)
+        Scorecard.stored(each)
         for each in sorted(artifacts, key=lambda each: each.manifest.created_at)
     ]
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]

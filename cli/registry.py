@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from artifacts.hashing import hash_folder
+from artifacts.integrity import CorruptArtifact
 from cli.options import (
     ProfileOption,
 )
@@ -83,9 +89,39 @@ def _versions(history: list[Entry]) -> Table:
     return table
 
 
-def command(profile: ProfileOption = None) -> None:
-    """List all versions and their outcomes, and sync pending changes to MLflow.
+class Action(StrEnum):
+    show = "show"
+    verify = "verify"
 
-    Exits 1 if MLflow cannot be reached.
+
+def verify(settings: Settings, console: Console) -> int:
+    """Check every entry against its hash and the champion's files against theirs. Raises
+    LedgerChanged and CorruptArtifact.
     """
-    raise typer.Exit(show_registry(Settings.read(profile), Console()))
+    ledger = settings.ledger
+    number, head = ledger.head()
+    console.print(f"{number} entries, each as recorded; hash of the last: {head or 'none'}")
+    if champion := ledger.champion():
+        if hash_folder(Path(champion.path)) != champion.checkpoint_hash:
+            raise CorruptArtifact(
+                f"{champion.path}: the champion's files are not those that were promoted: restore "
+                "them, or take the version back (`ratchet rollback`)"
+            )
+        console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
+    return 0
+
+
+def command(
+    action: Annotated[
+        Action, typer.Argument(help="verify: check the ledger's entries and the champion's files.")
+    ] = Action.show,
+    profile: ProfileOption = None,
+) -> None:
+    """List all versions and their outcomes, and sync pending changes to MLflow; or verify them.
+
+    Exits 1 if MLflow cannot be reached, 2 if an entry or a file is not what was recorded.
+    """
+    settings = Settings.read(profile)
+    if action is Action.verify:
+        raise typer.Exit(verify(settings, Console(soft_wrap=True)))
+    raise typer.Exit(show_registry(settings, Console()))

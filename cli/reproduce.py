@@ -62,7 +62,7 @@ def reproduce(
     store = settings.store
     index = ManifestIndex.of(store)
     artifact = _score(score, store, index)
-    card = Scorecard.read(artifact.path / "scorecard.json")
+    card = Scorecard.stored(artifact)
     checkpoint = _checkpoint(card, store, index, settings)
     benchmark = _benchmark(card, artifact, store, index, home, loaded)
     with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from cli.options import (
     ProfileOption,
 )

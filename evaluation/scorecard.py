@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.store import write_atomic
+from artifacts.integrity import CorruptArtifact
+from artifacts.store import Artifact
+
+CARD = "scorecard.json"  # a score's file in the store
 
 
 class Sample(BaseModel):
@@ -147,17 +152,41 @@ class Scorecard(BaseModel):
 
     def write(self, path: Path, figures: Mapping[str, Any] | None = None) -> None:
         """Write completely or not at all. figures: results for readers without Ratchet, at the head
-        of the file; `read` skips them.
+        of the file; `read` skips them. The first line is the sha256 of the others.
         """
-        write_atomic(
-            path,
-            json.dumps(
-                ({"figures": figures} if figures else {}) | self.model_dump(mode="json"), indent=1
-            )
-            + "\n",
+        text = json.dumps(
+            ({"figures": figures} if figures else {}) | self.model_dump(mode="json"), indent=1
         )
+        body = text.removeprefix("{\n") + "\n"
+        write_atomic(path, f'{{\n "sha256": "{_sha256(body)}",\n{body}')
 
     @classmethod
     def read(cls, path: Path) -> Scorecard:
-        """Read a file. Raises FileNotFoundError, and ValueError for an incomplete scorecard."""
-        return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))
+        """Read a file. Raises FileNotFoundError, ValueError for an incomplete scorecard, and
+        CorruptArtifact for one that was changed after it was written. Older ones have no hash.
+        """
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text)
+        if isinstance(data, dict) and (expected := data.pop("sha256", "")):
+            body = text.partition("\n")[2].partition("\n")[2]
+            if _sha256(body) != expected:
+                raise CorruptArtifact(
+                    f"{path}: the scorecard was changed after it was written: restore it, or "
+                    "evaluate again"
+                )
+        return cls.model_validate(data)
+
+    @classmethod
+    def stored(cls, artifact: Artifact) -> Scorecard:
+        """Return the card of a score in the store. Raises CorruptArtifact for changed verdicts."""
+        card = cls.read(artifact.path / CARD)
+        if card.content_hash != artifact.content_hash:
+            raise CorruptArtifact(
+                f"{artifact.path / CARD}: its verdicts are not those that its manifest names: "
+                "delete the folder, and evaluate again"
+            )
+        return card
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_folder
 from artifacts.manifest import Manifest
-from artifacts.store import write_atomic
 from evaluation.benchmarks.few_shot import chat, few_shot, lacking
 from evaluation.evaluate import evaluate
 from evaluation.judging.by_problem import VERSION as HARNESS_VERSION

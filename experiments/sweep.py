@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from experiments.search_space import check_search_space, excluded_keys, space_of, whole
 from resources.config.profile import Profile
 from resources.config.tuning import Span

@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from assets.tables import markdown
 from evaluation.statistics.hypothesis_tests import wilson
 from experiments.search_space import change, space_of

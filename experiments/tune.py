@@ -19,8 +19,8 @@ from typing import Any
 
 from rich.console import Console
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.store import write_atomic
 from experiments.search_space import check_search_space, domains, excluded_keys, own_point, space_of
 from experiments.study import Ended, Study, conduct
 from experiments.trials import Trials, report, show

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from assets.difficulty_rankings import sample
 from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from resources.config.profile import Orchestration
 from resources.home import Home
 

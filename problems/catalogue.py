@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from problems.columns import ProblemError
 from problems.sources.place import Place
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]

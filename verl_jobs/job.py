@@ -26,8 +26,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
 from sandbox.backends import Kind
 from verl_jobs.config.training import Training

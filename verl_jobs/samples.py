@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 
 FOLDER = "samples"
 CUT = "watch/answers_cut"  # step metric: share of completions that were truncated

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.promotion.gate import Rate, p_text, points, signed
 from evaluation.reports import plots

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.store import write_atomic
 from problems.columns import ProblemError
 
 FILE = "limits.json"

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from verl_jobs.trainer.trainer_lease import Silence, start_time
 
 GRACE_S = 20.0

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from resources.home import NotReady
 from resources.ray import head as ray_head
 from resources.ray.private import POLL_S, Joined, Private, TrainingFailed

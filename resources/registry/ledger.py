@@ -9,15 +9,17 @@ reads the ledger within a second.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from resources.registry.ledger_database import database
+from resources.registry.ledger_database import database, has_table
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 
@@ -45,6 +47,10 @@ class Entry:
 COLUMNS = tuple(column.name for column in fields(Entry))
 
 
+class LedgerChanged(RuntimeError):
+    """A recorded entry is not what was recorded."""
+
+
 class Superseded(RuntimeError):
     """The champion that a decision was made against is no longer champion."""
 
@@ -65,9 +71,17 @@ class Ledger:
         self._database = database(place)
 
     def history(self) -> list[Entry]:
-        """Return all entries, oldest first."""
+        """Return all entries, oldest first. Raises LedgerChanged."""
         with self._database.reading() as cursor:
-            return _entries(cursor) if cursor else []
+            return self._entries(cursor) if cursor else []
+
+    def head(self) -> tuple[int, str]:
+        """Return the number of entries and the hash of the last one, which covers all of them;
+        "" if there is none. Raises LedgerChanged.
+        """
+        with self._database.reading() as cursor:
+            entries = self._entries(cursor) if cursor else []
+            return len(entries), (chained(_rows(cursor)) or [""])[-1] if cursor else ""
 
     def champion(self) -> Entry | None:
         return next(iter(champions(self.history())[::-1]), None)
@@ -100,7 +114,7 @@ class Ledger:
         if kind not in get_args(Kind) or kind == "rollback":
             raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
         with self._database.writing() as cursor:
-            entries = _entries(cursor)
+            entries = self._entries(cursor)
             if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
                 if entry_of_run.checkpoint_hash != checkpoint_hash:
                     raise ValueError(
@@ -145,7 +159,7 @@ class Ledger:
         Superseded where another entry than `undoing` is champion by now.
         """
         with self._database.writing() as cursor:
-            entries = _entries(cursor)
+            entries = self._entries(cursor)
             if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
                 return entry_of_run
             stack = champions(entries)
@@ -193,7 +207,28 @@ class Ledger:
             for value in astuple(entry)
         ]
         cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
+        mark = self._database.mark
+        hashed = len(_hashes(cursor))  # none yet in the ledger of an older version
+        for number, content in list(enumerate(chained(_rows(cursor)), start=1))[hashed:]:
+            cursor.execute(f"INSERT INTO entry_hashes VALUES ({mark}, {mark})", (number, content))
         return entry
+
+    def _entries(self, cursor: Any) -> list[Entry]:
+        """Return all entries. Raises LedgerChanged for the first that differs from its hash."""
+        rows = _rows(cursor)
+        recorded = _hashes(cursor) if has_table(cursor, "entry_hashes") else []
+        computed = chained(rows)
+        pairs = enumerate(zip_longest(computed, recorded), start=1)
+        wrong = next((number for number, (now, then) in pairs if now != then), None)
+        if recorded and wrong is not None:
+            raise LedgerChanged(
+                f"{self.place}: entry {wrong} of the ledger is not what was recorded: put a backup "
+                "in its place; nothing is promoted until then"
+            )
+        return [
+            Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
+            for row in rows
+        ]
 
 
 def champions(entries: Sequence[Entry]) -> list[Entry]:
@@ -235,12 +270,23 @@ def _below(stack: list[Entry], to: int | None) -> int:
     return indices[-1]
 
 
-def _entries(cursor: Any) -> list[Entry]:
+def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return a sha256 for each row, which covers the row and all rows before it."""
+    hashes, before = [], ""
+    for row in rows:
+        before = hashlib.sha256(json.dumps([before, *row]).encode()).hexdigest()
+        hashes.append(before)
+    return hashes
+
+
+def _rows(cursor: Any) -> list[tuple[Any, ...]]:
     cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry")
-    return [
-        Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
-        for row in cursor.fetchall()
-    ]
+    return list(cursor.fetchall())
+
+
+def _hashes(cursor: Any) -> list[str]:
+    cursor.execute("SELECT hash FROM entry_hashes ORDER BY entry")
+    return [content for (content,) in cursor.fetchall()]
 
 
 def _next(entries: list[Entry]) -> int:

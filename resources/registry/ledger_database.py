@@ -36,21 +36,37 @@ CREATE TABLE IF NOT EXISTS promotions (
     created_at TEXT NOT NULL
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_successor ON promotions (predecessor) WHERE kind <> 'refuse';
+CREATE TABLE IF NOT EXISTS entry_hashes (entry BIGINT PRIMARY KEY, hash TEXT NOT NULL);
 """
-SQLITE_TRIGGERS = (
-    "\n"
-    "CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON promotions BEGIN SELECT "
-    "RAISE(ABORT, 'the ledger is append-only'); END;\n"
-    "CREATE TRIGGER IF NOT EXISTS never_deleted BEFORE DELETE ON promotions BEGIN SELECT "
-    "RAISE(ABORT, 'the ledger is append-only'); END;\n"
+# `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third of each table.
+SQLITE_TRIGGERS = "".join(
+    f"""
+CREATE TRIGGER IF NOT EXISTS {prefix}never_changed BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS {prefix}never_deleted BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS {prefix}never_replaced BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {same})
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+    for prefix, table, same in (
+        (
+            "",
+            "promotions",
+            "entry = NEW.entry OR chain = NEW.chain OR "
+            "(predecessor = NEW.predecessor AND kind <> 'refuse' AND NEW.kind <> 'refuse')",
+        ),
+        ("hash_", "entry_hashes", "entry = NEW.entry"),
+    )
 )
-POSTGRES_TRIGGERS = (
-    "\n"
-    "CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;\n"
-    "CREATE OR REPLACE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON "
-    "promotions EXECUTE FUNCTION promotions_are_kept();\n"
-)
+POSTGRES_TRIGGERS = """
+CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
+CREATE OR REPLACE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON
+promotions EXECUTE FUNCTION promotions_are_kept();
+CREATE OR REPLACE TRIGGER hash_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON
+entry_hashes EXECUTE FUNCTION promotions_are_kept();
+"""
 WRITING, PROJECTING = 0x7261_7463_0001, 0x7261_7463_0002  # keys of Postgres' advisory locks
 
 
@@ -87,8 +103,8 @@ class SqliteFile:
             yield None
             return
         with self._told(), self._open() as connection:
-            table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'")
-            yield connection.cursor() if table.fetchone() else None
+            cursor = connection.cursor()
+            yield cursor if has_table(cursor, "promotions") else None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
@@ -156,7 +172,7 @@ class PostgresServer:
     def reading(self) -> Iterator[Any]:
         """Yield None without a table."""
         with self._transaction() as cursor:
-            yield cursor if _has_table(cursor) else None
+            yield cursor if has_table(cursor, "promotions") else None
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
@@ -169,7 +185,7 @@ class PostgresServer:
                 f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on"
             )
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
-            if not _has_table(cursor):
+            if not has_table(cursor, "entry_hashes"):
                 cursor.execute(TABLE + POSTGRES_TRIGGERS)
             yield cursor
 
@@ -215,6 +231,10 @@ class PostgresServer:
             ) from error
 
 
-def _has_table(cursor: Any) -> bool:
-    cursor.execute("SELECT to_regclass('promotions') IS NOT NULL")
+def has_table(cursor: Any, name: str) -> bool:
+    """Return whether the database has this table."""
+    if isinstance(cursor, sqlite3.Cursor):
+        cursor.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
+        return cursor.fetchone() is not None
+    cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (name,))
     return bool(cursor.fetchone()[0])

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from artifacts.atomic import write_atomic
 from artifacts.manifest import NAME
-from artifacts.store import write_atomic
 from resources.registry.ledger import Entry, Ledger, champions
 
 if TYPE_CHECKING:

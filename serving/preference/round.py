@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from evaluation.preference.pairs import Chosen, Pair, order
 from evaluation.statistics.bradley_terry import Met
 from problems.columns import ProblemError

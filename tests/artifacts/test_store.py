@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import Manifest
-from artifacts.store import Artifact, CorruptArtifact, Store
+from artifacts.store import Artifact, Store
 
 KILLED = """
 import os, signal, sys

@@ -89,7 +89,7 @@ def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(
         and "tiny--heldout: the same verdicts; 0 answers are worded otherwise." in text
         and "Nothing of the passport differs." in text
     )
-    recorded = Scorecard.read(score.path / "scorecard.json")
+    recorded = Scorecard.stored(score)
     assert Scorecard.read(tmp_path / "again.json").content_hash == recorded.content_hash
     forged = recorded.model_copy(
         update={

@@ -49,7 +49,7 @@ def test_the_ledger_is_read(home: Home) -> None:
 @pytest.mark.parametrize("name", ["chain-0001--heldout", "chain-0001--validation"])
 def test_scores_have_the_hash_they_had(home: Home, name: str) -> None:
     artifact = home.store().require("scores", name)
-    assert Scorecard.read(artifact.path / "scorecard.json").content_hash == artifact.content_hash
+    assert Scorecard.stored(artifact).content_hash == artifact.content_hash
 
 
 def test_datasets_are_whole(home: Home) -> None:

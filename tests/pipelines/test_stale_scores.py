@@ -223,5 +223,5 @@ def test_a_daily_validation_reports_failures_and_cost(
     board = home_builder.run_context.store.require("reports", "leaderboard")
     assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
     artifact = home_builder.run_context.store.require("scores", "tiny--validation")
-    card = Scorecard.read(artifact.path / "scorecard.json")
+    card = Scorecard.stored(artifact)
     assert card.prompts.keys() == card.first.keys()

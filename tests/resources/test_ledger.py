@@ -131,7 +131,7 @@ def test_the_database_refuses_two_successors_of_one_champion(ledger: Ledger) -> 
     first = put(ledger, "a", "install")
     second = put(ledger, "b")
     with (
-        pytest.raises(Exception, match=r"promotions.predecessor|one_successor"),
+        pytest.raises(Exception, match=r"append-only|one_successor"),
         ledger._database.writing() as cursor,
     ):
         ledger._insert(cursor, replace(second, entry=3, chain="by hand", predecessor=first.entry))

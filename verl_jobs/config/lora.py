@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PositiveInt
 
+from artifacts.atomic import write_atomic
 from artifacts.section import Section
-from artifacts.store import write_atomic
 
 if TYPE_CHECKING:
     from torch import Tensor

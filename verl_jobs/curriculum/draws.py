@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from verl_jobs import samples
 
 FOLDER = "draws"

@@ -19,7 +19,7 @@ from typing import Any
 
 from ray import tune
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob
 from verl_jobs.search.search import (

@@ -16,9 +16,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
-from artifacts.store import write_atomic
 from verl_jobs import faults
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import TrainingJob, candidates, next_attempt

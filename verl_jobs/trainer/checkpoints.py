@@ -16,9 +16,9 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_file, hash_folder
 from artifacts.manifest import NAME, Manifest
-from artifacts.store import write_atomic
 from verl_jobs import faults
 from verl_jobs.config.training import Keep
 from verl_jobs.job import TrainingJob, candidates

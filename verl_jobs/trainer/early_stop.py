@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from rewards import watch
 from verl_jobs.config.training import Stop, Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 from rewards import watch
 from verl_jobs.config.overrides import TRACES, environment, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt

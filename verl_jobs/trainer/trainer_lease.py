@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from artifacts.store import write_atomic
+from artifacts.atomic import write_atomic
 
 NOTICE = "notice.json"
 LEASE = "lease"
