@@ -29,7 +29,8 @@ from pathlib import Path
 from problems.dataset.rl_parquet import write_verl
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, demonstration, generate, heldout_draw
+from problems.sources.compositional import FamilyConfig, demonstration, generate
+from problems.sources.heldout import heldout_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash
