@@ -35,16 +35,21 @@ class StockEmpty(ValueError):
     """A draw past the last held-out task. The message is one line and names the setting."""
 
 
+def check_stock(seed: int, first: int, count: int) -> None:
+    """Raise StockEmpty if the stock has no `count` tasks from number `first` on."""
+    if first + count > STOCK:
+        raise StockEmpty(
+            f"the held-out stock of family.seed {seed} ends after {STOCK} tasks, and {count} from "
+            f"number {first} on are needed: set family.seed to a new number"
+        )
+
+
 def heldout_tasks(config: FamilyConfig, first: int, count: int) -> list[Problem]:
     """Return `count` held-out problems from number `first` on; the first number is 0.
 
     Two numbers differ in composition or wording. Raises StockEmpty past the last task.
     """
-    if first + count > STOCK:
-        raise StockEmpty(
-            f"the held-out stock of family.seed {config.seed} ends after {STOCK} tasks, and "
-            f"{count} from number {first} on are needed: set family.seed to a new number"
-        )
+    check_stock(config.seed, first, count)
     return [_task(config, number) for number in range(first, first + count)]
 
 
