@@ -26,7 +26,7 @@ from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
-from problems.sources.compositional import heldout_draw
+from problems.sources.heldout import heldout_tasks
 from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -87,7 +87,8 @@ def contestant_scores(
                 for artifact in artifacts:
                     card = Scorecard.stored(artifact)
                     card.write(folder / f"{who}--{card.benchmark}.json")
-            return StageOutput({"draw": record.number}, content_hash=_together(cards))
+            facts = {"draws": [draw.model_dump() for draw in stage.pipeline_run.record.draws]}
+            return StageOutput(facts, content_hash=_together(cards))
 
         inputs = {
             f"{who}/{artifact.manifest.name}": artifact.content_hash
@@ -131,7 +132,9 @@ def contestant_scores(
         "quality": dg.MetadataValue.md(
             quality_table([card for _, cards in both for card in cards.values()])
         ),
-        "heldout_draw": record.number,
+        "heldout_tasks": ", ".join(
+            f"{draw.first:,} to {draw.end - 1:,}" for draw in stage.pipeline_run.record.draws
+        ),
     }
     return result(made, metadata)
 
@@ -239,9 +242,8 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     if stage.pipeline_run.record.kind == "validation":
         names = dict.fromkeys([HELDOUT, *(each.name for each in config.benchmarks)])
         return [tuned_on], dict.fromkeys(names, "left out: a quick validation")
-    drawn = heldout(
-        heldout_draw(family, stage.pipeline_run.record.number, config.heldout), sampling
-    )
+    draw = stage.pipeline_run.draw(family.seed, config.heldout)
+    drawn = heldout(heldout_tasks(family, draw.first, draw.count), sampling)
     asked = config.settings_of(HELDOUT)
     benchmarks: list[Benchmark] = [tuned_on, drawn.asked(asked) if asked else drawn]
     if lost := [

@@ -29,7 +29,8 @@ from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import read_parquet
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_tasks, short_draw
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.run_record import records
@@ -298,13 +299,9 @@ def _candidates(
                 profile.family.model_dump_json(),
             ]
         )
-        for number in dict.fromkeys(
-            [*draw_numbers, *(record.number for record in records(home.runs))]
-        ):
-            for family in families:
-                yield heldout(
-                    heldout_draw(FamilyConfig.model_validate_json(family), number, len(card.solved))
-                )
+        numbers = [*draw_numbers, *(record.number for record in records(home.runs))]
+        for family in families:
+            yield from _heldout(card, FamilyConfig.model_validate_json(family), numbers)
     elif card.benchmark == "validation":
         for version in store.versions("datasets", "clean_problems")[::-1]:
             clean = read_parquet(version.path / "problems.parquet")
@@ -320,6 +317,18 @@ def _candidates(
             yield measured(
                 settings.model_copy(update={"prompt": prompt}), home.path, profile.evaluation.hub
             )
+
+
+def _heldout(card: Scorecard, family: FamilyConfig, numbers: list[int]) -> Iterator[Benchmark]:
+    """Yield the tasks that the card's ids number, else each of an older home's draws."""
+    places = [task.split("/")[2:] for task in card.solved]
+    if all(len(place) == 2 for place in places):
+        first = min(int(number) for _, number in places)
+        yield heldout(heldout_tasks(family, first, len(places)))
+        return
+    for number in dict.fromkeys(numbers):
+        if tasks := short_draw(family, number, len(places)):
+            yield heldout(tasks)
 
 
 def _settings_of(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:

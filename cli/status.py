@@ -14,11 +14,12 @@ from artifacts.manifest import Manifest
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
-from resources.run_record import Record, records
+from resources.run_record import Record, records, tasks_used
 from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
 GROUP = "Run"
+WARNING_DRAWS = 1_000  # a year of nights with a gate, a rescore and some more
 
 
 def show_status(settings: Settings, console: Console) -> None:
@@ -43,7 +44,9 @@ def show_status(settings: Settings, console: Console) -> None:
         )
     holder = lease.holder(home.lease)
     table.add_row("runs", f"training {holder}" if holder else "nothing")
-    for record in records(home.runs)[-5:]:
+    known = records(home.runs)
+    table.add_row("held-out", _stock(settings, known))
+    for record in known[-5:]:
         table.add_row(
             record.id,
             _line(record, running=holder is not None and holder.chain == record.id)
@@ -60,6 +63,18 @@ def show_status(settings: Settings, console: Console) -> None:
     for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
+
+
+def _stock(settings: Settings, known: list[Record]) -> str:
+    """Return how many held-out draws are left, with a warning in the last year of nights."""
+    from problems.sources.heldout import STOCK
+
+    family, size = settings.profile.family, settings.profile.evaluation.heldout
+    left = max(0, STOCK - tasks_used(known, family.seed)) // size
+    line = f"{left:,} draws of {size} tasks left"
+    if left >= WARNING_DRAWS:
+        return line
+    return f"[yellow]{line}: set family.seed to a new number before they end[/]"
 
 
 def stale(settings: Settings) -> list[str]:

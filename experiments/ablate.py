@@ -188,16 +188,14 @@ def scored(job: TrainingJob, study: Study) -> Scorecard:
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
     from evaluation.evaluate import evaluate
-    from problems.sources.compositional import heldout_draw
+    from problems.sources.heldout import heldout_tasks
     from verl_jobs.trainer.checkpoints import best
 
     sampling = SAMPLING.model_copy(update={"max_new_tokens": study.profile.training.answer_tokens})
-    draw = heldout_draw(
-        study.profile.family,
-        study.stage.pipeline_run.record.number,
-        study.profile.evaluation.heldout,
-    )
-    benchmark, path = heldout(draw, sampling), job.path / "heldout.json"
+    family = study.profile.family
+    draw = study.stage.pipeline_run.draw(family.seed, study.profile.evaluation.heldout)
+    tasks = heldout_tasks(family, draw.first, draw.count)
+    benchmark, path = heldout(tasks, sampling), job.path / "heldout.json"
     if path.exists() and (scorecard := Scorecard.read(path)).benchmark_version == benchmark.version:
         return scorecard
     step, chosen = best(job.path, job.validations())

@@ -2,8 +2,8 @@
 
 `runs/<id>/chain.json` says what the pipeline run is and how far it came. The file is replaced as a
 whole under a lock, so that a kill at any moment leaves the old or the new one.
-A checkpoint added by hand has a record of the same kind, since it is judged on its own held-out
-draw: draws depend on the record's number.
+A checkpoint added by hand has a record of the same kind. A record that is scored on held-out tasks
+owns a range of them: its draw.
 """
 
 from __future__ import annotations
@@ -45,6 +45,22 @@ class Timing(BaseModel):
     finished_at: str
 
 
+class Draw(BaseModel):
+    """Held-out tasks that one record uses, and no other of the home: `count` from `first` on, in
+    the order of this seed of the family.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    seed: int
+    first: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        return self.first + self.count
+
+
 class Record(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -57,6 +73,7 @@ class Record(BaseModel):
     why: str  # what started it: demo, schedule, a sensor's cause
     regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
     champion: Champion | None
+    draws: tuple[Draw, ...] = ()  # more than one if seed or size changed on the way
     opened_at: str
     state: Literal["open", "done", "failed"] = "open"
     failures: int = 0
@@ -89,6 +106,20 @@ class PipelineRun:
     def change(self, **fields: Any) -> Record:
         with _locked(self.folder.parent):
             return self._write(self.record.model_copy(update=fields))
+
+    def draw(self, seed: int, count: int) -> Draw:
+        """Return this record's `count` held-out tasks in the order of this seed; the first call
+        takes the next unused ones.
+        """
+        with _locked(self.folder.parent):
+            record = self.record
+            for draw in record.draws:
+                if (draw.seed, draw.count) == (seed, count):
+                    return draw
+            first = tasks_used(records(self.folder.parent), seed)
+            draw = Draw(seed=seed, first=first, count=count)
+            self._write(record.model_copy(update={"draws": (*record.draws, draw)}))
+            return draw
 
     @contextmanager
     def stage(self, name: str) -> Iterator[StageReport]:
@@ -201,6 +232,12 @@ def records(runs: Path) -> list[Record]:
         for path in runs.glob("*/chain.json")
     ]
     return sorted(read, key=lambda record: record.number)
+
+
+def tasks_used(records: Sequence[Record], seed: int) -> int:
+    """Return how many held-out tasks the records have used in the order of this seed."""
+    draws = [draw for record in records for draw in record.draws if draw.seed == seed]
+    return max((draw.end for draw in draws), default=0)
 
 
 def next_id(runs: Path, prefix: str = "chain") -> str:

@@ -17,12 +17,22 @@ class Regression(Plain):
     reason: str
 
 
+def drawn_alike(before: Scorecard, after: Scorecard) -> bool:
+    """Return whether the tasks of both cards are of the same supply: their ids begin alike.
+
+    The ids of held-out tasks differ between the seeds of the family, and from an older home's.
+    """
+    first, second = ({task.rpartition("/")[0] for task in card.solved} for card in (before, after))
+    return not first.isdisjoint(second)
+
+
 def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regression:
     """Compare one checkpoint's scores on two draws of a benchmark: Fisher's exact test, because the
     tasks differ.
 
     A champion was selected for a good score, so a small fall on fresh tasks is expected: hence a
-    strict alpha. Raises Incomparable if the cards belong to different checkpoints or benchmarks.
+    strict alpha. Raises Incomparable if the cards belong to different checkpoints or benchmarks, or
+    their tasks are not of the same supply.
     """
     if before.checkpoint_hash != after.checkpoint_hash:
         raise Incomparable(
@@ -33,6 +43,11 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
         raise Incomparable(
             f"scores on {before.benchmark} and {after.benchmark} say nothing about each "
             "other: score the same benchmark again"
+        )
+    if not drawn_alike(before, after):
+        raise Incomparable(
+            f"{before.benchmark} of {before.checkpoint}: the two draws are not of the same supply "
+            "and may differ in difficulty: score the checkpoint again"
         )
     solved = [(sum(card.solved.values()), len(card.solved)) for card in (before, after)]
     old, new = (Rate.counted(*counts) for counts in solved)

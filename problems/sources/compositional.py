@@ -2,8 +2,8 @@
 
 They work on texts, words, numbers and tables. A hash assigns each composition (the sequence of
 operations) to exactly one part: training, validation or held-out. So the held-out part contains
-compositions that training never saw, whatever their wording, and the draw for gate k shares none
-with the draws before.
+compositions that training never saw, whatever their wording. Longer compositions are all held out:
+`problems/sources/heldout.py` orders them for the gates.
 
 Demonstrations imitate a fallible author: of the operations that people often get wrong, a
 `slip_rate` share has the typical slip. Solutions are correct.
@@ -21,7 +21,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from artifacts.section import Section
 from problems.schema import Problem, Split
-from problems.sources.operations import BY_NAME, OPERATIONS, Kind, Operation
+from problems.sources.operations import OPERATIONS, Kind, Operation
 from sandbox.protocol import Limits
 
 ENTRY_POINT = "solve"
@@ -57,7 +57,8 @@ WORDS = (
     "is",
     "wind",
 )
-VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of all compositions
+VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of all compositions that may be trained on
+LONGEST_TRAINED = 4  # operations; all longer compositions are held out
 
 
 class FamilyConfig(Section):
@@ -81,6 +82,8 @@ class FamilyConfig(Section):
 
 def part_of(composition: str) -> str:
     """Return "heldout", "validation" or "training": a pure function of the operations' names."""
+    if composition.count("|") >= LONGEST_TRAINED:
+        return "heldout"
     bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
     return (
         "heldout"
@@ -114,18 +117,6 @@ def generate(config: FamilyConfig) -> list[Problem]:
     ]
 
 
-def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
-    """Return the held-out problems of gate `number` (1, 2, ...).
-
-    None of their compositions occurs in training, or in an earlier draw of the same size.
-    """
-    stream = compositions(config.seed, "heldout")
-    return [
-        composed(operations, "heldout", config)
-        for operations in islice(stream, (number - 1) * count, number * count)
-    ]
-
-
 def demonstration(problem: Problem) -> str:
     """Return the code of a fallible author; raises KeyError if the problem has none."""
     return str(problem.extra["demonstration"])
@@ -153,7 +144,7 @@ def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
 def _compose(rng: random.Random) -> tuple[Operation, ...]:
     kind: Kind = rng.choice(("text", "words", "nums", "nums", "num"))
     picked: list[Operation] = []
-    for _ in range(rng.choices((2, 3, 4), (3, 5, 2))[0]):
+    for _ in range(rng.choices((2, 3, LONGEST_TRAINED), (3, 5, 2))[0]):
         picked.append(
             rng.choice(
                 [
@@ -172,18 +163,32 @@ def name_of(operations: tuple[Operation, ...]) -> str:
 
 
 def composed(operations: tuple[Operation, ...], split: Split, config: FamilyConfig) -> Problem:
+    """Return the problem of a composition; its wording is drawn."""
     name = name_of(operations)
     rng = random.Random(f"{config.seed}/{split}/{name}")
     steps = [rng.choice(operation.wordings) for operation in operations]
-    opening = rng.choice(OPENINGS).format(kind=KINDS[operations[0].takes])
-    statement = opening + ", then ".join(steps) + "."
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return problem_of(operations, rng.choice(OPENINGS), steps, rng, split, digest, config)
+
+
+def problem_of(
+    operations: tuple[Operation, ...],
+    opening: str,
+    steps: list[str],
+    rng: random.Random,
+    split: Split,
+    id: str,
+    config: FamilyConfig,
+) -> Problem:
+    """Return the problem with this wording; `id` is unique in its split."""
+    statement = opening.format(kind=KINDS[operations[0].takes]) + ", then ".join(steps) + "."
     codes = [operation.code for operation in operations]
     slipped = [o.slip if o.slip and rng.random() < config.slip_rate else o.code for o in operations]
-    extra: dict[str, Any] = {"composition": name, "operations": len(operations)}
+    extra: dict[str, Any] = {"composition": name_of(operations), "operations": len(operations)}
     if split == "demonstrations":
         extra["demonstration"] = _program(slipped)
     return Problem(
-        problem_id=f"embedded/{split}/{hashlib.sha256(name.encode()).hexdigest()[:12]}",
+        problem_id=f"embedded/{split}/{id}",
         source="embedded",
         statement=statement,
         style="call",
@@ -269,8 +274,3 @@ def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
                 ),
             ]
     raise ValueError(f"no problem starts from {kind}")
-
-
-def operation_names(composition: str) -> list[str]:
-    """Return the operations of a composition; raises KeyError for an unknown name."""
-    return [BY_NAME[name].name for name in composition.split("|")]

@@ -20,7 +20,7 @@ from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
 from cli.data.show import diff, show
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.sources.compositional import heldout_draw
+from problems.sources.heldout import heldout_draw
 from problems.verification import strength
 from resources.run_context import RunContext
 from resources.settings import Settings

@@ -15,7 +15,8 @@ from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from resources.config.load import ProfileError
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun

@@ -20,7 +20,8 @@ from assets.promotion import gate
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from resources.registry.regressions import BadLine, RegressionSet, boosted
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun, open_run
@@ -87,7 +88,7 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
     problems = sorted(
         heldout_draw(
             home_builder.run_context.profile.family,
-            2,
+            1,
             home_builder.run_context.profile.evaluation.heldout,
         ),
         key=lambda p: p.problem_id,

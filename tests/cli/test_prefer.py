@@ -20,7 +20,8 @@ from artifacts.manifest import Manifest
 from cli.prefer import PreferenceOptions, prefer
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Sample, Scorecard
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from resources.settings import Settings
 from serving.preference.round import read_round
 from tests.pipelines.home_builder import HomeBuilder

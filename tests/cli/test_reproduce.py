@@ -17,7 +17,7 @@ from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from problems.sources.compositional import heldout_draw
+from problems.sources.heldout import heldout_draw
 from resources.run_record import open_run
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from sandbox.sandbox import Sandbox
 
 

@@ -21,7 +21,8 @@ from evaluation.reports.facts import (
 )
 from evaluation.reports.report import groups, pick_examples
 from evaluation.scorecard import Sample, Scorecard
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 
 
 def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:

@@ -164,6 +164,22 @@ def test_a_regression_compares_scores_of_one_checkpoint() -> None:
         regressed(OLD, BETTER)
 
 
+def test_a_regression_compares_draws_of_one_supply() -> None:
+    before, after = [
+        OLD.model_copy(
+            update={
+                "samples": tuple(
+                    each.model_copy(update={"task_id": f"{supply}/{each.task_id}"})
+                    for each in OLD.samples
+                )
+            }
+        )
+        for supply in ("embedded/heldout", "embedded/heldout/1")
+    ]
+    with pytest.raises(Incomparable, match="heldout of old"):
+        regressed(before, after)
+
+
 def test_the_hash_of_a_scorecard_ignores_durations() -> None:
     assert OLD.content_hash == OLD.model_copy(update={"measured": {"seconds": 3.0}}).content_hash
     assert OLD.content_hash != BETTER.content_hash

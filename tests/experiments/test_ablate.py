@@ -23,8 +23,9 @@ from experiments.ablate import (
     variant,
 )
 from experiments.study import Study
-from problems.sources.compositional import heldout_draw
+from problems.sources.heldout import heldout_draw
 from resources.config.load import ProfileError, load_profile
+from resources.run_record import Draw, open_run
 from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
@@ -165,15 +166,18 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
     tmp_path: Path,
 ) -> None:
     profile = load_profile("small")
-    record, version = (
-        SimpleNamespace(number=1),
-        heldout(heldout_draw(profile.family, 1, profile.evaluation.heldout)).version,
+    version = heldout(heldout_draw(profile.family, 1, profile.evaluation.heldout)).version
+    pipeline_run = open_run(
+        tmp_path / "runs",
+        "study-a",
+        kind="study",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
     )
     made = cast(
-        Study,
-        SimpleNamespace(
-            profile=profile, stage=SimpleNamespace(pipeline_run=SimpleNamespace(record=record))
-        ),
+        Study, SimpleNamespace(profile=profile, stage=SimpleNamespace(pipeline_run=pipeline_run))
     )
     job = TrainingJob(
         folder=str(tmp_path),
@@ -190,6 +194,6 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
     )
     card("10", version).write(tmp_path / "heldout.json")
     assert scored(job, made).pass_at_1 == 0.5
-    record.number = 2
+    pipeline_run.change(draws=(Draw(seed=1, first=24, count=profile.evaluation.heldout),))
     with pytest.raises(LookupError, match="no candidate has a validation score"):
         scored(job, made)

@@ -19,7 +19,8 @@ from evaluation.benchmarks import Benchmark, heldout
 from evaluation.completions import Completion
 from evaluation.generation.completion_sources import Endpoint, GenerationReport, Source, answers
 from evaluation.sampling import Sampling
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from resources.home import Home
 from tests.serving.faulty_proxy import proxy_to, served
 

@@ -20,7 +20,8 @@ from problems.dataset.evidence import write_evidence
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import FamilyConfig, generate, heldout_draw
+from problems.sources.compositional import FamilyConfig, generate
+from problems.sources.heldout import heldout_draw
 
 FAMILY = FamilyConfig(demonstrations=12, train=12, validation=4)
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.sources.compositional import FamilyConfig, generate, heldout_draw, part_of
+from problems.sources.compositional import FamilyConfig, generate, part_of
+from problems.sources.heldout import heldout_draw
 from problems.sources.operations import OPERATIONS, Operation
 
 SMALL = FamilyConfig(demonstrations=60, train=40, validation=20)

@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 
 from resources.progress import Progress, read
-from resources.run_record import Kind, PipelineRun, newest_id, next_id, open_run, records
+from resources.run_record import (
+    Kind,
+    PipelineRun,
+    newest_id,
+    next_id,
+    open_run,
+    records,
+    tasks_used,
+)
 
 WRITER = """
 import sys
@@ -54,6 +62,31 @@ def test_run_numbers_are_never_reused(tmp_path: Path) -> None:
     ]
     assert [opened(tmp_path, name, kind).record.number for name, kind in kinds] == [1, 2, 3, 4]
     assert len({record.seed for record in records(tmp_path)}) == 4
+
+
+def test_draws_of_a_home_never_overlap(tmp_path: Path) -> None:
+    draws = [
+        opened(tmp_path, f"chain-{i}").draw(seed, count)
+        for i, (seed, count) in enumerate([(1, 400), (1, 24), (2, 400), (1, 400)])
+    ]
+    assert [(draw.first, draw.end) for draw in draws] == [
+        (0, 400),
+        (400, 424),
+        (0, 400),
+        (424, 824),
+    ]
+
+
+def test_a_resumed_run_keeps_its_draw(tmp_path: Path) -> None:
+    first = opened(tmp_path, "chain-0001").draw(1, 400)
+    opened(tmp_path, "chain-0002").draw(1, 400)
+    assert opened(tmp_path, "chain-0001").draw(1, 400) == first
+
+
+def test_a_run_without_held_out_scores_uses_no_tasks(tmp_path: Path) -> None:
+    opened(tmp_path, "validation-1", "validation")
+    opened(tmp_path, "chain-0001")
+    assert tasks_used(records(tmp_path), 1) == 0
 
 
 def test_a_data_refresh_consumes_no_run_number(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from evaluation.generation.completion_sources import Endpoint, Folder, Generatio
 from evaluation.generation.openai_client import Unanswered
 from evaluation.sampling import Sampling
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig, heldout_draw
+from problems.sources.compositional import FamilyConfig
+from problems.sources.heldout import heldout_draw
 from problems.synthesis.endpoint import TRIES
 from problems.synthesis.endpoint import Endpoint as Client
 from problems.synthesis.replies import EndpointDown
