@@ -8,7 +8,7 @@ records from before this run's decision count.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store, manifests
@@ -38,6 +38,7 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
         for card in (gated, *cards)
         if (found := suspects_in(card, lists)) is not None
     }
+    before = _before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)
     return Facts(
         picked_on="validation" if artifact and "validation" in artifact.manifest.facts else "",
         made_elsewhere=str(artifact.manifest.facts.get("put_by_hand_at", "")) if artifact else "",
@@ -45,7 +46,8 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
         unverified=tuple(unverified_by(artifact.manifest)) if artifact else (),
         measures=_measures(stage, artifact, gated, suspects.get(gated.benchmark)),
         suspects={name: tasks for name, tasks in suspects.items() if tasks},
-        gates=gates_of(_before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)),
+        gates=gates_of(before),
+        earlier_tries=earlier_tries(stage.store, before, gated),
     )
 
 
@@ -68,6 +70,34 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
             )
             gates.append(gate)
     return tuple(gates)
+
+
+def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> tuple[str, ...]:
+    """Return the earlier decisions on this challenger's weights and benchmark, oldest first.
+
+    Weights are the same if all their files are (*.safetensors), whatever else is in the folder.
+    """
+    known = {
+        manifest.content_hash: manifest
+        for path in manifests(store.cache / "checkpoints")
+        for manifest in [Manifest.model_validate_json(path.read_text(encoding="utf-8"))]
+    }
+    weights = _weights(known, gated.checkpoint_hash)
+    return tuple(
+        f"{entry.chain} ({entry.created_at[:10]}): {entry.kind}"
+        for entry in entries
+        if (entry.decision.get("comparison") or {}).get("benchmark") == gated.benchmark
+        and _weights(known, entry.checkpoint_hash) == weights
+    )
+
+
+def _weights(known: Mapping[str, Manifest], content: str) -> tuple[str, ...]:
+    """Return the hashes of a checkpoint's weights; its content hash where they are not known."""
+    manifest = known.get(content)
+    files = manifest.files if manifest and manifest.files else {}
+    return tuple(sorted(files[name] for name in files if name.endswith(".safetensors"))) or (
+        content,
+    )
 
 
 def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:

@@ -30,7 +30,7 @@ from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_tasks, short_draw
+from problems.sources.heldout import heldout_tasks, older_draw
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.run_record import records
@@ -327,7 +327,7 @@ def _heldout(card: Scorecard, family: FamilyConfig, numbers: list[int]) -> Itera
         yield heldout(heldout_tasks(family, first, len(places)))
         return
     for number in dict.fromkeys(numbers):
-        if tasks := short_draw(family, number, len(places)):
+        if tasks := older_draw(family, number, len(places)):
             yield heldout(tasks)
 
 

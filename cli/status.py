@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
+from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
@@ -46,6 +47,9 @@ def show_status(settings: Settings, console: Console) -> None:
     table.add_row("runs", f"training {holder}" if holder else "nothing")
     known = records(home.runs)
     table.add_row("held-out", _stock(settings, known))
+    policy = settings.profile.policy
+    decided = sum(bool(entry.decision.get("comparison")) for entry in history)
+    table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))
     for record in known[-5:]:
         table.add_row(
             record.id,

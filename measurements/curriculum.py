@@ -41,7 +41,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration
 from problems.sources.compositional import generate as compose
-from problems.sources.heldout import short_draw
+from problems.sources.heldout import older_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash, score_answers
@@ -235,7 +235,7 @@ class Seeded:
         return dict(json.loads(path.read_text(encoding="utf-8")))
 
     def _solved(self, checkpoint: Path) -> dict[str, bool]:
-        asked = heldout(short_draw(self.family, 1, self.size.heldout))
+        asked = heldout(older_draw(self.family, 1, self.size.heldout))
         with Sandbox(SandboxConfig()) as sandbox:
             return evaluate(checkpoint, checkpoint.name, "", asked, sandbox).solved
 

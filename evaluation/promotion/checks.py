@@ -41,6 +41,8 @@ class Facts(Plain):
     # By benchmark: tasks that resemble training data.
     suspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     gates: tuple[Gate, ...] = ()  # all earlier gates, oldest first
+    # Earlier decisions on these weights and benchmark, such as "chain-0003 (2026-11-20): refuse".
+    earlier_tries: tuple[str, ...] = ()
 
 
 class Check(Plain):
@@ -48,7 +50,8 @@ class Check(Plain):
     challenger.
     """
 
-    # win, gain, not worse, tags, limit, provenance, battery, fresh tasks, picked apart, measured
+    # win, gain, not worse, tags, limit, provenance, battery, fresh tasks, one decision,
+    # picked apart, measured
     name: str
     about: str  # the benchmark or the measure
     passed: bool
@@ -267,6 +270,13 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
             "policy.spending to lord or saffron."
         )
         yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=sentence)
+    if facts.earlier_tries and not policy.second_tries:
+        sentence = (
+            f"These weights have been decided on before: {', '.join(facts.earlier_tries)}. One "
+            "decision for the same weights, or luck decides at last; policy.second_tries allows "
+            "another, and spends alpha on it."
+        )
+        yield Check(name="one decision", about=c.benchmark, passed=False, sentence=sentence)
     if facts.picked_on == c.benchmark:
         sentence = (
             f"It was picked among the saves of its run by {c.benchmark}, which therefore flatters "

@@ -23,17 +23,20 @@ class Policy(Section):
     """Benchmark that the challenger must win."""
     k: PositiveInt = 1
     """Compare by pass@k; more than 1 needs a benchmark with at least k completions per task."""
-    alpha: float = Field(0.01, gt=0, lt=0.5)
-    """Accepted chance that a challenger no better than the champion is promoted. A nightly gate
-    decides 365 times a year: 0.05 would promote 18 such, 0.01 at most 4. And 400 tasks show a true
-    gain of 10 points at 0.01 seven to nine times in ten (measurements/gate_error.py)."""
+    alpha: float = Field(0.05, gt=0, lt=0.5)
+    """Accepted share of promotions that are not earned, over all gates (`spending` divides it). The
+    first gate gets a level of 0.011: 400 tasks show a true gain of 10 points at 0.01 seven to nine
+    times in ten (measurements/gate_error.py)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
     """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With
     many tasks a significant gain can still be too small."""
-    spending: Spending = "fresh"
-    """`fresh`: each gate draws tasks that no gate has used, so that alpha holds each time. On a
-    benchmark that stays the same, `lord` or `saffron` shrink the level from gate to gate, so that
-    `alpha` is the share of unearned promotions among all."""
+    spending: Spending = "lord"
+    """`lord` and `saffron` shrink the level from gate to gate, and each promotion adds to it, so
+    that `alpha` is the share of unearned promotions among all. `fresh`: each gate has the level
+    `alpha`, so that unearned promotions add up over the nights; tasks may decide only once."""
+    second_tries: bool = False
+    """Whether weights that have been decided on may be decided on again. Such a try is a gate of
+    its own, whose alpha is spent too."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)
     """For the other benchmarks: accepted chance that a fall as large as the margin passes. For
     tags: chance of a false block."""

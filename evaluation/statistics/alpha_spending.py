@@ -57,6 +57,15 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
     return min(CANDIDATE, (1 - CANDIDATE) * level)
 
 
+def accumulated_risk(spending: Spending, rate: float, gates: int) -> str:
+    """Return in one sentence what so many gates may have promoted without a gain."""
+    counted = f"{gates} gate{'' if gates == 1 else 's'} so far"
+    if spending == "fresh":
+        risk = 1 - (1 - rate) ** gates
+        return f"{counted}: the chance that one promoted by luck is at most {100 * risk:.1f} %"
+    return f"{counted}: at most {100 * rate:g} % of promotions are expected to be luck"
+
+
 @lru_cache(maxsize=4096)
 def _share(step: int) -> float:
     """Return the share of an amount that the step-th gate after it gets; all shares sum to 1."""

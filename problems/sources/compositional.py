@@ -2,8 +2,8 @@
 
 They work on texts, words, numbers and tables. A hash assigns each composition (the sequence of
 operations) to exactly one part: training, validation or held-out. So the held-out part contains
-compositions that training never saw, whatever their wording. Longer compositions are all held out:
-`problems/sources/heldout.py` orders them for the gates.
+compositions that training never saw, whatever their wording. Of the longest compositions most are
+held out: `problems/sources/heldout.py` orders them for the gates.
 
 Demonstrations imitate a fallible author: of the operations that people often get wrong, a
 `slip_rate` share has the typical slip. Solutions are correct.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -30,7 +30,11 @@ OPENINGS = (
     "Write solve(x), x is {kind}: ",
     "solve(x) gets {kind}. First ",
     "Given {kind} x, solve(x) should ",
+    "Write solve(x) for {kind} x: ",
+    "solve(x) takes {kind}. First ",
+    "From {kind} x, solve(x) should ",
 )
+OLDER_OPENINGS = OPENINGS[:3]  # those of the first homes
 KINDS: dict[Kind, str] = {
     "text": "a text",
     "words": "a list of words",
@@ -57,8 +61,9 @@ WORDS = (
     "is",
     "wind",
 )
-VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of all compositions that may be trained on
-LONGEST_TRAINED = 4  # operations; all longer compositions are held out
+VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of the compositions of a length
+LONGEST = 4  # operations
+LONGEST_TRAINED_SHARE = 12  # percent of the longest compositions; the gates use the others
 
 
 class FamilyConfig(Section):
@@ -82,16 +87,19 @@ class FamilyConfig(Section):
 
 def part_of(composition: str) -> str:
     """Return "heldout", "validation" or "training": a pure function of the operations' names."""
-    if composition.count("|") >= LONGEST_TRAINED:
-        return "heldout"
     bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
-    return (
-        "heldout"
-        if bucket < HELDOUT_SHARE
-        else "validation"
-        if bucket < HELDOUT_SHARE + VALIDATION_SHARE
-        else "training"
-    )
+    if HELDOUT_SHARE <= bucket < HELDOUT_SHARE + VALIDATION_SHARE:
+        return "validation"
+    longest = composition.count("|") + 1 == LONGEST
+    if bucket < (100 - LONGEST_TRAINED_SHARE if longest else HELDOUT_SHARE):
+        return "heldout"
+    return "training"
+
+
+def older_part_of(composition: str) -> str:
+    """Return the part of a composition in the first homes, which held out a fifth of all."""
+    bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
+    return "heldout" if bucket < HELDOUT_SHARE else "training or validation"
 
 
 def generate(config: FamilyConfig) -> list[Problem]:
@@ -102,6 +110,11 @@ def generate(config: FamilyConfig) -> list[Problem]:
     training = list(
         islice(compositions(config.seed, "training"), config.demonstrations + config.train)
     )
+    if len(training) < config.demonstrations + config.train:
+        raise ValueError(
+            f"family.demonstrations and family.train: there are {len(training)} compositions to "
+            f"train on, fewer than {config.demonstrations + config.train}"
+        )
     # Short compositions run out first; shuffling gives both parts a share of them.
     random.Random(f"{config.seed}/order").shuffle(training)
     splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
@@ -122,7 +135,9 @@ def demonstration(problem: Problem) -> str:
     return str(problem.extra["demonstration"])
 
 
-def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
+def compositions(
+    seed: int, part: str, assign: Callable[[str], str] = part_of
+) -> Iterator[tuple[Operation, ...]]:
     """Yield distinct compositions of one part, always the same for the same seed.
 
     Ends when 100,000 draws in a row give nothing new.
@@ -133,7 +148,7 @@ def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
     while idle < 100_000:
         operations = _compose(rng)
         name = name_of(operations)
-        if name in seen or part_of(name) != part:
+        if name in seen or assign(name) != part:
             idle += 1
             continue
         seen.add(name)
@@ -144,7 +159,7 @@ def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
 def _compose(rng: random.Random) -> tuple[Operation, ...]:
     kind: Kind = rng.choice(("text", "words", "nums", "nums", "num"))
     picked: list[Operation] = []
-    for _ in range(rng.choices((2, 3, LONGEST_TRAINED), (3, 5, 2))[0]):
+    for _ in range(rng.choices((2, 3, LONGEST), (3, 5, 2))[0]):
         picked.append(
             rng.choice(
                 [
@@ -162,13 +177,18 @@ def name_of(operations: tuple[Operation, ...]) -> str:
     return "|".join(operation.name for operation in operations)
 
 
-def composed(operations: tuple[Operation, ...], split: Split, config: FamilyConfig) -> Problem:
+def composed(
+    operations: tuple[Operation, ...],
+    split: Split,
+    config: FamilyConfig,
+    openings: Sequence[str] = OPENINGS,
+) -> Problem:
     """Return the problem of a composition; its wording is drawn."""
     name = name_of(operations)
     rng = random.Random(f"{config.seed}/{split}/{name}")
     steps = [rng.choice(operation.wordings) for operation in operations]
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return problem_of(operations, rng.choice(OPENINGS), steps, rng, split, digest, config)
+    return problem_of(operations, rng.choice(openings), steps, rng, split, digest, config)
 
 
 def problem_of(

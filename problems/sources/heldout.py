@@ -1,9 +1,9 @@
 """The held-out supply of the embedded family: STOCK tasks, each used by one gate or rescore.
 
-A task is a composition of five operations with one of its wordings. Training composes at most four,
-so every task is new to it. Each 20 tasks in a row have the same shares of texts, words, numbers and
-single numbers, so any two draws are comparable. Within a share, each composition occurs once before
-any occurs again in other words. A seeded permutation orders them; nothing is enumerated.
+A task is a composition of four operations that no training has, with one of its wordings. Each 40
+tasks in a row have the same shares of texts, words, numbers and single numbers, so any two draws
+are comparable. Within a share, each composition occurs once before any occurs again in other words.
+A seeded permutation orders them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,24 @@ from itertools import islice
 
 from problems.schema import Problem
 from problems.sources.compositional import (
-    LONGEST_TRAINED,
+    LONGEST,
+    OLDER_OPENINGS,
     OPENINGS,
     FamilyConfig,
     composed,
     compositions,
     name_of,
+    older_part_of,
+    part_of,
     problem_of,
 )
 from problems.sources.operations import OPERATIONS, Kind, Operation
 
-LENGTH = LONGEST_TRAINED + 1
-# Tasks of each 20 that start from this kind. Texts are the scarcest.
-SHARES: dict[Kind, int] = {"text": 2, "words": 5, "nums": 8, "num": 5}
+LENGTH = LONGEST
+# Tasks of each 40 that start from this kind; texts are the scarcest.
+SHARES: dict[Kind, int] = {"text": 1, "words": 5, "nums": 31, "num": 3}
+# Held-out compositions that start from this kind; a test counts them.
+SIZES: dict[Kind, int] = {"text": 873, "words": 4768, "nums": 30051, "num": 2779}
 PERIOD = sum(SHARES.values())
 
 
@@ -58,11 +63,11 @@ def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]
     return heldout_tasks(config, (number - 1) * count, count)
 
 
-def short_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
+def older_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
     """Return a draw as older homes used it, of two to four operations, to reproduce a score."""
-    stream = compositions(config.seed, "heldout")
+    stream = compositions(config.seed, "heldout", older_part_of)
     return [
-        composed(operations, "heldout", config)
+        composed(operations, "heldout", config, OLDER_OPENINGS)
         for operations in islice(stream, (number - 1) * count, number * count)
     ]
 
@@ -71,9 +76,9 @@ def composition_of(seed: int, number: int) -> tuple[tuple[Operation, ...], int]:
     """Return the composition of task `number`, and how often it occurred before this task."""
     period, place = divmod(number, PERIOD)
     kind, rank = _places()[place]
-    size = _count(kind, None, LENGTH)
+    size = SIZES[kind]
     turn, row = divmod(period * SHARES[kind] + rank, size)
-    return _composition(kind, permuted(row, size, f"{seed}/{kind}")), turn
+    return held_out(kind)[permuted(row, size, f"{seed}/{kind}")], turn
 
 
 def permuted(number: int, size: int, key: str) -> int:
@@ -120,25 +125,16 @@ def _next(kind: Kind, last: Operation | None) -> list[Operation]:
 
 
 @cache
-def _count(kind: Kind, last: Operation | None, left: int) -> int:
-    """Return the number of ways to continue a composition by `left` operations."""
-    if left == 0:
-        return 1
-    return sum(_count(operation.gives, operation, left - 1) for operation in _next(kind, last))
-
-
-def _composition(kind: Kind, row: int) -> tuple[Operation, ...]:
-    """Return composition `row` of those that start from `kind`."""
-    operations: list[Operation] = []
-    for left in reversed(range(LENGTH)):
-        last = operations[-1] if operations else None
-        for operation in _next(last.gives if last else kind, last):
-            ways = _count(operation.gives, operation, left)
-            if row < ways:
-                operations.append(operation)
-                break
-            row -= ways
-    return tuple(operations)
+def held_out(kind: Kind) -> list[tuple[Operation, ...]]:
+    """Return the held-out compositions that start from this kind, always in the same order."""
+    composed: list[tuple[Operation, ...]] = [(each,) for each in _next(kind, None)]
+    for _ in range(LENGTH - 1):
+        composed = [
+            (*operations, operation)
+            for operations in composed
+            for operation in _next(operations[-1].gives, operations[-1])
+        ]
+    return [each for each in composed if part_of(name_of(each)) == "heldout"]
 
 
 def _wordings(operations: tuple[Operation, ...]) -> int:
@@ -152,7 +148,7 @@ def _stock() -> int:
     """Return the tasks until the first kind ends; every operation has as many wordings."""
     least = min(len(operation.wordings) for operation in OPERATIONS)
     wordings = len(OPENINGS) * int(least**LENGTH)
-    turns = (_count(kind, None, LENGTH) * wordings // share for kind, share in SHARES.items())
+    turns = (SIZES[kind] * wordings // share for kind, share in SHARES.items())
     return PERIOD * min(turns)
 
 

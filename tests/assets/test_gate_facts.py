@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from artifacts.store import Store
+from artifacts.store import Artifact, Store
 from assets.gate_facts import facts_of, gates_of, missing_links, spent_rows
 from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
+from evaluation.statistics.alpha_spending import next_level
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig
 from problems.sources.heldout import heldout_draw
@@ -21,6 +22,8 @@ from resources.config.load import ProfileError
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun
 from tests.pipelines.home_builder import HomeBuilder, card
+
+FIRST_LEVEL = next_level("lord", Policy().alpha, [])
 
 
 @pytest.fixture
@@ -64,7 +67,11 @@ def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
 
 
 def challenged(
-    home_builder: HomeBuilder, chain: str, solved: int, version: str = ""
+    home_builder: HomeBuilder,
+    chain: str,
+    solved: int,
+    version: str = "",
+    copied: Artifact | None = None,
 ) -> StageContext:
     """Make a run whose challenger solves `solved` of 400 tasks, where the champion solves 100.
 
@@ -73,7 +80,7 @@ def challenged(
     before = home_builder.run_context.ledger.champion()
     assert before is not None
     champion = home_builder.run_context.store.require("checkpoints", before.checkpoint)
-    new, version = home_builder.checkpoint(chain), version or f"draw of {chain}"
+    new, version = copied or home_builder.checkpoint(chain), version or f"draw of {chain}"
     home_builder.scored(
         chain,
         "chain",
@@ -108,7 +115,7 @@ def test_a_repeated_decision_is_the_same(
     home_builder.promoted("first")
     work = challenged(home_builder, "chain-0002", 160)
     entry = gate(work)
-    assert entry.kind == "promote" and entry.decision["level"] == 0.01
+    assert entry.kind == "promote" and entry.decision["level"] == FIRST_LEVEL
     assert gate(work).entry == entry.entry
     challenged(home_builder, "chain-0003", 100)
     again = decision_of_chain(home_builder, "chain-0002")
@@ -124,17 +131,20 @@ def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object
     ).model_dump(mode="json")
 
 
-def test_tasks_of_an_earlier_decision_are_refused(
-    home_builder: HomeBuilder,
-) -> None:
+def test_the_same_weights_are_decided_on_once(home_builder: HomeBuilder) -> None:
     home_builder.promoted("first")
-    assert (
-        gate(challenged(home_builder, "chain-0002", 101, version="the same tasks")).kind == "refuse"
-    )
-    refused = gate(challenged(home_builder, "chain-0003", 160, version="the same tasks"))
-    assert refused.kind == "refuse" and any(
-        "chain-0002" in str(reason) for reason in refused.decision["reasons"]
-    )
+    assert gate(challenged(home_builder, "chain-0002", 101)).kind == "refuse"
+    store = home_builder.run_context.store
+    with store.draft("checkpoints", "copied") as folder:
+        (folder / "model.safetensors").write_text("chain-0002", encoding="utf-8")
+        (folder / "README.md").write_text("a copy", encoding="utf-8")
+        copied = store.publish(
+            folder, Manifest(kind="checkpoints", name="copied", key="copied", content_hash="")
+        )
+    assert copied.content_hash != store.require("checkpoints", "chain-0002").content_hash
+    again = gate(challenged(home_builder, "copied", 160, copied=copied))
+    assert again.kind == "refuse"
+    assert any("chain-0002" in str(reason) for reason in again.decision["reasons"])
 
 
 def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None:
@@ -142,13 +152,11 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
     for number, solved in ((2, 101), (3, 160)):
         gate(challenged(home_builder, f"chain-000{number}", solved))
     gates = gates_of(home_builder.run_context.ledger.history())
-    assert [(g.chain, g.level, g.shown) for g in gates] == [
-        ("chain-0002", 0.01, False),
-        ("chain-0003", 0.01, True),
-    ]
+    assert [(g.chain, g.shown) for g in gates] == [("chain-0002", False), ("chain-0003", True)]
+    assert gates[0].level == FIRST_LEVEL > gates[1].level
     assert [row[0] for row in spent_rows(gates)] == ["chain-0003", "chain-0002"] and spent_rows(
         gates
-    )[0][-1] == "0.02"
+    )[0][-1] == f"{gates[0].level + gates[1].level:.3g}"
 
 
 def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder) -> None:

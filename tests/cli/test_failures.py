@@ -75,7 +75,8 @@ def shown(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBui
     with home_builder.run_context.store.draft("scores", "me--heldout") as folder:
         card.write(folder / "scorecard.json")
         home_builder.run_context.store.publish(
-            folder, Manifest(kind="scores", name="me--heldout", key="k", content_hash="")
+            folder,
+            Manifest(kind="scores", name="me--heldout", key="k", content_hash=card.content_hash),
         )
     return home_builder
 

@@ -138,13 +138,18 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
 
     with home.run_context.store.draft("scores", "better--heldout") as folder:
         checkpoint = home.run_context.store.require("checkpoints", "better")
-        card(checkpoint, 150, 400, "v1").write(folder / "scorecard.json")
+        scored = card(checkpoint, 150, 400, "v1")
+        scored.write(folder / "scorecard.json")
         manifest = home.run_context.store.require("scores", "better").manifest
         inputs = {"checkpoint": checkpoint.content_hash, "benchmark": "v1"}
         home.run_context.store.publish(
             folder,
             manifest.model_copy(
-                update={"name": "better--heldout", "inputs": inputs, "content_hash": ""}
+                update={
+                    "name": "better--heldout",
+                    "inputs": inputs,
+                    "content_hash": scored.content_hash,
+                }
             ),
         )
     assert output_of(model_card, "champion", tmp_path, False)[0] == 0

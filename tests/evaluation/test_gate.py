@@ -65,10 +65,10 @@ def test_a_gain_within_chance_is_refused() -> None:
 
 def test_a_refusal_states_the_required_sample_size() -> None:
     text = decide(OLD, LUCKY).to_text()
-    assert re.search(r"400 tasks.*3\.1 points.*2\.0 points.*939 tasks", text)
+    assert re.search(r"400 tasks.*3\.1 points.*2\.0 points.*919 tasks", text)
     # 400 tasks are enough to detect a gain of 20 points, so no larger number is required.
     detectable = decide(OLD, LUCKY, Policy(minimum_gain=0.2)).to_text()
-    assert "20.0 points" in detectable and "939" not in detectable
+    assert "20.0 points" in detectable and "919" not in detectable
 
 
 def test_a_worse_challenger_is_refused() -> None:

@@ -127,11 +127,12 @@ def test_a_limit_refuses_larger_and_missing_values(gap: float | None, passes: bo
         (Facts(unverified=("chain-0002",)), "battery"),
         (Facts(missing_links=("clean_problems 0123",)), "provenance"),
         (Facts(picked_on="heldout"), "picked apart"),
+        (Facts(earlier_tries=("chain-0002 (2026-11-20): refuse",)), "one decision"),
         (Facts(gates=(GATES[0].model_copy(update={"benchmark_version": "v1"}),)), "fresh tasks"),
     ],
 )
 def test_an_integrity_failure_refuses_the_promotion(facts: Facts, name: str) -> None:
-    assert failed(decide(OLD, BETTER, facts=facts)) == [name]
+    assert failed(decide(OLD, BETTER, Policy(spending="fresh"), facts=facts)) == [name]
 
 
 def test_the_policy_may_allow_unverified_rewards_and_broken_provenance() -> None:
@@ -188,7 +189,7 @@ def test_the_clean_score_is_reported_with_the_full_score() -> None:
 
 
 def test_the_power_is_known_before_there_is_a_challenger() -> None:
-    assert re.search(r"400 tasks of heldout.*8\.1 points.*pass@1", announced(OLD, Policy()))
+    assert re.search(r"400 tasks of heldout.*8\.0 points.*pass@1", announced(OLD, Policy()))
     assert "too few" in announced(card("old", [1, 0, 1]), Policy())
 
 
