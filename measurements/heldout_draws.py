@@ -19,7 +19,7 @@ import numpy as np
 from evaluation.promotion.regression import regressed
 from evaluation.statistics.hypothesis_tests import wilson
 from measurements.gate_error import card
-from problems.sources.compositional import compositions, name_of
+from problems.sources.compositional import compositions, name_of, older_part_of
 from problems.sources.heldout import STOCK, composition_of
 from problems.sources.operations import OPERATIONS, Operation
 
@@ -71,7 +71,7 @@ def main() -> None:
         return [composition_of(SEED, at)[0] for at in range(first, first + TASKS)]
 
     pairs = [(draw(int(a)), draw(int(b))) for a, b in numbers]
-    older = list(compositions(SEED, "heldout"))
+    older = list(compositions(SEED, "heldout", older_part_of))
     older_draws = [older[at : at + TASKS] for at in range(0, len(older) - TASKS, TASKS)]
     older_pairs = [(older_draws[0], later) for later in older_draws[1:]]
     print(f"{TASKS} tasks a draw, alpha {ALPHA:g}, stock {STOCK:,} tasks")
