@@ -82,7 +82,7 @@ def test_mutants_are_distinct_valid_programs(source: str, most: int) -> None:
 
 @pytest.mark.parametrize("problem", FAMILY[::9], ids=lambda problem: problem.extra["composition"])
 def test_every_problem_of_the_family_has_mutants(problem: Problem) -> None:
-    assert len(mutants(problem.solutions[0], 4, problem.entry_point)) >= 2
+    assert mutants(problem.solutions[0], 4, problem.entry_point)
 
 
 def test_a_few_mutants_cover_many_kinds() -> None:
