@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -195,7 +195,8 @@ class Verdicts:
 
     def add(self, key: str, ruling: Ruling) -> None:
         self.known[key] = ruling
-        if ruling.verdict == UNMEASURED:  # the missing package may be installed next time
+        # The missing package may be installed next time, and the machine may be less busy.
+        if ruling.verdict in (UNMEASURED, Verdict.TLE):
             return
         if self._file:
             late = time.monotonic() - self._synced > SYNC_S
@@ -278,15 +279,33 @@ def judge(
                 key: harness.job(rows[at[0]][0], which, programs[at[0]], key)
                 for key, at in waiting.items()
             }
-            for report in reports(jobs, opened):
-                verdicts.add(report.job_id, _ruling(harness, report))
-                for at in waiting[report.job_id]:
+            for key, ruling in _rulings(harness, jobs, opened):
+                verdicts.add(key, ruling)
+                for at in waiting[key]:
                     judged[at] = _decided(harness, rows[at], programs[at], verdicts)
                 told(judged)
             for at in range(len(rows)):
                 judged[at] = judged[at] or _decided(harness, rows[at], programs[at], verdicts)
     told(judged)
     return [each for each in judged if each is not None]
+
+
+def _rulings(
+    harness: Harness, jobs: Mapping[str, Job], sandbox: Any
+) -> Iterator[tuple[str, Ruling]]:
+    """Yield a ruling for each job. One that took too long is judged again alone, after the others:
+    on a busy machine a correct program can be late.
+    """
+    late = []
+    for report in reports(jobs, sandbox):
+        ruling = _ruling(harness, report)
+        if ruling.verdict == Verdict.TLE:
+            late.append(report.job_id)
+        else:
+            yield report.job_id, ruling
+    for key in late:
+        for report in reports({key: jobs[key]}, sandbox):
+            yield key, _ruling(harness, report)
 
 
 def _ruling(harness: Harness, report: Report) -> Ruling:
