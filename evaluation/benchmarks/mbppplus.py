@@ -5,6 +5,7 @@ arXiv:2305.01210). Gated.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
@@ -30,18 +31,41 @@ class MbppPlus(Benchmark):
 RELEASES = {378: "v0.2.0", 399: "v0.1.0"}  # by number of tasks
 
 
-def mbppplus(at: Opened) -> Benchmark:
+# Results that evalplus compares as sets since 0.3, and exactly before: tasks 2, 111, 232, 249, 579.
+EXACT_BEFORE = (
+    "similar_elements",
+    "common_in_nested_lists",
+    "larg_nnum",
+    "intersection_array",
+    "find_dissimilar",
+)
+
+
+def mbppplus(at: Opened, upstream: str, exact: tuple[str, ...]) -> Benchmark:
     return MbppPlus(
-        "mbpp+",
+        at.name,
         tuple(sorted(at.problems, key=lambda each: each.problem_id)),
         Sampling(max_new_tokens=768),
-        conventions=CONVENTIONS,
+        conventions=CONVENTIONS.replace("evalplus 0.3.1", upstream),
         upstream="Mbpp/{}",
         stop=STOP,
         published_harness=plus_harness(
-            at.name, at.source.name, at.rows(), mbpp_task, at.digest, at.home, RELEASES
+            at.name,
+            at.source.name,
+            at.rows(),
+            partial(mbpp_task, exact=exact),
+            at.digest,
+            at.home,
+            RELEASES,
+            upstream,
         ),
     )
 
 
-BENCHMARKS = (Published("mbpp+", SOURCES["mbppplus"], mbppplus),)
+BENCHMARKS = tuple(
+    Published(name, SOURCES["mbppplus"], partial(mbppplus, upstream=upstream, exact=exact))
+    for name, upstream, exact in (
+        ("mbpp+", "evalplus 0.3.1", ()),
+        ("mbpp+evalplus-0.2", "evalplus 0.2", EXACT_BEFORE),
+    )
+)

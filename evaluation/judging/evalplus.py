@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -157,14 +157,15 @@ def humaneval_task(row: Row, where: str) -> PlusTask:
     return _task(row, where, lambda inputs: inputs, {}, {"find_zero": "root"})
 
 
-def mbpp_task(row: Row, where: str) -> PlusTask:
+def mbpp_task(row: Row, where: str, exact: Collection[str] = ()) -> PlusTask:
+    """Return a task of MBPP+. exact: functions whose results are compared exactly, not as sets."""
     number = int(text(row, "task_id", where).rsplit("/", 1)[-1])
     restore = _sets if number == 115 else RESTORE.get(number)
     return _task(
         row,
         where,
         lambda inputs: [restore(given) for given in inputs] if restore else inputs,
-        VIEWS,
+        {name: view for name, view in VIEWS.items() if name not in exact},
         ORACLES,
     )
 
@@ -380,16 +381,19 @@ def plus_harness(
     digest: str,
     home: Path,
     releases: Mapping[int, str] | None = None,
+    upstream: str = "evalplus 0.3.1",
 ) -> PlusHarness:
-    """Return the harness over EvalPlus's rows. `releases`: names of releases by number of tasks."""
+    """Return the harness over EvalPlus's rows. `releases`: names of releases by number of tasks.
+    upstream: the release whose rules `task` follows; each has a cache of reference results.
+    """
     tasks = {made.task_id: made for made in (task(row, where) for where, row in rows)}
     return PlusHarness(
         name,
         VERSION,
-        "evalplus 0.3.1",
+        upstream,
         tasks,
         (releases or {}).get(len(tasks), "") or digest,
         source,
         SETS,
-        kept=home / "benchmarks" / f"{source}.expected.jsonl",
+        kept=home / "benchmarks" / f"{source if name[-1] == '+' else name}.expected.jsonl",
     )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluation.benchmark_settings import BenchmarkSettings
-from evaluation.benchmarks import NotMeasured, from_problems, heldout
+from evaluation.benchmarks import Benchmark, NotMeasured, from_problems, heldout
 from evaluation.benchmarks.registry import load_public, measured, published
+from evaluation.completions import Completion
 from evaluation.evaluate import evaluate
+from evaluation.judging.harness import Verdicts, judge
 from evaluation.judging.reports import NotJudged
+from evaluation.judging.scoring import harness_version
 from evaluation.sampling import Answer, Sampling
 from evaluation.scorecard import Scorecard
 from problems.catalogue import add_source
@@ -177,3 +181,23 @@ def test_tasks_that_may_be_trained_on_are_no_benchmark(tmp_path: Path) -> None:
     add_source(tmp_path, "codecontests", data("codecontests"))
     train = measured(BenchmarkSettings(name="codecontests"), tmp_path)
     assert isinstance(train, NotMeasured) and "may be trained on" in train.reason
+
+
+@pytest.mark.slow
+def test_a_harness_follows_the_rules_of_its_release(sandbox: Sandbox, tmp_path: Path) -> None:
+    add_source(tmp_path, "mbppplus", data("mbppplus/MbppPlus.jsonl.gz"))
+    # Task 2 asks for the shared elements of two tuples; a list has other than the expected type.
+    program = "def similar_elements(a, b):\n    return sorted(set(a) & set(b))"
+    verdicts = []
+    for name in ("mbpp+", "mbpp+evalplus-0.2"):
+        benchmark = measured(BenchmarkSettings(name=name), tmp_path)
+        assert isinstance(benchmark, Benchmark)
+        [each] = judge(
+            benchmark.harness,
+            [Completion("Mbpp/2", 0, program, True)],
+            lambda: nullcontext(sandbox),
+            Verdicts(None),
+        )
+        verdicts.append((each.verdict, harness_version(benchmark.harness)))
+    assert [verdict for verdict, _ in verdicts] == ["AC", "WA"]
+    assert verdicts[0][1].endswith("0.3.1)") and verdicts[1][1].endswith("0.2)")
