@@ -162,7 +162,11 @@ def _early(home: Home, record: Record) -> str:
 
 
 def _line(record: Record, running: bool) -> str:
-    again = "the command that began it" if record.kind == "study" else "the next `ratchet demo`"
+    again = (
+        "the command that began it"
+        if record.kind in ("study", "score")
+        else "the next `ratchet demo`"
+    )
     state = (
         "runs"
         if running

@@ -97,9 +97,9 @@ def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's Seri
         error = error.cause
     if error.cls_name == "DagsterExecutionInterruptedError":
         return "the run was stopped; its saved work is kept: `ratchet jobs resume` continues it"
-    return re.sub(
-        r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split())
-    )  # resources.home.NotReady: why -> NotReady: why
+    # resources.home.NotReady: why -> NotReady: why; a dagster.Failure is its text.
+    text = re.sub(r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split()))
+    return text.removeprefix("Failure: ")
 
 
 if __name__ == "__main__":
