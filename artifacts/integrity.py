@@ -2,17 +2,23 @@
 
 In: an artifact's folder and its manifest. Out: the first file that differs. The hashes of files are
 kept beside the folder with each file's inode, size and times, so that unchanged files are hashed
-once; `fresh` hashes all of them again.
+once. Manifests, pointers and scorecards are sealed: their first entry is the hash of the others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import MEASURED, folder_hash, hash_file
 from artifacts.manifest import NAME, Manifest
+
+MEND = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
+MEND_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
 
 
 class CorruptArtifact(RuntimeError):
@@ -32,8 +38,9 @@ def hashes_of(folder: Path, known: Path | None = None) -> dict[str, str]:
     """Return the sha256 of each file. known: file with the hashes of the last call."""
     files = files_of(folder)
     stored: dict[str, list[object]] = {}
-    if known and known.exists():
-        stored = json.loads(known.read_text(encoding="utf-8"))
+    if known:
+        with suppress(OSError, ValueError):  # missing or damaged: all files are hashed
+            stored = json.loads(known.read_text(encoding="utf-8"))
     current: dict[str, list[object]] = {}
     for name, path in files.items():
         about = path.stat()
@@ -42,7 +49,8 @@ def hashes_of(folder: Path, known: Path | None = None) -> dict[str, str]:
         entry = stored.get(name, [])
         current[name] = [*state, entry[-1] if entry[:-1] == state else hash_file(path)]
     if known and current != stored:
-        write_atomic(known, json.dumps(current))
+        with suppress(OSError):  # a home that may only be read
+            write_atomic(known, json.dumps(current))
     return {name: str(entry[-1]) for name, entry in current.items()}
 
 
@@ -51,27 +59,71 @@ def content_of(hashes: dict[str, str]) -> str:
     return folder_hash({n: h for n, h in hashes.items() if Path(n).name not in MEASURED})
 
 
-def check(folder: Path, manifest: Manifest, known: Path | None = None) -> None:
+def check(folder: Path, manifest: Manifest, known: Path | None = None, mend: str = MEND) -> None:
     """Raise CorruptArtifact for a file that was changed, added or removed after publishing.
 
     A manifest of an older version has no list of files: there the hash over all files must be its
     content hash, unless that hash has another meaning (scores leave out measured times).
     """
     hashes = hashes_of(folder, known)
-    if manifest.files is None:
-        content = content_of(hashes)
-        if content != manifest.content_hash and manifest.kind != "scores":
-            raise _corrupt(folder, f"files were changed ({content[:12]})", manifest)
-        return
-    for name in sorted(manifest.files.keys() | hashes.keys()):
-        expected, actual = manifest.files.get(name), hashes.get(name)
+    listed = hashes if manifest.files is None else manifest.files
+    for name in sorted(listed.keys() | hashes.keys()):
+        expected, actual = listed.get(name), hashes.get(name)
         if expected != actual:
             what = "is missing" if not actual else "was added" if not expected else "was changed"
-            raise _corrupt(folder / name, what, manifest)
+            raise changed(folder / name, what, mend)
+    if manifest.kind != "scores" and content_of(hashes) != manifest.content_hash:
+        raise changed(folder, mend=mend)
 
 
-def _corrupt(path: Path, what: str, manifest: Manifest) -> CorruptArtifact:
-    return CorruptArtifact(
-        f"{path}: {what} after {manifest.name} was made: restore it from a backup, or delete the "
-        "artifact's folder, and the next run makes it again"
-    )
+def check_champion(folder: Path, content: str, known: Path | None = None) -> None:
+    """Raise CorruptArtifact unless a champion's folder has the content that the ledger names."""
+    if (folder / NAME).exists():
+        manifest = read_manifest(folder / NAME)
+        check(folder, manifest, known, MEND_CHAMPION)
+        actual = manifest.content_hash
+    else:
+        actual = content_of(hashes_of(folder, known))
+    if actual != content:
+        what = "was changed" if folder.is_dir() else "is missing"
+        raise changed(folder, what, MEND_CHAMPION)
+
+
+def changed(path: Path | str, what: str = "was changed", mend: str = MEND) -> CorruptArtifact:
+    """Return the error for a file or folder of an artifact."""
+    return CorruptArtifact(f"{path}: {what} after it was written: {mend}")
+
+
+def seal(text: str) -> str:
+    """Return a JSON object, indented by 1, with the sha256 of its lines as its first entry."""
+    body = text.removeprefix("{\n") + "\n"
+    return f'{{\n "sha256": "{_sha256(body)}",\n{body}'
+
+
+def unseal(text: str, path: Path | str, mend: str = MEND) -> Any:
+    """Return the JSON data of a file without its seal. Older files have none. Raises ValueError
+    for text that is no JSON, and CorruptArtifact for an object that differs from its seal.
+    """
+    data = json.loads(text)
+    if isinstance(data, dict) and (expected := data.pop("sha256", "")):
+        body = text.partition("\n")[2].partition("\n")[2]
+        if _sha256(body) != expected:
+            raise changed(path, mend=mend)
+    return data
+
+
+def manifest_of(text: bytes, path: Path | str) -> Manifest:
+    """Return a manifest. Raises CorruptArtifact for one that was changed."""
+    try:
+        return Manifest.model_validate(unseal(text.decode(), path))
+    except ValueError as error:
+        raise changed(path, "cannot be read; it was changed") from error
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in a file. Raises CorruptArtifact for one that was changed."""
+    return manifest_of(path.read_bytes(), path)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

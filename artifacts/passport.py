@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.hashing import hash_data
+from artifacts.integrity import manifest_of, read_manifest
 from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
@@ -147,7 +148,8 @@ class ManifestIndex:
 
     @classmethod
     def of(cls, store: Store) -> ManifestIndex:
-        return cls(Manifest.model_validate_json(text) for text in _texts(store))
+        """Read all manifests of a store. Raises CorruptArtifact."""
+        return cls(_manifests(store))
 
     def find(self, role: str, content: str) -> Manifest | None:
         manifests = self.by_content.get(content, [])
@@ -210,13 +212,13 @@ def walk(subject: Node, index: ManifestIndex) -> Passport:
     return Passport(subject=subject.name, nodes=tuple(nodes.values()))
 
 
-def _texts(store: Store) -> Iterable[bytes]:
+def _manifests(store: Store) -> Iterable[Manifest]:
     for kind in KINDS:
         if store.is_local:
-            yield from (path.read_bytes() for path in manifests(store.cache / kind))
+            yield from map(read_manifest, manifests(store.cache / kind))
         else:
             yield from (
-                store.filesystem.cat_file(path)
+                manifest_of(store.filesystem.cat_file(path), path)
                 for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}"))
             )
 

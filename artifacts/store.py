@@ -20,13 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fsspec
-from pydantic import ValidationError
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_file
-from artifacts.integrity import CorruptArtifact, check, content_of, hashes_of
+from artifacts.integrity import (
+    changed,
+    check,
+    content_of,
+    hashes_of,
+    read_manifest,
+    seal,
+    unseal,
+)
 from artifacts.manifest import NAME, Manifest
 from artifacts.remote import put
+
+KINDS = ("datasets", "checkpoints", "scores", "reports")
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Store:
                     "files": files,
                 }
             ).stamped()
-            _write_synced(folder / NAME, stamped.model_dump_json(indent=1))
+            _write_synced(folder / NAME, seal(stamped.model_dump_json(indent=1)))
             if not self.is_local:
                 self._upload(folder, manifest)
             # The draft may have been filled under another name.
@@ -97,7 +106,7 @@ class Store:
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
-            artifact = Artifact(_manifest(target), target)
+            artifact = Artifact(read_manifest(target / NAME), target)
         if current:
             self.point(artifact.manifest)
         return artifact
@@ -105,13 +114,12 @@ class Store:
     def point(self, manifest: Manifest) -> None:
         """Make this artifact the current one of its name."""
         stored = self._folder(manifest) / NAME
-        text = json.dumps(
-            {
-                "key": manifest.key,
-                "content_hash": manifest.content_hash,
-                "manifest": hash_file(stored) if stored.exists() else "",
-            }
-        )
+        pointer = {
+            "key": manifest.key,
+            "content_hash": manifest.content_hash,
+            "manifest": hash_file(stored) if stored.exists() else "",
+        }
+        text = seal(json.dumps(pointer, indent=1))
         if self.is_local:
             write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
         else:
@@ -125,7 +133,7 @@ class Store:
         """
         local = self.cache / kind / name / key
         if (local / NAME).exists():
-            artifact = Artifact(_manifest(local), local)
+            artifact = Artifact(read_manifest(local / NAME), local)
             check(local, artifact.manifest, local.with_name(f".{key}.files.json"))
             return artifact
         if self.is_local:
@@ -140,25 +148,29 @@ class Store:
 
     def current(self, kind: str, name: str) -> Artifact | None:
         """Return the current artifact of a name, or None. Raises CorruptArtifact as `find` does,
-        and for a manifest that was changed after publishing.
+        and for a pointer or a manifest that was changed after publishing.
         """
         path = f"{self.base}/{kind}/{name}/current.json"
         if not self.filesystem.exists(path):
             return None
-        pointer = json.loads(self.filesystem.cat_file(path))
-        stored = self.cache / kind / name / pointer["key"] / NAME
+        try:
+            pointer = unseal(self.filesystem.cat_file(path).decode(), path)
+            key, content = pointer["key"], pointer["content_hash"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise changed(path) from error
+        stored = self.cache / kind / name / key / NAME
         if not stored.exists():
-            self.find(kind, name, pointer["key"])  # copies that of a remote root
+            self.find(kind, name, key)  # copies that of a remote root
         if (
             stored.exists()
             and (expected := pointer.get("manifest"))  # none in older homes
             and hash_file(stored) != expected
         ):
-            raise CorruptArtifact(
-                f"{stored}: was changed after {name} was made: restore it from a backup, or delete "
-                "the artifact's folder, and the next run makes it again"
-            )
-        return self.find(kind, name, pointer["key"])
+            raise changed(stored)
+        artifact = self.find(kind, name, key)
+        if artifact and artifact.content_hash != content:
+            raise changed(path)
+        return artifact
 
     def versions(self, kind: str, name: str) -> list[Artifact]:
         """Return all complete artifacts of a name, oldest first; those of a remote root are copied
@@ -200,6 +212,18 @@ class Store:
         """Hash all files again. Raises CorruptArtifact unless they are those of the manifest."""
         check(artifact.path, artifact.manifest)
 
+    def verify_all(self) -> int:
+        """Hash every artifact on this machine again, and return their number. Raises
+        CorruptArtifact for the first changed file, pointer or manifest.
+        """
+        paths = [path for kind in KINDS for path in manifests(self.cache / kind)]
+        for path in paths:
+            check(path.parent, read_manifest(path))
+        for kind in KINDS:
+            for name in self.names(kind):
+                self.current(kind, name)
+        return len(paths)
+
     def _folder(self, manifest: Manifest) -> Path:
         return self.cache / manifest.kind / manifest.name / manifest.key
 
@@ -208,16 +232,6 @@ class Store:
         for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
             if path.is_file():
                 put(self.filesystem, path, f"{remote}/{path.relative_to(folder).as_posix()}")
-
-
-def _manifest(folder: Path) -> Manifest:
-    try:
-        return Manifest.model_validate_json((folder / NAME).read_bytes())
-    except ValidationError as error:
-        raise CorruptArtifact(
-            f"{folder / NAME}: cannot be read: restore it from a backup, or delete the artifact's "
-            "folder, and the next run makes it again"
-        ) from error
 
 
 def manifests(kind: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from artifacts.integrity import read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store, manifests
 from assets.verified_reward import unverified_by
@@ -80,7 +81,7 @@ def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> t
     known = {
         manifest.content_hash: manifest
         for path in manifests(store.cache / "checkpoints")
-        for manifest in [Manifest.model_validate_json(path.read_text(encoding="utf-8"))]
+        for manifest in [read_manifest(path)]
     }
     weights = _weights(known, gated.checkpoint_hash)
     return tuple(
@@ -128,7 +129,7 @@ def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
     known: dict[str, Manifest] = {}
     for kind in ARTIFACTS:
         for path in manifests(store.cache / kind):
-            stored = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+            stored = read_manifest(path)
             known[stored.content_hash] = stored
     named = {name for kind in ARTIFACTS for name in store.names(kind)}
     missing, seen, waiting = [], set(), [manifest]

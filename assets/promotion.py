@@ -7,8 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from artifacts.hashing import hash_folder
-from artifacts.integrity import CorruptArtifact
+from artifacts.integrity import CorruptArtifact, check_champion
 from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
 from assets.difficulty_rankings import start_of
 from assets.gate_facts import gates_of, spent_rows
@@ -131,12 +130,11 @@ def verify_evidence(stage: StageContext) -> None:
         artifacts.append(clean)
     for artifact in artifacts:
         store.verify(artifact)
-    champion = stage.run_context.ledger.champion()
-    if champion and hash_folder(Path(champion.path)) != champion.checkpoint_hash:
-        raise CorruptArtifact(
-            f"{champion.path}: the champion's files are not those that were promoted: restore "
-            "them, or take the version back (`ratchet rollback`)"
-        )
+    if champion := stage.run_context.ledger.champion():
+        check_champion(Path(champion.path), champion.checkpoint_hash)
+    else:
+        start = start_of(stage)
+        check_champion(Path(start.path), start.content_hash)
 
 
 def record_lost_tasks(stage: StageContext, scores: Scores) -> int:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import changed, seal, unseal
 from artifacts.manifest import Manifest
 from resources.home import Home
 from rewards.battery import BatteryResult
@@ -29,21 +30,31 @@ def store_result(home: Home, config: RewardConfig, result: BatteryResult) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(
         path,
-        json.dumps(
-            {
-                "passed": result.passed,
-                "hash": result.hash,
-                "rows": [asdict(row) for row in result.rows],
-            },
-            indent=1,
+        seal(
+            json.dumps(
+                {
+                    "passed": result.passed,
+                    "hash": result.hash,
+                    "rows": [asdict(row) for row in result.rows],
+                },
+                indent=1,
+            )
         ),
     )
 
 
 def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
-    """Return this reward's stored result; None if the battery has not run on it."""
+    """Return this reward's stored result; None if the battery has not run on it. Raises
+    CorruptArtifact for one that was changed.
+    """
     path = home.batteries / f"{reward_hash(config)}.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    if not path.exists():
+        return None
+    mend = "delete it, and run `ratchet reward verify`"
+    try:
+        return dict(unseal(path.read_text(encoding="utf-8"), path, mend))
+    except ValueError as error:
+        raise changed(path, mend=mend) from error
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:

@@ -14,7 +14,7 @@ from artifacts.store import Store
 from cli.options import (
     ProfileOption,
 )
-from cli.scorecards import at_path, read
+from cli.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard
@@ -82,7 +82,7 @@ def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
         raise NotReady(
             f"{score} holds the scores of several benchmarks: give one of {_names(store())}"
         )
-    return read(artifact.path / CARD)
+    return Scorecard.stored(artifact)
 
 
 def _names(store: Store) -> str:

@@ -10,13 +10,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.hashing import hash_folder
-from artifacts.integrity import CorruptArtifact
+from artifacts.integrity import check_champion
 from cli.options import (
     ProfileOption,
 )
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
+from resources.run_record import records
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
@@ -95,25 +95,28 @@ class Action(StrEnum):
 
 
 def verify(settings: Settings, console: Console) -> int:
-    """Check every entry against its hash and the champion's files against theirs. Raises
+    """Check every entry of the ledger, the champion's files and all artifacts of the home. Raises
     LedgerChanged and CorruptArtifact.
     """
     ledger = settings.ledger
     number, head = ledger.head()
-    console.print(f"{number} entries, each as recorded; hash of the last: {head or 'none'}")
+    ledger.compare(
+        {record.id: record.decision for record in records(settings.home.runs) if record.decision}
+    )
+    if number and not head:
+        console.print(f"{number} entries of an older version: the next entry adds their hashes")
+    else:
+        console.print(f"{number} entries, each as recorded; hash of the last: {head or 'none'}")
     if champion := ledger.champion():
-        if hash_folder(Path(champion.path)) != champion.checkpoint_hash:
-            raise CorruptArtifact(
-                f"{champion.path}: the champion's files are not those that were promoted: restore "
-                "them, or take the version back (`ratchet rollback`)"
-            )
+        check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
+    console.print(f"{settings.store.verify_all()} artifacts: their files are as published")
     return 0
 
 
 def command(
     action: Annotated[
-        Action, typer.Argument(help="verify: check the ledger's entries and the champion's files.")
+        Action, typer.Argument(help="verify: check the ledger and the files of all artifacts.")
     ] = Action.show,
     profile: ProfileOption = None,
 ) -> None:

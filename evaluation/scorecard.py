@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.integrity import CorruptArtifact
+from artifacts.integrity import changed, seal, unseal
 from artifacts.store import Artifact
 
 CARD = "scorecard.json"  # a score's file in the store
@@ -154,39 +153,24 @@ class Scorecard(BaseModel):
         """Write completely or not at all. figures: results for readers without Ratchet, at the head
         of the file; `read` skips them. The first line is the sha256 of the others.
         """
-        text = json.dumps(
-            ({"figures": figures} if figures else {}) | self.model_dump(mode="json"), indent=1
-        )
-        body = text.removeprefix("{\n") + "\n"
-        write_atomic(path, f'{{\n "sha256": "{_sha256(body)}",\n{body}')
+        data = ({"figures": figures} if figures else {}) | self.model_dump(mode="json")
+        write_atomic(path, seal(json.dumps(data, indent=1)))
 
     @classmethod
     def read(cls, path: Path) -> Scorecard:
         """Read a file. Raises FileNotFoundError, ValueError for an incomplete scorecard, and
         CorruptArtifact for one that was changed after it was written. Older ones have no hash.
         """
-        text = path.read_text(encoding="utf-8")
-        data = json.loads(text)
-        if isinstance(data, dict) and (expected := data.pop("sha256", "")):
-            body = text.partition("\n")[2].partition("\n")[2]
-            if _sha256(body) != expected:
-                raise CorruptArtifact(
-                    f"{path}: the scorecard was changed after it was written: restore it, or "
-                    "evaluate again"
-                )
-        return cls.model_validate(data)
+        return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path))
 
     @classmethod
     def stored(cls, artifact: Artifact) -> Scorecard:
         """Return the card of a score in the store. Raises CorruptArtifact for changed verdicts."""
-        card = cls.read(artifact.path / CARD)
+        path = artifact.path / CARD
+        try:
+            card = cls.read(path)
+        except ValueError as error:
+            raise changed(path, "cannot be read; it was changed") from error
         if card.content_hash != artifact.content_hash:
-            raise CorruptArtifact(
-                f"{artifact.path / CARD}: its verdicts are not those that its manifest names: "
-                "delete the folder, and evaluate again"
-            )
+            raise changed(path, "has other verdicts than its manifest names; it was changed")
         return card
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

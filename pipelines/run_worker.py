@@ -1,8 +1,8 @@
 """The process that executes one job for the command line. Dagster records it like any run, and it
 ends with the command.
 
-`python -m pipelines.run_worker JOB PARTITION PARENT_PID [REASON]` exits 0 on success, 3 if another
-process trains in this home, else 1.
+`python -m pipelines.run_worker JOB PARTITION PARENT_PID [REASON]` exits 0 on success, 2 if a file
+or a ledger entry was changed, 3 if another process trains in this home, else 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.process import die_with_parent, restore_sigint
 if TYPE_CHECKING:
     import dagster as dg
 
-BUSY = 3
+CHANGED, BUSY = 2, 3
 
 
 def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
@@ -25,9 +25,11 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
     restore_sigint()
     import dagster as dg
 
+    from artifacts.integrity import CorruptArtifact
     from assets.partitions import BENCHMARK, CHECKPOINT, cells, checkpoints
     from pipelines.definitions import defs
     from resources.lease import LeaseHeld
+    from resources.registry.ledger import LedgerChanged
     from resources.run_context import BENCHMARKS
     from resources.run_launcher import bury_dead_runs
 
@@ -66,10 +68,10 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
         f"error: {failed_checks(result.get_asset_check_evaluations()) or first_line(errors)}",
         file=sys.stderr,
     )
-    return (
-        BUSY
-        if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),))
-        else 1
+    codes = {LeaseHeld: BUSY, CorruptArtifact: CHANGED, LedgerChanged: CHANGED}
+    texts = [error.to_string() for error in errors]
+    return next(
+        (code for kind, code in codes.items() if any(kind.__name__ in text for text in texts)), 1
     )
 
 

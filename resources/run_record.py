@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import changed, seal, unseal
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
@@ -97,7 +98,7 @@ class PipelineRun:
 
     @property
     def record(self) -> Record:
-        return Record.model_validate_json((self.folder / "chain.json").read_text(encoding="utf-8"))
+        return _read(self.folder / "chain.json")
 
     @property
     def progress_file(self) -> Path:
@@ -158,7 +159,7 @@ class PipelineRun:
             )
 
     def _write(self, record: Record) -> Record:
-        write_atomic(self.folder / "chain.json", record.model_dump_json(indent=1))
+        write_atomic(self.folder / "chain.json", seal(record.model_dump_json(indent=1)))
         return record
 
 
@@ -226,12 +227,16 @@ def open_run(
 
 
 def records(runs: Path) -> list[Record]:
-    """Return all records, by number."""
-    read = [
-        Record.model_validate_json(path.read_text(encoding="utf-8"))
-        for path in runs.glob("*/chain.json")
-    ]
-    return sorted(read, key=lambda record: record.number)
+    """Return all records, by number. Raises CorruptArtifact for one that was changed."""
+    return sorted(map(_read, runs.glob("*/chain.json")), key=lambda record: record.number)
+
+
+def _read(path: Path) -> Record:
+    mend = "restore it from a backup, or delete its folder"
+    try:
+        return Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, mend))
+    except ValueError as error:
+        raise changed(path, mend=mend) from error
 
 
 def tasks_used(records: Sequence[Record], seed: int) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from resources.registry.ledger import Entry, Ledger
+from artifacts.integrity import CorruptArtifact, check_champion
+from resources.registry.ledger import Entry, Ledger, LedgerChanged
 from serving.engines import Engine
 
 
@@ -32,7 +33,11 @@ class Champion:
 
     def entry(self) -> Entry:
         """The champion's entry, read from the ledger now. Raises NoChampion."""
-        if (entry := self.ledger.champion()) is None:
+        try:
+            entry = self.ledger.champion()
+        except LedgerChanged as error:
+            raise NoChampion(str(error)) from error
+        if entry is None:
             raise NoChampion("no champion yet: run `ratchet demo` to train and promote one")
         return entry
 
@@ -48,8 +53,12 @@ class Champion:
             return entry, self._loaded[1]
 
     def _open(self, entry: Entry) -> Engine:
+        path = Path(entry.path)
         try:
-            return self.open_engine(Path(entry.path))
+            check_champion(path, entry.checkpoint_hash, path.with_name(f".{path.name}.files.json"))
+            return self.open_engine(path)
+        except CorruptArtifact as error:
+            raise NoChampion(str(error)) from error
         except (OSError, ValueError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NoChampion(

@@ -9,9 +9,8 @@ reads the ledger within a second.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
@@ -19,7 +18,13 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from resources.registry.ledger_database import database, has_table
+from resources.registry.ledger_database import (
+    chained,
+    database,
+    record_hashes,
+    recorded_hashes,
+    rows_of,
+)
 
 Kind = Literal["install", "promote", "rollback", "refuse"]
 
@@ -76,12 +81,25 @@ class Ledger:
             return self._entries(cursor) if cursor else []
 
     def head(self) -> tuple[int, str]:
-        """Return the number of entries and the hash of the last one, which covers all of them;
-        "" if there is none. Raises LedgerChanged.
+        """Return the number of entries and the recorded hash of the last one, which covers all of
+        them; "" if there is none. Raises LedgerChanged.
         """
         with self._database.reading() as cursor:
             entries = self._entries(cursor) if cursor else []
-            return len(entries), (chained(_rows(cursor)) or [""])[-1] if cursor else ""
+            return len(entries), (recorded_hashes(cursor) or [""])[-1] if cursor else ""
+
+    def compare(self, decided: Mapping[str, str]) -> None:
+        """Raise LedgerChanged for the first pipeline run whose entry is missing or another one.
+
+        decided: pipeline run -> kind of its decision, as its run record has it.
+        """
+        kinds: dict[str, str] = {entry.chain: entry.kind for entry in self.history()}
+        for chain, kind in decided.items():
+            if kinds.get(chain) != kind:
+                raise LedgerChanged(
+                    f"{self.place}: the decision on {chain} is {kinds.get(chain, 'missing')}, in "
+                    f"its run record {kind}: put a backup of the ledger in its place"
+                )
 
     def champion(self) -> Entry | None:
         return next(iter(champions(self.history())[::-1]), None)
@@ -207,20 +225,16 @@ class Ledger:
             for value in astuple(entry)
         ]
         cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
-        mark = self._database.mark
-        hashed = len(_hashes(cursor))  # none yet in the ledger of an older version
-        for number, content in list(enumerate(chained(_rows(cursor)), start=1))[hashed:]:
-            cursor.execute(f"INSERT INTO entry_hashes VALUES ({mark}, {mark})", (number, content))
+        record_hashes(cursor, self._database.mark)
         return entry
 
     def _entries(self, cursor: Any) -> list[Entry]:
         """Return all entries. Raises LedgerChanged for the first that differs from its hash."""
-        rows = _rows(cursor)
-        recorded = _hashes(cursor) if has_table(cursor, "entry_hashes") else []
+        rows, recorded = rows_of(cursor), recorded_hashes(cursor)
         computed = chained(rows)
-        pairs = enumerate(zip_longest(computed, recorded), start=1)
+        pairs = enumerate(zip_longest(computed, computed if recorded is None else recorded), 1)
         wrong = next((number for number, (now, then) in pairs if now != then), None)
-        if recorded and wrong is not None:
+        if wrong is not None:
             raise LedgerChanged(
                 f"{self.place}: entry {wrong} of the ledger is not what was recorded: put a backup "
                 "in its place; nothing is promoted until then"
@@ -268,25 +282,6 @@ def _below(stack: list[Entry], to: int | None) -> int:
         there = ", ".join(str(entry.version) for entry in stack[-2::-1])
         raise NothingToRollBack(f"version {to} {what}: one can go back to version {there}")
     return indices[-1]
-
-
-def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return a sha256 for each row, which covers the row and all rows before it."""
-    hashes, before = [], ""
-    for row in rows:
-        before = hashlib.sha256(json.dumps([before, *row]).encode()).hexdigest()
-        hashes.append(before)
-    return hashes
-
-
-def _rows(cursor: Any) -> list[tuple[Any, ...]]:
-    cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry")
-    return list(cursor.fetchall())
-
-
-def _hashes(cursor: Any) -> list[str]:
-    cursor.execute("SELECT hash FROM entry_hashes ORDER BY entry")
-    return [content for (content,) in cursor.fetchall()]
 
 
 def _next(entries: list[Entry]) -> int:

@@ -12,8 +12,10 @@ make it 0.2 s slower.
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -112,10 +114,13 @@ class SqliteFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
-                connection.executescript(TABLE + SQLITE_TRIGGERS)
-                connection.execute("BEGIN IMMEDIATE")
+                cursor = connection.cursor()
+                older = not has_table(cursor, "entry_hashes")
                 with connection:
-                    yield connection.cursor()
+                    cursor.executescript(f"BEGIN IMMEDIATE;{TABLE}{SQLITE_TRIGGERS}")
+                    if older:
+                        record_hashes(cursor, self.mark)
+                    yield cursor
 
     @contextmanager
     def projecting(self) -> Iterator[None]:
@@ -187,6 +192,7 @@ class PostgresServer:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
             if not has_table(cursor, "entry_hashes"):
                 cursor.execute(TABLE + POSTGRES_TRIGGERS)
+                record_hashes(cursor, self.mark)
             yield cursor
 
     @contextmanager
@@ -229,6 +235,36 @@ class PostgresServer:
                 f"the ledger {self.url} cannot be used ({why}): {mend}; the same command "
                 "again records nothing twice"
             ) from error
+
+
+def rows_of(cursor: Any) -> list[tuple[Any, ...]]:
+    """Return all entries as rows, oldest first."""
+    cursor.execute("SELECT * FROM promotions ORDER BY entry")
+    return list(cursor.fetchall())
+
+
+def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return a sha256 for each row, which covers the row and all rows before it."""
+    hashes, before = [], ""
+    for row in rows:
+        before = hashlib.sha256(json.dumps([before, *row]).encode()).hexdigest()
+        hashes.append(before)
+    return hashes
+
+
+def recorded_hashes(cursor: Any) -> list[str] | None:
+    """Return the hashes as recorded; None in a ledger that only older versions have written."""
+    if not has_table(cursor, "entry_hashes"):
+        return None
+    cursor.execute("SELECT hash FROM entry_hashes ORDER BY entry")
+    return [content for (content,) in cursor.fetchall()]
+
+
+def record_hashes(cursor: Any, mark: str) -> None:
+    """Record the hashes of the entries that have none yet. mark: the driver's placeholder."""
+    present = len(recorded_hashes(cursor) or ())
+    for number, content in list(enumerate(chained(rows_of(cursor)), start=1))[present:]:
+        cursor.execute(f"INSERT INTO entry_hashes VALUES ({mark}, {mark})", (number, content))
 
 
 def has_table(cursor: Any, name: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.integrity import CorruptArtifact, hashes_of, read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from assets.gate_facts import facts_of, gates_of, missing_links, spent_rows
@@ -120,6 +121,34 @@ def test_a_repeated_decision_is_the_same(
     challenged(home_builder, "chain-0003", 100)
     again = decision_of_chain(home_builder, "chain-0002")
     assert again == entry.decision
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "checkpoints/chain-0002/*/model.safetensors",
+        "checkpoints/first/*/model.safetensors",
+        "scores/chain-0002/*/challenger--heldout.json",
+        "datasets/clean_problems/*/suspects.json",
+    ],
+)
+def test_the_gate_decides_nothing_on_a_changed_file(
+    home_builder: HomeBuilder, pattern: str
+) -> None:
+    home_builder.promoted("first")
+    work = challenged(home_builder, "chain-0002", 160)
+    [path] = home_builder.run_context.home.path.glob(pattern)
+    path.write_bytes(path.read_bytes() + b" ")
+    # Kept hashes that call the changed file unchanged.
+    known = path.parent.with_name(f".{path.parent.name}.files.json")
+    hashes_of(path.parent, known)
+    manifest = read_manifest(path.parent / "manifest.json")
+    current = json.loads(known.read_text(encoding="utf-8"))
+    current[path.name][-1] = (manifest.files or {})[path.name]
+    known.write_text(json.dumps(current), encoding="utf-8")
+    with pytest.raises(CorruptArtifact, match=path.name.partition(".")[0]):
+        gate(work)
+    assert [entry.chain for entry in home_builder.run_context.ledger.history()] == ["first"]
 
 
 def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object]:

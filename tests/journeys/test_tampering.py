@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,41 +14,79 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from artifacts.integrity import CorruptArtifact, hashes_of
+from artifacts.integrity import CorruptArtifact, content_of, hashes_of, read_manifest, seal
 from artifacts.manifest import Manifest
-from artifacts.store import manifests
+from artifacts.store import KINDS, Artifact, manifests
+from cli.registry import verify
 from resources.home import Home
-from resources.registry.ledger import Ledger
+from resources.registry.ledger import Kind, Ledger
+from resources.run_record import PipelineRun
+from resources.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "tests" / "homes" / "first.tar.xz"
+WEIGHTS = "model.safetensors"
+
+
+def members(*folders: str) -> list[str]:
+    """Return the archive's files in these folders, and weights for its checkpoints."""
+    with tarfile.open(ARCHIVE) as archive:
+        names = [member.name.removeprefix("./") for member in archive if member.isfile()]
+    manifest = re.compile(r"(checkpoints/.*)manifest\.json")
+    names += [f"{found[1]}{WEIGHTS}" for name in names if (found := manifest.fullmatch(name))]
+    return sorted(name for name in names if name.startswith(folders))
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with one decided run, as this version publishes it: manifests list the files,
-    and pointers name the manifests.
-    """
+    """Return a home with one decided run, as this version writes it; its weights are short."""
     folder = tmp_path_factory.mktemp("original")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
+    hashes: dict[str, str] = {}
+    for path in manifests(folder / "checkpoints"):
+        path.with_name(WEIGHTS).write_text(path.parent.name, encoding="utf-8")
+        hashes[read_manifest(path).content_hash] = content_of(hashes_of(path.parent))
     store = Home(folder).store()
-    for kind in ("datasets", "checkpoints", "scores", "reports"):
-        for path in manifests(folder / kind):
-            manifest = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
-            listed = manifest.model_copy(update={"files": hashes_of(path.parent)})
-            path.write_text(listed.model_dump_json(), encoding="utf-8")
-            pointer = path.parent.parent / "current.json"
-            text = pointer.read_text(encoding="utf-8") if pointer.exists() else "{}"
-            if json.loads(text).get("key") == manifest.key:
-                store.point(listed)
+    for path in [path for kind in KINDS for path in manifests(folder / kind)]:
+        text = path.read_text(encoding="utf-8")
+        for before, after in hashes.items():
+            text = text.replace(before, after)
+        manifest = Manifest.model_validate_json(text)
+        listed = manifest.model_copy(update={"files": hashes_of(path.parent)})
+        path.write_text(seal(listed.model_dump_json(indent=1)), encoding="utf-8")
+        pointer = path.parent.parent / "current.json"
+        if pointer.exists() and json.loads(pointer.read_text())["key"] == manifest.key:
+            store.point(listed)
+    PipelineRun(folder / "runs" / "chain-0001").change(state="done")
+    (folder / "promotions.db").unlink()
     return folder
 
 
 @pytest.fixture
 def home(original: Path, tmp_path: Path) -> Home:
-    return Home(shutil.copytree(original, tmp_path / "home"))
+    """Return a copy whose ledger has an installed champion and a refused challenger."""
+    home = Home(shutil.copytree(original, tmp_path / "home"))
+    champion, challenger = (
+        home.store().require("checkpoints", name) for name in ("sft_checkpoint", "chain-0001")
+    )
+    kinds: dict[str, tuple[Kind, Artifact]] = {
+        "chain-0001/first": ("install", champion),
+        "chain-0001": ("refuse", challenger),
+    }
+    for chain, (kind, artifact) in kinds.items():
+        Ledger(home.ledger).append(
+            kind,
+            checkpoint=artifact.manifest.name,
+            checkpoint_hash=artifact.content_hash,
+            path=str(artifact.path),
+            decision={"reasons": ["a test"]},
+            chain=chain,
+            against=None if kind == "install" else champion.content_hash,
+        )
+    return home
 
 
 def flip(path: Path) -> None:
@@ -67,21 +106,36 @@ def accept_all(path: Path) -> None:
     path.write_text(json.dumps(card, indent=1), encoding="utf-8")
 
 
-def test_every_changed_file_of_every_artifact_is_named(home: Home) -> None:
-    store, looked_at = home.store(), 0
-    for kind in ("datasets", "scores", "reports"):
-        for name in store.names(kind):
-            if (artifact := store.current(kind, name)) is None:
-                continue
-            for path in [p for p in artifact.path.rglob("*") if p.is_file() and p.stat().st_size]:
-                content = path.read_bytes()
-                flip(path)
-                with pytest.raises(CorruptArtifact, match=path.name):
-                    store.require(kind, name)
-                path.write_bytes(content)
-                store.require(kind, name)
-                looked_at += 1
-    assert looked_at > 30
+@pytest.mark.parametrize("name", members(*KINDS, "runs/chain-0001/chain.json"))
+def test_the_registrys_verification_names_every_changed_file(
+    home: Home, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    assert verify(Settings.read(), Console(quiet=True)) == 0
+    flip(home.path / name)
+    with pytest.raises(CorruptArtifact, match=re.escape(name)):
+        verify(Settings.read(), Console(quiet=True))
+
+
+def test_a_published_artifact_is_named_when_it_is_required(home: Home) -> None:
+    store = home.store()
+    for name in members("datasets", "checkpoints"):
+        kind, artifact = name.split("/")[:2]
+        content = (home.path / name).read_bytes()
+        flip(home.path / name)
+        with pytest.raises(CorruptArtifact, match=re.escape(name)):
+            store.require(kind, artifact)
+        (home.path / name).write_bytes(content)
+        store.require(kind, artifact)
+
+
+def test_a_damaged_list_of_hashes_is_made_again(home: Home) -> None:
+    store = home.store()
+    artifact = store.require("datasets", "clean_problems")
+    kept = artifact.path.with_name(f".{artifact.path.name}.files.json")
+    kept.write_text("{", encoding="utf-8")
+    assert store.require("datasets", "clean_problems") == artifact and json.loads(kept.read_text())
 
 
 def test_an_added_or_removed_file_is_named(home: Home) -> None:
@@ -112,6 +166,10 @@ def test_an_added_or_removed_file_is_named(home: Home) -> None:
         ("scores/chain-0001--heldout/*/scorecard.json", accept_all, ["card", "2"]),
         ("scores/chain-0001--heldout/*/scorecard.json", accept_all, ["provenance", "chain-0001"]),
         ("scores/chain-0001--heldout/*/manifest.json", flip, ["quality", "chain-0001--heldout"]),
+        ("checkpoints/chain-0001/*/model.safetensors", flip, ["provenance", "chain-0001"]),
+        ("checkpoints/base_model/*/manifest.json", flip, ["card", "2"]),
+        ("checkpoints/chain-0001/current.json", flip, ["promote", "chain-0001"]),
+        ("runs/chain-0001/chain.json", flip, ["status"]),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
@@ -126,17 +184,6 @@ def test_the_command_that_reads_a_changed_file_names_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["status"], ["registry", "verify"], ["explain", "1"]])
 def test_a_changed_entry_of_the_ledger_is_named(home: Home, command: list[str]) -> None:
-    ledger = Ledger(home.ledger)
-    first = ledger.history()[0]
-    ledger.append(
-        "refuse",
-        checkpoint="x",
-        checkpoint_hash="x",
-        path="x",
-        decision={"reasons": []},
-        chain="chain-0009",
-        against=first.checkpoint_hash,
-    )
     with sqlite3.connect(home.ledger) as connection:
         connection.execute("DROP TRIGGER never_changed")
         connection.execute("UPDATE promotions SET kind = 'promote' WHERE entry = 2")
@@ -159,15 +206,6 @@ def test_no_statement_replaces_a_recorded_entry(home: Home) -> None:
     columns = "kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain"
     ledger = Ledger(home.ledger)
     history = ledger.history()
-    ledger.append(
-        "refuse",
-        checkpoint="x",
-        checkpoint_hash="x",
-        path="x",
-        decision={"reasons": []},
-        chain="chain-0009",
-        against=history[0].checkpoint_hash,
-    )
     with (
         sqlite3.connect(home.ledger) as connection,
         pytest.raises(sqlite3.IntegrityError, match="append-only"),
@@ -177,4 +215,4 @@ def test_no_statement_replaces_a_recorded_entry(home: Home) -> None:
             f"SELECT entry, 'promote', {columns.partition(', ')[2]}, created_at FROM promotions "
             "WHERE entry = 2"
         )
-    assert [entry.kind for entry in ledger.history()][:2] == [entry.kind for entry in history][:2]
+    assert ledger.history() == history

@@ -97,7 +97,7 @@ def raw(home_builder: HomeBuilder, inputs: dict[str, str]) -> None:
                 kind="datasets",
                 name="raw_problems",
                 key=json.dumps(inputs),
-                content_hash="x",
+                content_hash="",
                 inputs=inputs,
             ),
         )

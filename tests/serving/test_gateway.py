@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import threading
 import urllib.error
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from artifacts.hashing import hash_folder
 from resources.home import Home
 from resources.registry.ledger import Ledger
 
@@ -93,7 +95,7 @@ def promote(home: Home, name: str, path: Path) -> None:
     ledger.append(
         "promote",
         checkpoint=name,
-        checkpoint_hash=f"hash-of-{name}",
+        checkpoint_hash=hash_folder(path),
         path=str(path),
         decision={},
         chain=f"chain-{name}",
@@ -160,6 +162,17 @@ def test_a_rollback_replaces_an_unloadable_champion(
     )
     Ledger(home.ledger).rollback("a rollback")
     assert ask(url)[0] == 200
+
+
+def test_a_champion_with_changed_weights_is_not_served(
+    url: str, home: Home, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    copy = shutil.copytree(checkpoints["old"], tmp_path / "copy")
+    promote(home, "copied", copy)
+    weights = (copy / "model.safetensors").read_bytes()
+    (copy / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
+    status, body = ask(url)
+    assert status == 503 and str(copy) in body["error"]["message"]
 
 
 def test_the_same_seed_gives_the_same_completion(

@@ -1,0 +1,84 @@
+"""The ledger refuses changes, and notices those that are made around its triggers."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from resources.registry.ledger import COLUMNS, Ledger, LedgerChanged
+from resources.registry.ledger_database import chained, rows_of
+from tests.resources.ledger_entries import put
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE promotions SET kind = 'refuse'",
+        "DELETE FROM promotions",
+        "INSERT INTO promotions SELECT * FROM promotions WHERE true "
+        "ON CONFLICT (entry) DO UPDATE SET kind = 'refuse'",
+        "UPDATE entry_hashes SET hash = ''",
+        "DELETE FROM entry_hashes",
+    ],
+)
+def test_entries_cannot_be_changed_or_deleted(ledger: Ledger, statement: str) -> None:
+    put(ledger, "a", "install")
+    with pytest.raises(Exception, match="append-only"), ledger._database.writing() as cursor:
+        cursor.execute(statement)
+    assert [entry.kind for entry in ledger.history()] == ["install"]
+
+
+def unguarded(ledger: Ledger, *statements: str) -> None:
+    """Run statements as somebody who drops the triggers first."""
+    with ledger._database.writing() as cursor:
+        for table, prefix in (("promotions", ""), ("entry_hashes", "hash_")):
+            for trigger in ("never_changed", "never_deleted"):
+                on = "" if isinstance(cursor, sqlite3.Cursor) else f" ON {table}"
+                cursor.execute(f"DROP TRIGGER IF EXISTS {prefix}{trigger}{on}")
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_an_edited_column_is_noticed_by_its_entry(ledger: Ledger, column: str) -> None:
+    put(ledger, "a", "install")
+    put(ledger, "b", "refuse")
+    value = "'promote'" if column == "kind" else "7"
+    unguarded(ledger, f"UPDATE promotions SET {column} = {value} WHERE entry = 2")
+    for read in (ledger.history, ledger.champion, ledger.head, lambda: put(ledger, "c")):
+        with pytest.raises(LedgerChanged, match="entry 2"):
+            read()
+
+
+def test_removed_hashes_are_noticed(ledger: Ledger) -> None:
+    put(ledger, "a", "install")
+    unguarded(ledger, "DELETE FROM entry_hashes")
+    with pytest.raises(LedgerChanged, match="entry 1"):
+        ledger.history()
+
+
+def test_a_removed_last_entry_contradicts_its_run_record(ledger: Ledger) -> None:
+    put(ledger, "a", "install")
+    put(ledger, "b", "refuse")
+    decided = {"chain-a": "install", "chain-b": "refuse"}
+    ledger.compare(decided)
+    unguarded(
+        ledger,
+        "DELETE FROM promotions WHERE entry = 2",
+        "DELETE FROM entry_hashes WHERE entry = 2",
+    )
+    with pytest.raises(LedgerChanged, match="chain-b"):
+        ledger.compare(decided)
+
+
+def test_an_older_ledger_gets_its_hashes_at_the_first_write(ledger: Ledger) -> None:
+    put(ledger, "a", "install")
+    put(ledger, "b")
+    with ledger._database.writing() as cursor:
+        cursor.execute("DROP TABLE entry_hashes")
+    assert len(ledger.history()) == 2 and ledger.head() == (2, "")
+    put(ledger, "b", chain="chain-b")  # records nothing, as the run has decided
+    count, head = ledger.head()
+    with ledger._database.reading() as cursor:
+        assert cursor and (count, head) == (2, chained(rows_of(cursor))[-1])
