@@ -209,6 +209,26 @@ def test_promote_and_rollback_run_from_dagsters_command_line(home: HomeBuilder) 
     assert [entry.decision["reasons"][-1] for entry in history[4:]] == ["it wrote poems", "further"]
 
 
+@pytest.mark.slow
+def test_a_promotion_over_changed_weights_ends_with_exit_code_2(home: HomeBuilder) -> None:
+    scored_anew(home)
+    weights = home.run_context.store.require("checkpoints", "new").path / "model.safetensors"
+    weights.write_text("old", encoding="utf-8")
+    (dagster_home := home.run_context.home.path / "dagster").mkdir(exist_ok=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pipelines.run_worker", "promote", "new", str(os.getpid())],
+        env=os.environ | {"DAGSTER_HOME": str(dagster_home)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
+    assert ended.returncode == 2 and [str(weights) in line for line in errors] == [True]
+    champion = home.run_context.ledger.champion()
+    assert champion and champion.checkpoint == "better"
+
+
 def executed(home: HomeBuilder, job: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run `dagster job execute`, as a script or a cron job does."""
     dagster_home = home.run_context.home.path / "dagster"
