@@ -39,8 +39,8 @@ def hashes_of(folder: Path, known: Path | None = None) -> dict[str, str]:
     files = files_of(folder)
     stored: dict[str, list[object]] = {}
     if known:
-        with suppress(OSError, ValueError):  # missing or damaged: all files are hashed
-            stored = json.loads(known.read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError, TypeError):  # missing or damaged: all are hashed
+            stored = dict(json.loads(known.read_text(encoding="utf-8")))
     current: dict[str, list[object]] = {}
     for name, path in files.items():
         about = path.stat()
@@ -62,18 +62,23 @@ def content_of(hashes: dict[str, str]) -> str:
 def check(folder: Path, manifest: Manifest, known: Path | None = None, mend: str = MEND) -> None:
     """Raise CorruptArtifact for a file that was changed, added or removed after publishing.
 
+    known: file with kept hashes. If they differ from the manifest, all files are hashed again.
     A manifest of an older version has no list of files: there the hash over all files must be its
     content hash, unless that hash has another meaning (scores leave out measured times).
     """
     hashes = hashes_of(folder, known)
     listed = hashes if manifest.files is None else manifest.files
-    for name in sorted(listed.keys() | hashes.keys()):
-        expected, actual = listed.get(name), hashes.get(name)
-        if expected != actual:
-            what = "is missing" if not actual else "was added" if not expected else "was changed"
-            raise changed(folder / name, what, mend)
-    if manifest.kind != "scores" and content_of(hashes) != manifest.content_hash:
+    wrong = sorted(name for name, _ in listed.items() ^ hashes.items())
+    if not wrong and (manifest.kind == "scores" or content_of(hashes) == manifest.content_hash):
+        return
+    if known:
+        with suppress(OSError):
+            known.unlink()
+        return check(folder, manifest, mend=mend)
+    if not wrong:
         raise changed(folder, mend=mend)
+    what = "was changed" if wrong[0] in hashes else "is missing"
+    raise changed(folder / wrong[0], what if wrong[0] in listed else "was added", mend)
 
 
 def check_champion(folder: Path, content: str, known: Path | None = None) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.integrity import CorruptArtifact
 from artifacts.manifest import Manifest
 from assets.verified_reward import (
     CONTROL,
@@ -42,6 +43,15 @@ def test_a_failing_reward_trains_only_if_forced_and_is_marked(tmp_path: Path) ->
     with pytest.raises(UnverifiedReward, match="bounds"):
         battery_stamp(Home(tmp_path), RewardConfig())
     assert battery_stamp(Home(tmp_path), RewardConfig(unverified=True)) == "unverified bad"
+
+
+def test_a_result_that_was_changed_lets_no_reward_train(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    store_result(home, RewardConfig(), BAD)
+    [path] = home.batteries.iterdir()
+    path.write_text(path.read_text(encoding="utf-8").replace("false", "true"), encoding="utf-8")
+    with pytest.raises(CorruptArtifact, match=path.name):
+        battery_stamp(home, RewardConfig())
 
 
 def test_the_control_reward_is_marked_as_one(tmp_path: Path) -> None:

@@ -130,12 +130,15 @@ def test_a_published_artifact_is_named_when_it_is_required(home: Home) -> None:
         store.require(kind, artifact)
 
 
-def test_a_damaged_list_of_hashes_is_made_again(home: Home) -> None:
+@pytest.mark.parametrize("damage", ["{", "a wrong hash"])
+def test_damaged_kept_hashes_accuse_no_file(home: Home, damage: str) -> None:
     store = home.store()
     artifact = store.require("datasets", "clean_problems")
     kept = artifact.path.with_name(f".{artifact.path.name}.files.json")
-    kept.write_text("{", encoding="utf-8")
-    assert store.require("datasets", "clean_problems") == artifact and json.loads(kept.read_text())
+    hashes = json.loads(kept.read_text(encoding="utf-8"))
+    hashes["suspects.json"][-1] = damage
+    kept.write_text(damage if damage == "{" else json.dumps(hashes), encoding="utf-8")
+    assert store.require("datasets", "clean_problems") == artifact
 
 
 def test_an_added_or_removed_file_is_named(home: Home) -> None:
