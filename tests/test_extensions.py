@@ -120,15 +120,18 @@ SERVED = """
 import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
+from artifacts.integrity import content_of, hashes_of
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from serving.engines import engine_of
 from serving.gateway import make_app
 
-home = Home(Path(sys.argv[1]))
+home, weights = Home(Path(sys.argv[1])), Path(sys.argv[1], "one")
+weights.mkdir(parents=True)
+(weights / "model.safetensors").write_bytes(b"weights")
 Ledger(home.ledger).append(
-    "promote", checkpoint="one", checkpoint_hash="h", path=sys.argv[1], decision={},
-    chain="chain-0001", against=None,
+    "promote", checkpoint="one", checkpoint_hash=content_of(hashes_of(weights)),
+    path=str(weights), decision={}, chain="chain-0001", against=None,
 )
 chat = {"model": "champion", "messages": [{"role": "user", "content": "Hello?"}]}
 answer = TestClient(make_app(home, engine_of("echo"))).post("/v1/chat/completions", json=chat)
