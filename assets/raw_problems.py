@@ -79,7 +79,8 @@ def raw_problems(
             make,
             version=6,
             inputs=inputs,
-            config=family | {"simple": hash_file(simple.FILE)},
+            config=family
+            | {"family_version": compositional.VERSION, "simple": hash_file(simple.FILE)},
         )
         problems = read_parquet(artifact.path / "problems.parquet")
         rejected = json.loads((artifact.path / "rejected.json").read_text(encoding="utf-8"))

@@ -1,11 +1,13 @@
 """A file of JSON lines that survives kills.
 
 One process holds it at a time, every append is written to disk, and a torn last line is cut off.
+Each line carries its own hash, so that a changed line is noticed; lines of older homes have none.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +15,32 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from problems.columns import ProblemError
+
+HASH = "line_hash"
+
+
+def line_of(row: Mapping[str, Any]) -> bytes:
+    """Return an object as one line with its hash, the last entry."""
+    text = json.dumps(row)
+    return f'{text[:-1]}, "{HASH}": "{_hash(text)}"}}\n'.encode()
+
+
+def row_of(line: bytes) -> dict[str, Any]:
+    """Return the object in a line. Raises ValueError for text that is no JSON object, and for an
+    object that differs from its hash.
+    """
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise TypeError("not an object")
+    if expected := row.pop(HASH, None):
+        text = line.decode().rpartition(f', "{HASH}"')[0] + "}"
+        if _hash(text) != expected:
+            raise ValueError("it was changed after it was written")
+    return row
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class JsonLines:
@@ -39,7 +67,7 @@ class JsonLines:
             if not line.endswith(b"\n"):
                 break
             try:
-                read(json.loads(line))
+                read(row_of(line))
             except (ValueError, TypeError, KeyError) as error:
                 raise ProblemError(
                     f"not a valid line ({error})", mend, f"{self.path}: line {number}"
@@ -53,7 +81,7 @@ class JsonLines:
         `synced` also flushes them to disk, so that they survive a crash of the machine; without it,
         call `sync` once for many appends.
         """
-        self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
+        self._file.write(b"".join(map(line_of, rows)))
         self._file.flush()
         if synced:
             self.sync()

@@ -24,6 +24,9 @@ from problems.schema import Problem, Split
 from problems.sources.operations import OPERATIONS, Kind, Operation
 from sandbox.protocol import Limits
 
+# Raise it whenever `generate` returns other problems for the same config: homes then make theirs
+# again.
+VERSION = 2
 ENTRY_POINT = "solve"
 LICENCE = "Apache-2.0"
 OPENINGS = (

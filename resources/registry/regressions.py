@@ -9,7 +9,6 @@ line.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from problems.json_lines import line_of, row_of
 from problems.schema import Problem, from_row, to_row
 
 BOOST = 4.0  # most that the weight of a training problem similar to a lost task is multiplied by
@@ -86,9 +86,7 @@ class RegressionSet:
                 for problem in problems
                 if problem.problem_id not in known
             ]
-            file.write(
-                "".join(json.dumps(asdict(lost), sort_keys=True) + "\n" for lost in new).encode()
-            )
+            file.write(b"".join(line_of(asdict(lost)) for lost in new))
             file.flush()
             os.fsync(file.fileno())
         return new
@@ -114,7 +112,7 @@ class RegressionSet:
 
     def _line(self, number: int, line: bytes) -> Lost:
         try:
-            return Lost(**json.loads(line))
+            return Lost(**row_of(line))
         except (ValueError, TypeError) as error:
             raise BadLine(
                 f"{self.path}: line {number} is no remembered task ({error}): restore the "

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.sources.compositional import FamilyConfig, generate, part_of
+from artifacts.hashing import hash_data
+from problems.sources.compositional import VERSION, FamilyConfig, generate, part_of
 from problems.sources.heldout import heldout_draw
 from problems.sources.operations import OPERATIONS, Operation
 
@@ -19,6 +20,12 @@ def test_the_same_seed_makes_the_same_problems() -> None:
         generate(SMALL)[0].content_hash
         != generate(SMALL.model_copy(update={"seed": 2}))[0].content_hash
     )
+
+
+def test_the_version_names_what_is_generated() -> None:
+    """If this fails, raise VERSION too: homes keep their stored problems until it changes."""
+    generated = hash_data([problem.content_hash for problem in generate(SMALL)])[:16]
+    assert (VERSION, generated) == (2, "2b071cb7fc309d06")
 
 
 @pytest.mark.slow

@@ -1,0 +1,53 @@
+"""Lines of JSON with a hash: every row is read back, and a changed one is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from problems.columns import ProblemError
+from problems.json_lines import JsonLines, line_of, row_of
+
+VALUES = st.one_of(st.text(), st.integers(), st.booleans(), st.none())
+ROWS = st.dictionaries(st.text(max_size=8), VALUES, min_size=1, max_size=4)
+
+
+@given(ROWS)
+def test_a_row_is_read_back(row: dict[str, Any]) -> None:
+    assert row_of(line_of(row)) == row
+    assert line_of(row).count(b"\n") == 1
+
+
+@given(row=ROWS, value=VALUES, data=st.data())
+def test_a_row_with_another_value_is_refused(
+    row: dict[str, Any], value: object, data: st.DataObject
+) -> None:
+    changed = json.loads(line_of(row))
+    changed[data.draw(st.sampled_from(sorted(row)))] = value
+    if json.dumps(changed) != json.dumps(json.loads(line_of(row))):
+        with pytest.raises(ValueError, match="changed"):
+            row_of(json.dumps(changed).encode())
+
+
+def test_a_changed_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    lines = JsonLines(path)
+    lines.open(lambda row: None, "remove the line")
+    lines.append([{"key": str(number), "verdict": "WA"} for number in range(3)])
+    lines.close()
+    path.write_text(path.read_text().replace('"1", "verdict": "WA"', '"1", "verdict": "AC"'))
+    with pytest.raises(ProblemError) as refused:
+        lines.open(lambda row: None, "remove the line")
+    lines.close()
+    assert f"{path}: line 2" in str(refused.value)
+
+
+def test_lines_without_a_hash_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "older.jsonl"
+    path.write_text('{"key": "a"}\n')
+    rows: list[dict[str, Any]] = []
+    JsonLines(path).open(rows.append, "remove the line")
+    assert rows == [{"key": "a"}]
