@@ -168,7 +168,7 @@ def _check_parts(study: Study) -> None:
     Raises UnverifiedReward and PluginError.
     """
     from assets.verified_reward import battery_stamp, store_result, stored_result
-    from rewards.battery import run_battery
+    from rewards.battery.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
     check_plugins(study.profile.training, unverified=study.profile.reward.unverified)
