@@ -169,16 +169,16 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(clone: Path, *args: str, said: str = "") -> subprocess.CompletedProcess[str]:
+def python(clone: Path, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python in the copy; the folder that it starts in comes before the installed one."""
     return subprocess.run(
-        [sys.executable, *args], cwd=clone, input=said, capture_output=True, text=True
+        [sys.executable, *args], cwd=clone, input=stdin, capture_output=True, text=True
     )
 
 
-def ratchet(clone: Path, *args: str, said: str = "") -> str:
+def ratchet(clone: Path, *args: str, stdin: str = "") -> str:
     """Run the copy's command line."""
-    ran = python(clone, "-m", "cli.main", *args, said=said)
+    ran = python(clone, "-m", "cli.main", *args, stdin=stdin)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -197,8 +197,8 @@ def test_a_source_and_a_benchmark_are_one_file_each(
     data.write_text(json.dumps(PROBLEM) + "\n")
     answers.write_text(json.dumps({"task_id": "twice", "solution": PROBLEM["solutions"][0]}) + "\n")  # type: ignore[index]
     assert "mine" in ratchet(clone, "data", "add", "mine", "--path", str(data))
-    said = ratchet(clone, "evaluate", "--benchmark", "mine", "--completions", str(answers))
-    assert "100.0 %" in said, said
+    output = ratchet(clone, "evaluate", "--benchmark", "mine", "--completions", str(answers))
+    assert "100.0 %" in output, output
 
 
 @pytest.mark.slow
@@ -226,10 +226,10 @@ def test_an_algorithm_is_one_entry(clone: Path) -> None:
 @pytest.mark.slow
 def test_a_backend_of_the_sandbox_is_one_file(clone: Path) -> None:
     program = {"id": 1, "source": PROBLEM["solutions"][0], "problem": PROBLEM}  # type: ignore[index]
-    judged = json.loads(
-        ratchet(clone, "judge", "--backend", "mine", said=json.dumps(program) + "\n")
+    verdict = json.loads(
+        ratchet(clone, "judge", "--backend", "mine", stdin=json.dumps(program) + "\n")
     )
-    assert judged["verdict"] == "AC" and judged["isolation"].startswith("mine: "), judged
+    assert verdict["verdict"] == "AC" and verdict["isolation"].startswith("mine: "), verdict
 
 
 @pytest.mark.slow
