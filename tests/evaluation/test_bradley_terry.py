@@ -77,7 +77,7 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
     assert duel.interval is not None and duel.interval.low < duel.chance < duel.interval.high
 
 
-def test_more_judges_of_the_same_tasks_do_not_narrow_the_interval() -> None:
+def test_more_judges_of_equal_tasks_do_not_narrow_the_interval() -> None:
     one = [met(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
     wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
