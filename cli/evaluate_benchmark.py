@@ -25,8 +25,8 @@ from evaluation.generation.completion_sources import (
     Form,
     GenerationReport,
     Source,
-    answers,
     folder_of,
+    generate_completions,
 )
 from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
@@ -96,7 +96,7 @@ def evaluate_model(
     errors: Console,
 ) -> int:
     """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
-    Raises Unanswered and EndpointDown too.
+    Raises MissingCompletions and EndpointDown too.
     """
     at = opened(options.benchmark, options.data, home)
     benchmark = at.benchmark()
@@ -145,7 +145,7 @@ def generate_submission(
     )
     with progress_bar(errors) as progress:
         bar = progress.add_task(f"answers of {who}", total=None, so_far="")
-        drawn = answers(
+        completions = generate_completions(
             benchmark,
             source,
             sampling,
@@ -153,7 +153,8 @@ def generate_submission(
             lambda done, of: progress.update(bar, completed=done, total=of),
             report,
         )
-    completions, chats = [benchmark.harness.named(each) for each in drawn], source.chats
+    completions = [benchmark.harness.named(each) for each in completions]
+    chats = source.chats
     texts = [
         benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each)
         for each in benchmark.problems
@@ -162,7 +163,7 @@ def generate_submission(
         each.task_id: text for each, text in zip(completions[:: sampling.n], texts, strict=True)
     }
     content, name = (
-        str(report.who.get("folder", "")),
+        str(report.identity.get("folder", "")),
         Path(origin.model).name if Path(origin.model).is_absolute() else origin.model,
     )
     return Submission(

@@ -100,7 +100,7 @@ def main() -> None:
         from artifacts.integrity import CorruptArtifact
         from assets.verified_reward import UnverifiedReward
         from cli.explain import UnknownVersion
-        from evaluation.generation.openai_client import Unanswered
+        from evaluation.generation.openai_client import MissingCompletions
         from evaluation.judging.reports import NotJudged
         from evaluation.promotion.comparison import Incomparable
         from problems.columns import ProblemError
@@ -120,7 +120,7 @@ def main() -> None:
             | UnverifiedReward
             | PluginError
             | EndpointDown
-            | Unanswered
+            | MissingCompletions
             | Incomparable
         )
         registry_errors = (
@@ -128,7 +128,7 @@ def main() -> None:
         )
         changed = CorruptArtifact | LedgerChanged
         trained = UnfitStart | CannotTrain | TrainingFailed
-        mendable = (
+        fixable = (
             NotReady
             | ProfileError
             | ProblemError
@@ -142,7 +142,7 @@ def main() -> None:
         store = type(error).__module__.startswith(
             "botocore."
         )  # an object store's own words; its package is not there without one
-        if not full and not store and not isinstance(error, mendable):
+        if not full and not store and not isinstance(error, fixable):
             raise
         message = (
             f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"

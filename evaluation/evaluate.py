@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.completion_sources import Folder, GenerationReport, answers
+from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
 from evaluation.judging.harness import Judged, Verdicts, judge
 from evaluation.judging.reports import NotMeasurable, Runs
 from evaluation.judging.scoring import Submission, scorecard
@@ -38,7 +38,7 @@ def evaluate(
     a verdict.
     """
     started, generation = time.perf_counter(), GenerationReport()
-    completions = answers(
+    completions = generate_completions(
         benchmark,
         Folder(checkpoint, form=benchmark.form, engine="hf"),
         benchmark.sampling,
@@ -61,7 +61,7 @@ def evaluate(
         benchmark.version,
     )
     card = score(benchmark, submission, sandbox, on_progress)
-    times = {"generation_s": generation.found_s + generated - started}
+    times = {"generation_s": generation.cached_s + generated - started}
     return card.model_copy(update={"measured": card.measured | times})
 
 

@@ -42,7 +42,7 @@ def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
     samples = tuple(
         Sample.model_construct(
             task_id=str(i),
-            answer="",
+            completion="",
             program="",
             verdict="AC" if s else "WA",
             tags=(f"tag-{i % 8}",),

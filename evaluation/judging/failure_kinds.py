@@ -71,8 +71,8 @@ def kind(sample: Sample, as_given: bool = False) -> Kind | None:
     if not sample.program.strip() or (
         sample.verdict == "CE"
         and not as_given
-        and "```" not in sample.answer
-        and "~~~" not in sample.answer
+        and "```" not in sample.completion
+        and "~~~" not in sample.completion
     ):
         return Kind("extraction")
     if sample.verdict == "WA":

@@ -116,9 +116,9 @@ def _stamped(origin: Origin | None) -> Origin | None:
 
 def completions_of(card: Scorecard) -> list[Completion]:
     """Return the scorecard's completions in its order; none if they were left out of the file."""
-    rows = card.samples if card.keeps_answers else ()
+    rows = card.samples if card.keeps_completions else ()
     return [
-        Completion(each.task_id, each.sample, each.answer, each.whole, cut=each.cut)
+        Completion(each.task_id, each.sample, each.completion, each.whole, cut=each.cut)
         for each in rows
     ]
 
@@ -127,7 +127,7 @@ def _sample(harness: Harness, each: Judged, completion: Completion) -> Sample:
     return Sample(
         task_id=each.task_id,
         sample=each.sample,
-        answer=completion.text,
+        completion=completion.text,
         program=each.program,
         verdict=each.verdict,
         passed=each.accepted,

@@ -58,7 +58,7 @@ def read_contestant(path: Path) -> Contestant:
 def of_card(card: Scorecard, name: str = "") -> Contestant:
     return Contestant(
         name or card.checkpoint,
-        _by_task((each.task_id, each.sample, each.answer) for each in card.samples),
+        _by_task((each.task_id, each.sample, each.completion) for each in card.samples),
         dict(card.prompts),
     )
 

@@ -30,7 +30,7 @@ def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
     samples = tuple(
         Sample(
             task_id=problem.problem_id,
-            answer="",
+            completion="",
             program=problem.solutions[0] if solved else wrong,
             verdict="AC" if solved else "WA",
             passed=10 if solved else 3,

@@ -17,20 +17,20 @@ from evaluation.evaluate import evaluate
 from evaluation.judging.harness import Verdicts, judge
 from evaluation.judging.reports import NotJudged
 from evaluation.judging.scoring import harness_version
-from evaluation.sampling import Answer, Sampling
+from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import Scorecard
 from problems.catalogue import add_source
 from problems.schema import Problem
 from problems.sources.place import Place
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox
-from tests.evaluation.judging import judge_answers
+from tests.evaluation.judging import judge_completions
 
 SHORT = Sampling(max_new_tokens=8)
 
 
-def fenced(code: str) -> Answer:
-    return Answer(f"```python\n{code}\n```", 9, False)
+def fenced(code: str) -> CompletionOutput:
+    return CompletionOutput(f"```python\n{code}\n```", 9, False)
 
 
 def data(name: str) -> Path:
@@ -51,7 +51,7 @@ def test_right_and_wrong_answers_get_their_verdicts_in_the_order_of_the_problems
         fenced(problem.solutions[0] if i % 2 else wrong)
         for i, problem in enumerate(benchmark.problems)
     ]
-    samples, isolation = judge_answers(benchmark, answers, sandbox)
+    samples, isolation = judge_completions(benchmark, answers, sandbox)
     assert [s.task_id for s in samples] == [p.problem_id for p in benchmark.problems]
     assert [s.verdict == "AC" for s in samples] == [bool(i % 2) for i in range(len(answers))]
     assert isolation == sandbox.describe()
@@ -91,7 +91,7 @@ class Flaky:
 def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox: Sandbox) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
-    samples, _ = judge_answers(benchmark, answers, Flaky(sandbox, 1))
+    samples, _ = judge_completions(benchmark, answers, Flaky(sandbox, 1))
     assert all(s.verdict == "AC" for s in samples)
 
 
@@ -101,7 +101,7 @@ def test_answers_that_nobody_judges_give_no_score(
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
     with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
-        judge_answers(benchmark, answers, Flaky(sandbox, 99))
+        judge_completions(benchmark, answers, Flaky(sandbox, 99))
 
 
 def test_another_problem_or_wording_is_another_version(problems: list[Problem]) -> None:
@@ -140,7 +140,7 @@ def test_humaneval_s_own_solutions_are_accepted_as_answers(
     benchmark = load_public("humaneval", Place(data("humaneval")), tmp_path)
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 164
     some = replace(benchmark, problems=benchmark.problems[::16])
-    whole, _ = judge_answers(
+    whole, _ = judge_completions(
         some, [fenced(problem.solutions[0]) for problem in some.problems], sandbox
     )
     assert all(s.verdict == "AC" for s in whole)

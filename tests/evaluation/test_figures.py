@@ -19,7 +19,7 @@ def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplu
         Sample(
             task_id=task,
             sample=k,
-            answer="",
+            completion="",
             program="",
             verdict="AC" if plus else "WA",
             sets={"base": base, "plus": plus},

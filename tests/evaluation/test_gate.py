@@ -21,7 +21,7 @@ def card(
     **changes: object,
 ) -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t{i}", answer="", program="", verdict="AC" if s else "WA")
+        Sample(task_id=f"t{i}", completion="", program="", verdict="AC" if s else "WA")
         for i, s in enumerate(solved)
     )
     scorecard = Scorecard(

@@ -36,8 +36,8 @@ def test_completions_and_prompts_are_read_plain_and_gzipped(tmp_path: Path) -> N
 
 def test_a_scorecard_is_a_contestant_named_after_its_checkpoint(tmp_path: Path) -> None:
     samples = (
-        Sample(task_id="a", sample=1, answer="second", program="", verdict="AC"),
-        Sample(task_id="a", answer="first", program="", verdict="WA"),
+        Sample(task_id="a", sample=1, completion="second", program="", verdict="AC"),
+        Sample(task_id="a", completion="first", program="", verdict="WA"),
     )
     card = Scorecard(
         benchmark="b",

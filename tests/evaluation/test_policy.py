@@ -42,7 +42,11 @@ def scorecard_of(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
     """Make a scorecard with n samples per task. passing: how many of them pass."""
     samples = tuple(
         Sample(
-            task_id=f"t{i:03d}", sample=k, answer="", program="", verdict="AC" if k < c else "WA"
+            task_id=f"t{i:03d}",
+            sample=k,
+            completion="",
+            program="",
+            verdict="AC" if k < c else "WA",
         )
         for i, c in enumerate(passing)
         for k in range(n)

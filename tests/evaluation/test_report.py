@@ -98,7 +98,7 @@ def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> No
             }
         )
     )
-    assert "Answers, side by side" not in page and "<img" not in page and "<svg" not in page
+    assert "OnCompletions, side by side" not in page and "<img" not in page and "<svg" not in page
 
 
 def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
@@ -177,12 +177,12 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
 
 
 def test_only_a_visible_test_is_reported(sandbox: Any, problems: list[Problem]) -> None:
-    from evaluation.sampling import Answer
-    from tests.evaluation.judging import judge_answers
+    from evaluation.sampling import CompletionOutput
+    from tests.evaluation.judging import judge_completions
 
-    wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
+    wrong = CompletionOutput("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)
-    samples, _ = judge_answers(heldout([hidden, shown]), [wrong, wrong], sandbox)
+    samples, _ = judge_completions(heldout([hidden, shown]), [wrong, wrong], sandbox)
     first_failed = {s.task_id: s.first_failed for s in samples}
     assert first_failed[hidden.problem_id] == "" and first_failed[shown.problem_id].startswith(
         "assert solve("

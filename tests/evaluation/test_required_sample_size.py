@@ -20,7 +20,9 @@ TASKS = 200
 
 def card(solved: set[int], who: str, benchmark: str = "heldout", tasks: int = TASKS) -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t/{i:04}", answer="", program="", verdict="AC" if i in solved else "WA")
+        Sample(
+            task_id=f"t/{i:04}", completion="", program="", verdict="AC" if i in solved else "WA"
+        )
         for i in range(tasks)
     )
     return Scorecard(

@@ -10,12 +10,12 @@ from evaluation.benchmarks import Benchmark, from_problems
 from evaluation.judging.failure_kinds import Kind, failures, kind, kinds, rows
 from evaluation.judging.quality import HEAD, quality, size, trend
 from evaluation.reports.cost import Price, Spent
-from evaluation.sampling import Answer, Sampling
+from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
-from tests.evaluation.judging import judge_answers
+from tests.evaluation.judging import judge_completions
 
 TASK = Problem(
     "toy/0",
@@ -48,8 +48,8 @@ def card(sandbox: Sandbox) -> Scorecard:
     benchmark: Benchmark = from_problems(
         "toy", [replace(TASK, problem_id=f"toy/{name}") for name in names], Sampling()
     )
-    samples, isolation = judge_answers(
-        benchmark, [Answer(SAID[name][0], 10, name == "cut") for name in names], sandbox
+    samples, isolation = judge_completions(
+        benchmark, [CompletionOutput(SAID[name][0], 10, name == "cut") for name in names], sandbox
     )
     return Scorecard(
         benchmark="toy",
