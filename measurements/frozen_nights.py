@@ -73,7 +73,7 @@ def main() -> None:
 def two_cards(champion: Entry, first_task: int, sandbox: Sandbox) -> tuple[Scorecard, Scorecard]:
     """Return two scorecards over one draw, each with its own completion per task."""
     tasks = heldout_tasks(PROFILE.family, first_task, PROFILE.evaluation.heldout)
-    benchmark = heldout(tasks, answering(PROFILE.training.answer_tokens)).asked(
+    benchmark = heldout(tasks, answering(PROFILE.training.answer_tokens)).with_settings(
         BenchmarkSettings(name=HELDOUT, n=2, temperature=1.0)
     )
     both = evaluate(

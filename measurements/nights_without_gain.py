@@ -3,7 +3,7 @@
     python -m measurements.nights_without_gain [--histories 4000] [--nights 100]
 
 Simulated: champion and challenger solve each of 400 tasks independently with the same chance. It is
-drawn per task from a beta distribution (a + b = 1, mean 0.6), as a trained model's completions vary.
+drawn per task from a beta distribution (a + b = 1, mean 0.6), which resembles a trained model's.
 The gate is McNemar's exact test at the level of the policy; the sensor is Fisher's exact test at
 0.01, once a night, on two draws. Seeds are fixed. Prints Markdown tables.
 """

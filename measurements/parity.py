@@ -32,7 +32,7 @@ FILES = {
     "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
     "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
 }
-# Its canonical solution returns gigabytes: docs/explanation/benchmarks.md.
+# Its canonical solution returns gigabytes: docs/measurements/parity.md.
 LEFT_OUT = {"Mbpp/255"}
 WORKERS = 2
 CHANGES = (

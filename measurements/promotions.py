@@ -133,7 +133,7 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
             )
         )
         better_count += challenger_skill > skill
-        if gates[-1].shown:
+        if gates[-1].significant:
             unearned += challenger_skill <= skill
             earned += challenger_skill > skill
             champion, skill = challenger, challenger_skill

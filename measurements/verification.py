@@ -69,7 +69,7 @@ def verify_set(
     while remaining and time.monotonic() - begun < seconds:
         chunk, remaining = remaining[:CHUNK], remaining[CHUNK:]
         result = verify(chunk, sandbox, home / f"{name}.jsonl", rules)
-        accepted += len(result.kept)
+        accepted += len(result.problems)
         removed += result.removed
         strength += result.strength
     elapsed, done = time.monotonic() - begun, total - len(remaining)

@@ -135,7 +135,7 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
     if not config.file or config.unverified:
         return
     from assets.verified_reward import battery_stamp, store_result, stored_result
-    from rewards.battery import run_battery
+    from rewards.battery.battery import run_battery
 
     if stored_result(home, config) is None:
         with Sandbox(profile.sandbox) as sandbox:
