@@ -1,14 +1,18 @@
-"""Clean problems: the data that training may use. In: verified and derived problems. Out: those
-that are not gated, similar to gated ones, unlicensed, poor or duplicate, and hold no secret.
+"""Clean problems: the data that training may use.
+
+In: verified and derived problems. Out: those that are not gated, similar to gated ones, unlicensed,
+poor or duplicate, and hold no secret.
 """
 
-import json
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
-from artifacts.hashing import hash_data, hash_file
+from artifacts.hashing import hash_data
+from artifacts.store import Artifact
 from assets.augmented_problems import augmented_problems
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
@@ -18,15 +22,15 @@ from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
 from evaluation.benchmarks.registry import is_custom, opened
 from problems.cleaning.contamination import GatedIndex
-from problems.cleaning.curation import curate, licences
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
 from problems.dataset.balance import read_weights, shares
-from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table, write_dataset
+from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
-from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
-from problems.funnel import funnel
-from problems.schema import Problem, read_parquet, write_parquet
+from problems.dataset.curated import NAME, write_curated
+from problems.dataset.evidence import CONTAMINATION
+from problems.funnel import Stage, funnel
+from problems.schema import Problem, read_parquet
 from problems.sources.compositional import part_of
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
@@ -44,66 +48,26 @@ def clean_problems(
     duplicates. Removed problems are stored with the reason.
     """
     with run_context.stage(context) as stage:
-        names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
-        raw, verified, augmented, synthetic = (
-            stage.store.require("datasets", name) for name in names
+        raw, *parts = (
+            stage.store.require("datasets", f"{name}_problems")
+            for name in ("raw", "verified", "augmented", "synthetic")
         )
-        config = stage.profile.curation
-        derived_stages = [
-            replace(
-                stored_stage(part.path, part.manifest.name.removesuffix("_problems")), beside=True
-            )
-            for part in (augmented, synthetic)
-        ]
-        stages_before = [
-            read_stage(raw.path),
-            stored_stage(verified.path, "verified"),
-            *derived_stages,
-        ]
-
-        custom = custom_problems(stage)
+        config, custom = stage.profile.curation, custom_problems(stage)
+        earlier_stages = _earlier_stages(raw, *parts)
 
         def make(folder: Path) -> StageOutput:
             candidates = [
                 problem
-                for part in (verified, augmented, synthetic)
+                for part in parts
                 for problem in read_parquet(part.path / "problems.parquet")
             ]
-            # Raw problems: also gated ones that verification removed.
+            # The raw problems include gated ones that verification removed.
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
             ] + [problem for problems in custom.values() for problem in problems]
-            curated = curate(candidates, gated, config)
-            write_parquet(curated.problems, folder / "problems.parquet")
-            write_parquet(gated, folder / "gated.parquet")
-            (folder / "removed.json").write_text(
-                json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8"
-            )
-            write_evidence(curated, folder)
-            write_dataset(curated, [*stages_before, replace(curated.stage, name="clean")], folder)
-            reports = {
-                name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)
-            }
-            duplicates = curated.duplicates
-            facts = {
-                "came_in": len(candidates),
-                "kept": len(curated.problems),
-                "gated": len(gated),
-                "licences": licences(candidates, config),
-            }
-            return StageOutput(
-                facts
-                | {
-                    "groups": len(duplicates.groups),
-                    "capped": duplicates.capped,
-                    "uncompared": duplicates.uncompared,
-                    "reports": reports,
-                }
-            )
+            return StageOutput(write_curated(candidates, gated, config, earlier_stages, folder))
 
-        inputs = {
-            part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
-        } | {
+        inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {
             f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
             for name, problems in custom.items()
         }
@@ -111,11 +75,29 @@ def clean_problems(
         artifact = stage.artifact(
             "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
         )
-        problems = read_parquet(artifact.path / "problems.parquet")
-        stages = [*stages_before, stored_stage(artifact.path, "clean")]
+        stages = [*earlier_stages, stored_stage(artifact.path, NAME)]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
+    return result(artifact, _metadata(artifact, stages))
+
+
+def _earlier_stages(raw: Artifact, verified: Artifact, *derived: Artifact) -> list[Stage]:
+    """Return the funnel's stages before this one; derived problems join beside the verified."""
+    return [
+        read_stage(raw.path),
+        stored_stage(verified.path, "verified"),
+        *(
+            replace(
+                stored_stage(part.path, part.manifest.name.removesuffix("_problems")), beside=True
+            )
+            for part in derived
+        ),
+    ]
+
+
+def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
+    problems = read_parquet(artifact.path / "problems.parquet")
     facts = artifact.manifest.facts
-    metadata = {
+    return {
         "dagster/row_count": len(problems),
         "funnel": dg.MetadataValue.md(
             f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"
@@ -138,26 +120,28 @@ def clean_problems(
         "card": dg.MetadataValue.path(str(artifact.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),
     }
-    return result(artifact, metadata)
 
 
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:
-    """Return the tasks of the profile's YAML benchmarks by name: no training may use them, as with
-    those of the published ones. Raises ProblemError and OSError for data that cannot be read.
+    """Return the tasks of the profile's YAML benchmarks by name, marked as gated.
+
+    No training may use them, as with published benchmarks. Raises ProblemError and OSError for data
+    that cannot be read.
     """
     home = stage.run_context.home.path
     return {
-        at.name: [replace(problem, gated=True) for problem in at.problems]
-        for each in stage.profile.evaluation.benchmarks
-        if is_custom(each.name)
-        for at in [opened(each.name, None, home)]
+        benchmark.name: [replace(problem, gated=True) for problem in benchmark.problems]
+        for settings in stage.profile.evaluation.benchmarks
+        if is_custom(settings.name)
+        for benchmark in [opened(settings.name, None, home)]
     }
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
-    """The data on disk has no problem of a gated benchmark, none derived from one, and none that
-    overlaps one. The check does not rely on the column `gated` alone.
+    """No problem on disk is gated, derived from a gated problem, or overlaps one.
+
+    The check does not rely on the column `gated` alone.
     """
     folder = run_context.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
@@ -185,8 +169,9 @@ def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
-    """No column of the data on disk has a key, a password or personal data. Findings name the
-    column, not the value.
+    """No column of the data on disk has a key, a password or personal data.
+
+    Findings name the column, not the value.
     """
     problems = read_parquet(
         run_context.store.require("datasets", "clean_problems").path / "problems.parquet"

@@ -1,5 +1,7 @@
-"""Difficulty of problems for the start policy: several completions for each of a sample, and a
-ranking by pass rate.
+"""Difficulty of problems for the start policy, measured on a sample of them.
+
+In: clean problems and the start policy. Out: a ranking by the pass rate of several completions per
+problem.
 """
 
 import random
@@ -11,6 +13,7 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
+from assets.contestants import start_of
 from assets.partitions import MODELS, OWNERS
 from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
@@ -47,61 +50,67 @@ def difficulty_rankings(
     champion, or the warmed-up model.
     """
     with run_context.stage(context) as stage:
-        clean, start, config = (
-            stage.store.require("datasets", "clean_problems"),
-            start_of(stage),
-            stage.profile.ranking,
-        )
-
-        def make(folder: Path) -> StageOutput:
-            problems, base = read_parquet(clean.path / "problems.parquet"), stage.profile.base
-            sampled = sample(
-                candidates := trainable(problems, base), config.problems, stage.profile.seed
-            )
-            outcomes = _outcomes(stage, Path(start.path), sampled)
-            ranks = rank(
-                outcomes,
-                {problem.problem_id: problem.content_hash for problem in sampled},
-                start.content_hash,
-            )
-            write_ranks(ranks, folder / "ranks.parquet")
-            rates = {row.problem_id: row.pass_rate for row in ranks}
-            write_weights(
-                weigh(candidates, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS
-            )
-            facts = {
-                "policy": start.checkpoint,
-                "problems": len(ranks),
-                "mean_pass_rate": sum(rates.values()) / len(ranks),
-            }
-            return StageOutput(facts | {"not_trained_on": len(untrained(problems, base))})
-
-        inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
-        artifact_config = config.model_dump(mode="json") | {
-            "max_new_tokens": stage.profile.training.answer_tokens,
-            "base": stage.profile.base,
-        }
-        artifact = stage.artifact(
-            "datasets",
-            "difficulty_rankings",
-            make,
-            version=2,
-            inputs=inputs,
-            config=artifact_config,
-            seed=stage.profile.seed,
-        )
+        clean, start = stage.store.require("datasets", "clean_problems"), start_of(stage)
+        artifact = rank_problems(stage, clean, start)
         ranks, scale = read_ranks(artifact.path / "ranks.parquet"), scale_artifact(stage)
         stage.report.say(
             f"mean pass rate {100 * artifact.manifest.facts['mean_pass_rate']:.0f} %, "
-            f"{sum(r.pass_rate == 0 for r in ranks)} never solved"
+            f"{sum(row.pass_rate == 0 for row in ranks)} never solved"
         )
-    middle = len(ranks) // 2
-    shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
-    metadata = {
+    metadata = {"policy": start.checkpoint} | _metadata(artifact, ranks, scale, clean)
+    return result(artifact, metadata)
+
+
+def rank_problems(stage: StageContext, clean: Artifact, start: Champion) -> Artifact:
+    """Return the artifact with the ranking of a sample, and with weights of all problems."""
+    profile = stage.profile
+
+    def make(folder: Path) -> StageOutput:
+        problems = read_parquet(clean.path / "problems.parquet")
+        candidates = trainable(problems, profile.base)
+        sampled = sample(candidates, profile.ranking.problems, profile.seed)
+        outcomes = _outcomes(stage, Path(start.path), sampled)
+        ranks = rank(
+            outcomes,
+            {problem.problem_id: problem.content_hash for problem in sampled},
+            start.content_hash,
+        )
+        write_ranks(ranks, folder / "ranks.parquet")
+        rates = {row.problem_id: row.pass_rate for row in ranks}
+        weights = weigh(candidates, read_difficulty(clean.path / FEATURES), rates)
+        write_weights(weights, folder / WEIGHTS)
+        facts = {
+            "policy": start.checkpoint,
+            "problems": len(ranks),
+            "mean_pass_rate": sum(rates.values()) / len(ranks),
+            "not_trained_on": len(untrained(problems, profile.base)),
+        }
+        return StageOutput(facts)
+
+    config = profile.ranking.model_dump(mode="json") | {
+        "max_new_tokens": profile.training.answer_tokens,
+        "base": profile.base,
+    }
+    return stage.artifact(
+        "datasets",
+        "difficulty_rankings",
+        make,
+        version=2,
+        inputs={"clean_problems": clean.content_hash, "policy": start.content_hash},
+        config=config,
+        seed=profile.seed,
+    )
+
+
+def _metadata(
+    artifact: Artifact, ranks: Sequence[Rank], scale: Artifact, clean: Artifact
+) -> dict[str, Any]:
+    facts, middle = artifact.manifest.facts, len(ranks) // 2
+    examples = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
+    return {
         "dagster/row_count": len(ranks),
-        "mean_pass_rate": artifact.manifest.facts["mean_pass_rate"],
-        "policy": start.checkpoint,
-        "not_trained_on": explained(artifact.manifest.facts["not_trained_on"]),
+        "mean_pass_rate": facts["mean_pass_rate"],
+        "not_trained_on": explained(facts["not_trained_on"]),
         "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
         "static_difficulty_agrees": dg.MetadataValue.md(
             agreement(ranks, read_difficulty(clean.path / FEATURES))
@@ -111,22 +120,23 @@ def difficulty_rankings(
             markdown(
                 ("problem", "passed", "interval"),
                 [
-                    (r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}")
-                    for r in shown
+                    (
+                        row.problem_id,
+                        f"{row.passed} of {row.n}",
+                        f"{row.low:.2f} to {row.high:.2f}",
+                    )
+                    for row in examples
                 ],
             )
         ),
     }
-    return result(artifact, metadata)
 
 
 @dg.asset_check(asset=difficulty_rankings, blocking=True)
 def reward_battery(run_context: RunContext) -> dg.AssetCheckResult:
-    """The reward scores known completions as expected: references, wrong and empty ones, and known
-    exploits.
-    """
+    """The reward scores known completions as expected: right, wrong, empty, exploits."""
     config = run_context.profile.reward
-    if config.kind == "random":  # the control experiment: its reward is meant to be worthless
+    if config.kind == "random":  # a control experiment whose reward does not depend on the program
         return dg.AssetCheckResult(passed=True, metadata={"reward": CONTROL})
     with run_context.sandbox() as sandbox:
         battery = run_battery(reward_of(config), sandbox)
@@ -165,8 +175,9 @@ def _severity(unverified: bool) -> dg.AssetCheckSeverity:
 
 
 def scale_artifact(stage: StageContext) -> Artifact:
-    """Difficulties of problems and abilities of checkpoints, from all stored rankings
-    (problems/difficulty/item_response.py).
+    """Return the artifact with difficulties of problems and abilities of checkpoints.
+
+    Fitted to all stored rankings (problems/difficulty/item_response.py).
     """
     rankings = stage.store.versions("datasets", "difficulty_rankings")
 
@@ -218,18 +229,6 @@ def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
         f"Spearman {correlation:+.2f} over {len(ranks)} problems"
         if correlation is not None
         else f"no correlation over {len(ranks)} problems: all values are equal"
-    )
-
-
-def start_of(stage: StageContext) -> Champion:
-    """Return the policy to train: the champion at the run's start, else the warmed-up model."""
-    if champion := stage.pipeline_run.record.champion:
-        return champion
-    warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
-    return Champion(
-        checkpoint=f"{stage.pipeline_run.record.id}-sft",
-        content_hash=warmed_up.content_hash,
-        path=str(warmed_up.path),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 
 from artifacts.integrity import CorruptArtifact, check_champion
-from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
-from assets.difficulty_rankings import start_of
+from assets.contestant_scores import Scores, contestant_scores, read_scores
+from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import gates_of, spent_rows
 from assets.leaderboard import leaderboard
 from assets.partitions import OWNERS, PROMOTION, checkpoints

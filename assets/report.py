@@ -8,8 +8,8 @@ import dagster as dg
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
-from assets.contestant_scores import Scores, benchmarks_of, contestant_scores, read_scores
-from assets.difficulty_rankings import start_of
+from assets.contestant_scores import Scores, contestant_scores, read_scores
+from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import facts_of
 from assets.leaderboard import leaderboard
 from assets.partitions import EVALUATION, OWNERS, checkpoints

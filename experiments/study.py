@@ -90,7 +90,7 @@ class Study:
 
         changes: `section.key=value` each. Raises ProfileError and CannotTrain.
         """
-        from assets.checkpoint import training_rows
+        from assets.training_rows import training_rows
 
         settings = self.settings.with_changes(changes)
         check_settings(settings.profile.training)
@@ -102,7 +102,7 @@ class Study:
 
         training: values that replace those of the profile's `training` section.
         """
-        from assets.checkpoint import training_job
+        from assets.training_job import training_job
 
         job = training_job(self.stage, self.rows)
         section = job.training.model_dump() | dict(training or {})
@@ -261,7 +261,7 @@ def context_of(settings: Settings) -> RunContext:
 
 
 def _open_study(settings: Settings, id: str, why: str) -> Study:
-    from assets.checkpoint import training_rows
+    from assets.training_rows import training_rows
     from resources.progress import Progress
     from resources.run_context import StageContext
     from resources.run_record import StageReport

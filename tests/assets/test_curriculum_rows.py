@@ -12,7 +12,7 @@ import pytest
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
-from assets.checkpoint import training_rows
+from assets.training_rows import training_rows
 from problems.dataset.balance import Weight, write_weights
 from problems.dataset.card import WEIGHTS
 from problems.difficulty.difficulty import rank, write_ranks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from artifacts.hashing import hash_data, hash_file
 from artifacts.manifest import Manifest
-from assets.checkpoint import training_job
+from assets.training_job import training_job
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import Champion, StageReport, open_run

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from assets.checkpoint import regression_problems, training_of
-from assets.contestant_scores import benchmarks_of
+from assets.contestants import benchmarks_of
 from assets.promotion import gate
+from assets.training_rows import regression_problems, training_of
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem, write_parquet

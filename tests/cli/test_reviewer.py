@@ -12,7 +12,7 @@ from rich.console import Console
 
 import cli.reviewer
 from artifacts.manifest import Manifest
-from assets.checkpoint import check_conversations
+from assets.training_rows import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import problem_from_ground_truth

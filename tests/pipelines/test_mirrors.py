@@ -9,7 +9,7 @@ import pytest
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
-from assets.checkpoint import training_job
+from assets.training_job import training_job
 from experiments.study import Study
 from resources.home import Home
 from resources.progress import Progress

@@ -1,0 +1,111 @@
+"""The models and benchmarks of one pipeline run.
+
+In: a stage context. Out: the start policy, the challenger and the champion, and the benchmarks on
+which both are scored.
+"""
+
+from __future__ import annotations
+
+from artifacts.store import Artifact
+from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
+from evaluation.benchmarks.embedded import answering
+from evaluation.benchmarks.registry import measured
+from problems.schema import read_parquet
+from problems.sources.heldout import heldout_tasks
+from resources.config.profile import HELDOUT
+from resources.registry.regressions import RegressionSet
+from resources.run_context import StageContext
+from resources.run_record import Champion
+
+
+def start_of(stage: StageContext) -> Champion:
+    """Return the policy to train: the champion at the run's start, else the warmed-up model."""
+    if champion := stage.pipeline_run.record.champion:
+        return champion
+    warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
+    return Champion(
+        checkpoint=f"{stage.pipeline_run.record.id}-sft",
+        content_hash=warmed_up.content_hash,
+        path=str(warmed_up.path),
+    )
+
+
+def contestants_of(stage: StageContext) -> dict[str, Champion]:
+    """Return the models that are scored: the champion and the challenger.
+
+    A rescore and a quick validation score the champion alone.
+    """
+    record, champion = stage.pipeline_run.record, opponent(stage)
+    if record.kind in ("rescore", "validation"):
+        return {"champion": champion}
+    weights = stage.store.require("checkpoints", record.id)
+    challenger = Champion(
+        checkpoint=record.id, content_hash=weights.content_hash, path=str(weights.path)
+    )
+    return {"champion": champion, "challenger": challenger}
+
+
+def opponent(stage: StageContext) -> Champion:
+    """Return the model that the challenger is compared with.
+
+    This is the champion of the run's recorded decision, else the current champion, else the
+    warmed-up model.
+    """
+    history, entry = stage.run_context.ledger.history(), stage.run_context.ledger.champion()
+    decision = next(
+        (
+            each.decision
+            for each in history
+            if each.chain == stage.pipeline_run.record.id and each.decision.get("champion")
+        ),
+        None,
+    )
+    if decision:
+        content = decision["champion"]["content_hash"]
+        entry = next(each for each in history if each.checkpoint_hash == content)
+    return (
+        Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
+        if entry
+        else start_of(stage)
+    )
+
+
+def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]:
+    """Return the run's benchmarks, and the reason for each missing one by name.
+
+    The benchmarks are validation, this run's held-out draw, the tasks that champions have lost, and
+    the available public benchmarks of the profile.
+    """
+    config, family = stage.profile.evaluation, stage.profile.family
+    sampling = answering(stage.profile.training.answer_tokens)
+    clean = read_parquet(
+        stage.store.require("datasets", "clean_problems").path / "problems.parquet"
+    )
+    validation_benchmark = validation(clean, sampling)
+    if stage.pipeline_run.record.kind == "validation":
+        names = dict.fromkeys([HELDOUT, *(each.name for each in config.benchmarks)])
+        return [validation_benchmark], dict.fromkeys(names, "left out: a quick validation")
+    draw = stage.pipeline_run.draw(family.seed, config.heldout)
+    heldout_benchmark = heldout(heldout_tasks(family, draw.first, draw.count), sampling)
+    if heldout_settings := config.settings_of(HELDOUT):
+        heldout_benchmark = heldout_benchmark.with_settings(heldout_settings)
+    benchmarks: list[Benchmark] = [validation_benchmark, heldout_benchmark]
+    if lost := [
+        row.as_problem()
+        for row in RegressionSet(stage.run_context.home.regressions).read(
+            stage.pipeline_run.record.number
+        )
+        if row.benchmark == "heldout"
+    ]:
+        # Lost tasks of the other benchmarks are part of those benchmarks.
+        benchmarks.append(regression(lost, sampling))
+    missing: dict[str, str] = {}
+    for settings in config.benchmarks:
+        if settings.name == HELDOUT:
+            continue
+        public = measured(settings, stage.run_context.home.path, config.hub)
+        if isinstance(public, NotMeasured):
+            missing[public.name] = public.reason
+        else:
+            benchmarks.append(public)
+    return benchmarks, missing

@@ -1,0 +1,71 @@
+"""Derive variants of verified problems, verify them, and write them to a folder.
+
+In: verified problems. Out: the variants that passed, the strength of their tests, and the rejected
+attempts with their reasons.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from problems.augmentation.augment import Augmentation, augment
+from problems.augmentation.draft import reason_not_parent
+from problems.cleaning.curation import Curation, faulty
+from problems.dataset.trainable import untrained
+from problems.schema import Problem, write_parquet
+from problems.verification import strength
+from problems.verification.verification import Verification, verify
+from problems.verification.verification_batch import Runs
+
+
+def write_variants(
+    problems: Sequence[Problem],
+    folder: Path,
+    *,
+    base: str,
+    augmentation: Augmentation,
+    curation: Curation,
+    verification: Verification,
+    seed: int,
+    sandbox: Runs,
+    journal: Path,
+    on_progress: Callable[[int, int], None],
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Fill the folder. Return the facts of its manifest and the isolation levels of the verdicts.
+
+    base: the profile's base model, which decides which problems are not trained on. journal: file
+    of earlier verdicts. on_progress: called with verified and all variants.
+    """
+    # Variants of problems that are not trained on, or are removed later, would be removed as well.
+    not_trained_on = untrained(problems, base)
+    candidates = (
+        problem
+        for problem in problems
+        if problem.problem_id not in not_trained_on and not reason_not_parent(problem)
+    )
+    poor = faulty(candidates, curation)
+    parents = [
+        problem for problem in problems if problem.problem_id not in not_trained_on | poor.keys()
+    ]
+    augmented = augment(parents, augmentation, seed, sandbox)
+    verified = verify(augmented.problems, sandbox, journal, verification, on_progress=on_progress)
+    write_parquet(verified.problems, folder / "problems.parquet")
+    strength.write(verified.strength, folder)
+    removed = [asdict(row) for row in (*augmented.refused, *verified.removed)]
+    (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
+    not_parents = (
+        Counter(augmented.not_parents)
+        + Counter(poor.values())
+        + Counter({"not trained on": len(not_trained_on)})
+    )
+    facts = {
+        "attempts": augmented.stage.came_in,
+        "kept": len(verified.problems),
+        "not_parents": dict(sorted(not_parents.items())),
+    }
+    return facts, verified.isolation
