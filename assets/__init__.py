@@ -1,5 +1,4 @@
-"""The asset graph: one thin file for each stage. It reads, calls the domain code, writes, and
-attaches metadata for people.
+"""The asset graph: one file per stage, which reads, calls domain code, writes and adds metadata.
 
-In: the artifacts of earlier stages. Out: its own artifact, with metadata and blocking checks.
+In: the artifacts of earlier stages. Out: the stage's artifact, with metadata and blocking checks.
 """

@@ -1,5 +1,7 @@
-"""The base model: created from scratch for the embedded profile, else copied from a folder or
-downloaded from the hub. Out: a Hugging Face folder.
+"""The base model: created from scratch, copied from a folder, or downloaded from the hub.
+
+In: the profile's `base`, and clean problems for the tokenizer of a new model. Out: a Hugging Face
+folder.
 """
 
 import shutil
@@ -98,8 +100,10 @@ def _check_trainable(name: str, folder: Path, profile: Profile) -> None:
 
 
 def snapshot(hub_id: str, setting: str) -> Path:
-    """Return the hub's snapshot. Raises NotReady with the setting that names it and the fix, if it
-    cannot be downloaded.
+    """Return the folder of a hub model, which is downloaded if it is not cached.
+
+    setting: the key or option that names the model. Raises NotReady, which names the setting and
+    the fix, if the download fails.
     """
     from huggingface_hub import snapshot_download
 

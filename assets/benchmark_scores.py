@@ -1,7 +1,7 @@
 """Scores of one checkpoint on one benchmark: a scorecard for each cell of checkpoint × benchmark.
 
-A pipeline run scores its contestants itself and reports the cells; a cell can also be materialized
-alone, for any stored checkpoint and any benchmark of the profile.
+A pipeline run scores its contestants and reports the cells. A cell can also be materialized alone,
+for any stored checkpoint and any benchmark of the profile.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ from resources.run_record import Champion
 def benchmark_scores(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """One checkpoint's scorecard on one benchmark, asked as the profile says."""
+    """One checkpoint's scorecard on one benchmark, with the profile's generation settings."""
     cell = dict(context.partition_key.keys_by_dimension)  # type: ignore[attr-defined]
     name, benchmark_name = cell[CHECKPOINT], cell[BENCHMARK]
     with run_context.stage(context, trains=False) as stage:
@@ -44,7 +44,7 @@ def benchmark_scores(
                 "a held-out draw belongs to a pipeline run: use the job evaluate_checkpoint",
                 allow_retries=False,
             )
-        # A benchmark that the profile does not name is asked with the defaults.
+        # A benchmark that the profile does not name has the default settings.
         settings = stage.profile.evaluation.settings_of(benchmark_name) or BenchmarkSettings(
             name=benchmark_name
         )
@@ -64,7 +64,7 @@ def benchmark_scores(
 
 
 def report_cells(context: dg.AssetExecutionContext, artifacts: list[Artifact]) -> None:
-    """Report scorecards that a pipeline run made as cells of `benchmark_scores`."""
+    """Report a pipeline run's scorecards as cells of `benchmark_scores`."""
     cards = [(artifact, Scorecard.stored(artifact)) for artifact in artifacts]
     context.instance.add_dynamic_partitions(
         BENCHMARKS, sorted({card.benchmark for _, card in cards})
@@ -83,7 +83,7 @@ def report_cells(context: dg.AssetExecutionContext, artifacts: list[Artifact]) -
 
 
 def cell_metadata(card: Scorecard) -> dict[str, Any]:
-    """Return what Dagster shows of a scorecard; numbers are plotted over the partitions."""
+    """Return a scorecard's metadata in Dagster, which plots its numbers over the partitions."""
     rate = Rate.of(card)
     return {
         "pass_at_1": rate.share,
@@ -97,7 +97,7 @@ def cell_metadata(card: Scorecard) -> dict[str, Any]:
 
 
 def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
-    """Return one scorecard; from the store if these weights have one for this benchmark."""
+    """Return the scorecard of these weights on this benchmark, from the store if it has one."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
     config = {
         "sampling": benchmark.sampling.model_dump(mode="json"),
@@ -121,12 +121,11 @@ def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> A
                 stage.run_context.home.path / "answers",
             )
         card.write(folder / "scorecard.json")
-        known = stage.store.current("checkpoints", contestant.checkpoint)
-        stamps = (
-            {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
-        )
+        weights = stage.store.current("checkpoints", contestant.checkpoint)
+        trainings = unverified_by(weights.manifest) if weights else []
         return StageOutput(
-            {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps,
+            {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)}
+            | ({"unverified": trainings} if trainings else {}),
             content_hash=card.content_hash,
             isolation=card.isolation,
         )

@@ -1,8 +1,7 @@
-"""Facts about a challenger besides its scores: passport, battery, measures, suspect tasks, and
-earlier gates.
+"""Facts about a challenger besides its scores: passport, battery, measures, earlier gates.
 
-In: the run's context and its scorecards. Out: `Facts`. Every call returns the same, because only
-records from before this run's decision count.
+In: the run's context and its scorecards. Out: `Facts`. Every call returns the same facts, because
+only records from before this run's decision count.
 """
 
 from __future__ import annotations
@@ -29,15 +28,16 @@ START = "start"  # role of a checkpoint's input that is a checkpoint itself
 
 
 def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] = ()) -> Facts:
-    """Return the facts. gated: the challenger's scorecard of the benchmark that must be won; cards:
-    all its scorecards.
+    """Return the facts about this run's challenger.
+
+    gated: its scorecard on the benchmark that decides. cards: all its scorecards.
     """
     artifact = stage.store.current("checkpoints", stage.pipeline_run.record.id)
-    lists = suspects_of(stage.store)
+    suspects_by_source = suspects_of(stage.store)
     suspects = {
-        card.benchmark: tuple(sorted(found))
+        card.benchmark: tuple(sorted(tasks))
         for card in (gated, *cards)
-        if (found := suspects_in(card, lists)) is not None
+        if (tasks := suspects_in(card, suspects_by_source)) is not None
     }
     before = _before(stage.run_context.ledger.history(), stage.pipeline_run.record.id)
     return Facts(
@@ -53,20 +53,20 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
 
 
 def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
-    """Return what each recorded decision tested and at which level, oldest first; installs and
-    rollbacks tested nothing.
+    """Return the test of each recorded decision, oldest first.
+
+    Installs and rollbacks have no test.
     """
     gates = []
     for entry in entries:
-        if compared := entry.decision.get("comparison"):
-            # Without a level: a decision from before alpha spending.
+        if comparison := entry.decision.get("comparison"):
+            # Decisions from before alpha spending have no level.
             level = entry.decision.get("level") or entry.decision["policy"]["alpha"]
-            version = compared["benchmark_version"]
             gate = Gate(
                 chain=entry.chain,
-                benchmark=compared["benchmark"],
-                benchmark_version=version,
-                p_value=compared["p_better"],
+                benchmark=comparison["benchmark"],
+                benchmark_version=comparison["benchmark_version"],
+                p_value=comparison["p_better"],
                 level=level,
             )
             gates.append(gate)
@@ -76,34 +76,35 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
 def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> tuple[str, ...]:
     """Return the earlier decisions on this challenger's weights and benchmark, oldest first.
 
-    Weights are the same if all their files are (*.safetensors), whatever else is in the folder.
+    Weights are equal if their *.safetensors files are; other files in the folder do not count.
     """
-    known = {
+    by_hash = {
         manifest.content_hash: manifest
         for path in manifests(store.cache / "checkpoints")
         for manifest in [read_manifest(path)]
     }
-    weights = _weights(known, gated.checkpoint_hash)
+    weights = _weights(by_hash, gated.checkpoint_hash)
     return tuple(
         f"{entry.chain} ({entry.created_at[:10]}): {entry.kind}"
         for entry in entries
         if (entry.decision.get("comparison") or {}).get("benchmark") == gated.benchmark
-        and _weights(known, entry.checkpoint_hash) == weights
+        and _weights(by_hash, entry.checkpoint_hash) == weights
     )
 
 
-def _weights(known: Mapping[str, Manifest], content: str) -> tuple[str, ...]:
-    """Return the hashes of a checkpoint's weights; its content hash where they are not known."""
-    manifest = known.get(content)
+def _weights(by_hash: Mapping[str, Manifest], content: str) -> tuple[str, ...]:
+    """Return the hashes of a checkpoint's weights, or its content hash if they are unknown."""
+    manifest = by_hash.get(content)
     files = manifest.files if manifest and manifest.files else {}
     return tuple(sorted(files[name] for name in files if name.endswith(".safetensors"))) or (
         content,
     )
 
 
-def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
-    """Return the ledger of alpha, newest first: gate, benchmark, level, p-value, whether a gain was
-    shown, sum of levels so far.
+def alpha_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
+    """Return the rows of the alpha spending table, newest first.
+
+    Columns: gate, benchmark, level, p-value, whether a gain was shown, sum of levels so far.
     """
     total = 0.0
     rows: list[tuple[object, ...]] = []
@@ -123,29 +124,30 @@ def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
 
 
 def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
-    """Return the inputs, direct and indirect, whose content is missing from the store. Inputs that
-    are no artifacts (a reward, a source) do not count.
+    """Return the direct and indirect inputs whose content is missing from the store.
+
+    Inputs that are not artifacts (a reward, a source) do not count.
     """
-    known: dict[str, Manifest] = {}
+    by_hash: dict[str, Manifest] = {}
     for kind in ARTIFACTS:
         for path in manifests(store.cache / kind):
             stored = read_manifest(path)
-            known[stored.content_hash] = stored
-    named = {name for kind in ARTIFACTS for name in store.names(kind)}
-    missing, seen, waiting = [], set(), [manifest]
-    while waiting:
-        for name, content in waiting.pop().inputs.items():
-            if content in seen or (name not in named and name != START):
+            by_hash[stored.content_hash] = stored
+    artifact_names = {name for kind in ARTIFACTS for name in store.names(kind)}
+    missing, visited, queue = [], set(), [manifest]
+    while queue:
+        for name, content in queue.pop().inputs.items():
+            if content in visited or (name not in artifact_names and name != START):
                 continue
-            seen.add(content)
-            if (link := known.get(content) or _elsewhere(store, name, content)) is None:
+            visited.add(content)
+            if (link := by_hash.get(content) or _remote(store, name, content)) is None:
                 missing.append(f"{name} {content[:12]}")
             else:
-                waiting.append(link)
+                queue.append(link)
     return tuple(missing)
 
 
-def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
+def _remote(store: Store, name: str, content: str) -> Manifest | None:
     """Return the manifest of an artifact in a remote root that has no local copy yet."""
     if store.is_local:
         return None
@@ -159,27 +161,30 @@ def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
 def _measures(
     stage: StageContext, artifact: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
 ) -> dict[Measure, float]:
-    """Return the measured values; an unmeasured one has no entry."""
-    answers = len(gated.samples)
+    """Return the measured values. latency_s and tokens are per completion, cost is per training."""
+    completions = len(gated.samples)
     measures: dict[Measure, float] = {}
     if suspect is not None:
         tasks = {sample.task_id for sample in gated.samples}
         measures["contamination"] = len(tasks & set(suspect)) / len(tasks)
     if seconds := gated.measured.get("generation_s"):
-        measures["latency_s"] = seconds / answers
+        measures["latency_s"] = seconds / completions
     if tokens := gated.measured.get("tokens"):
-        measures["tokens"] = tokens / answers
+        measures["tokens"] = tokens / completions
     if stage.profile.price_per_hour and (
-        trained := stage.pipeline_run.record.stages.get("checkpoint")
+        timing := stage.pipeline_run.record.stages.get("checkpoint")
     ):
-        measures["cost"] = trained.seconds / 3600 * stage.profile.price_per_hour
+        measures["cost"] = timing.seconds / 3600 * stage.profile.price_per_hour
     history = (
         json.loads((artifact.path / "measured.json").read_text(encoding="utf-8"))
         if artifact and (artifact.path / "measured.json").exists()
         else []
     )
-    watched: list[tuple[Measure, str]] = [("hack_gap", watch.GAP), ("denied_calls", watch.DENIED)]
-    for measure, key in watched:
+    last_values: list[tuple[Measure, str]] = [
+        ("hack_gap", watch.GAP),
+        ("denied_calls", watch.DENIED),
+    ]
+    for measure, key in last_values:
         if values := [float(row[key]) for row in history if row.get(key) is not None]:
             measures[measure] = values[-1]
     return measures
@@ -187,5 +192,5 @@ def _measures(
 
 def _before(history: Sequence[Entry], chain: str) -> list[Entry]:
     """Return the entries before this run's own, so that a repeated decision has the same result."""
-    own = next((at for at, entry in enumerate(history) if entry.chain == chain), len(history))
-    return list(history[:own])
+    end = next((index for index, entry in enumerate(history) if entry.chain == chain), len(history))
+    return list(history[:end])

@@ -23,13 +23,13 @@ def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> d
     with run_context.stage(context, trains=False) as stage:
         names = [name for name in stage.store.names("scores") if "--" not in name]
         bundles = [artifact for name in names if (artifact := stage.store.current("scores", name))]
-        alone = _alone(stage.store, bundles)
+        cells = _separate_cells(stage.store, bundles)
         rows = [
             row
             for artifact in sorted(
-                [*bundles, *alone], key=lambda each: each.manifest.created_at, reverse=True
+                [*bundles, *cells], key=lambda each: each.manifest.created_at, reverse=True
             )
-            for row in (_row(artifact) if artifact in alone else _rows(artifact))
+            for row in (_cell_rows(artifact) if artifact in cells else _bundle_rows(artifact))
         ]
 
         def make(folder: Path) -> StageOutput:
@@ -37,54 +37,55 @@ def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> d
             (folder / "leaderboard.md").write_text(_board(rows), encoding="utf-8")
             return StageOutput({"scores": len(rows)})
 
-        inputs = {bundle.manifest.name: bundle.content_hash for bundle in [*bundles, *alone]}
-        made = stage.artifact("reports", "leaderboard", make, version=1, inputs=inputs, config={})
+        inputs = {artifact.manifest.name: artifact.content_hash for artifact in [*bundles, *cells]}
+        board = stage.artifact("reports", "leaderboard", make, version=1, inputs=inputs, config={})
         stage.report.say(f"{len(rows)} scores")
     return result(
-        made,
+        board,
         {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)},
     )
 
 
-def _alone(store: Store, bundles: list[Artifact]) -> list[Artifact]:
-    """Return the scorecards that no pipeline run compares: cells that were scored alone."""
-    compared = {content for bundle in bundles for content in bundle.manifest.inputs.values()}
+def _separate_cells(store: Store, bundles: list[Artifact]) -> list[Artifact]:
+    """Return the cells that belong to no pipeline run's scores."""
+    in_bundles = {content for bundle in bundles for content in bundle.manifest.inputs.values()}
     cells = [
         artifact
         for name in store.names("scores")
         if "--" in name and (artifact := store.current("scores", name))
     ]
-    return [each for each in cells if each.content_hash not in compared]
+    return [each for each in cells if each.content_hash not in in_bundles]
 
 
-def _row(artifact: Artifact) -> list[dict[str, object]]:
-    return [_scored("", "", Scorecard.stored(artifact), {}, artifact.manifest.created_at)]
+def _cell_rows(cell: Artifact) -> list[dict[str, object]]:
+    return [_row("", "", Scorecard.stored(cell), {}, cell.manifest.created_at)]
 
 
-def _rows(bundle: Artifact) -> list[dict[str, object]]:
+def _bundle_rows(bundle: Artifact) -> list[dict[str, object]]:
     scores = read_scores(bundle)
     return [
-        _scored(bundle.manifest.name, who, card, scores.suspects, bundle.manifest.created_at)
-        for who, cards in sides(scores)
+        _row(bundle.manifest.name, side, card, scores.suspects, bundle.manifest.created_at)
+        for side, cards in sides(scores)
         for card in cards.values()
     ]
 
 
-def _scored(
-    run: str, who: str, card: Scorecard, suspects: Suspects, made_at: str
+def _row(
+    run: str, side: str, card: Scorecard, suspects: Suspects, created_at: str
 ) -> dict[str, object]:
-    named = {
+    names = {
         "chain": run,
-        "who": who,
+        "who": side,
         "checkpoint": card.checkpoint,
         "benchmark": card.benchmark,
         "n": card.sampling.get("n", 1),
     }
     figures = dict(zip(FULL_AND_CLEAN, full_and_clean(card, suspects), strict=True))
-    measured = {"tasks": len(card.first), "pass_at_1": card.pass_at_1, "made_at": made_at}
-    return named | figures | measured
+    counts = {"tasks": len(card.first), "pass_at_1": card.pass_at_1, "made_at": created_at}
+    return names | figures | counts
 
 
 def _board(rows: list[dict[str, object]]) -> str:
-    head = ("chain", "who", "checkpoint", "benchmark", "n", *FULL_AND_CLEAN, "tasks")
-    return markdown(head, [[row[key] for key in head] for row in rows])
+    keys = ("chain", "who", "checkpoint", "benchmark", "n", *FULL_AND_CLEAN, "tasks")
+    head = ("run", "model", *keys[2:])
+    return markdown(head, [[row[key] for key in keys] for row in rows])

@@ -1,8 +1,7 @@
-"""A training in Dagster while it runs: figures of its last step and its machines, cost, expected
-end, curves.
+"""Metadata of a running training for Dagster: last step, machines, cost, expected end, curves.
 
 In: verl's metrics, and the trainer's messages through Pipes. Out: metadata of an observation.
-Numbers stay numbers, so that Dagster draws them too.
+Numbers stay numbers, so that Dagster plots them.
 """
 
 from __future__ import annotations
@@ -29,8 +28,10 @@ def live(
     price: float,
     now: float,
 ) -> dict[str, Any]:
-    """Return the metadata. messages: from the trainer, oldest first. price: of an hour of its
-    machines, 0 if unknown. now: seconds since 1970.
+    """Return the observation's metadata.
+
+    messages: from the trainer, oldest first. price: per hour of its machines, 0 if unknown.
+    now: seconds since 1970.
     """
     metadata: dict[str, Any] = {
         "step": int(history[-1]["step"]),

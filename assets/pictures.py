@@ -1,4 +1,4 @@
-"""Curves as images inside Markdown: Dagster has no plot type, so the image is part of the text."""
+"""Plots as images inside Markdown text, because Dagster's metadata has no image type."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ REWARD = "critic/score/mean"
 
 
 def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
-    """Plot the mean reward per step, and validation pass@1 at each save. tasks: number of
-    validation problems, for the interval.
+    """Plot the mean reward per step, and validation pass@1 at each checkpoint.
+
+    tasks: number of validation problems, for the interval.
     """
     rewards = [
         (int(record["step"]), float(record[REWARD])) for record in history if REWARD in record

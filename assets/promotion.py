@@ -1,5 +1,6 @@
-"""The promotion decision on a challenger, recorded in the ledger with its reasons. The registry's
-aliases follow the ledger.
+"""The promotion decision on a challenger, recorded in the ledger with its reasons.
+
+In: the run's scores and report. Out: a ledger entry, which MLflow's aliases follow.
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ import dagster as dg
 from artifacts.integrity import CorruptArtifact, check_champion
 from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.contestants import benchmarks_of, start_of
-from assets.gate_facts import gates_of, spent_rows
+from assets.gate_facts import alpha_rows, gates_of
 from assets.leaderboard import leaderboard
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
@@ -86,8 +87,9 @@ def champion_is_whole(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def gate(stage: StageContext) -> Entry:
-    """Decide and record, once for each run. The first champion is installed before its first
-    challenger is judged.
+    """Decide on the run's challenger and record the decision.
+
+    If there is no champion yet, the start policy is installed first.
     """
     ledger, record = stage.run_context.ledger, stage.pipeline_run.record
     verify_evidence(stage)
@@ -105,8 +107,10 @@ def gate(stage: StageContext) -> Entry:
 
 
 def verify_evidence(stage: StageContext) -> None:
-    """Hash everything afresh that the decision rests on: scores, weights, and the training data
-    with its contamination report. Raises CorruptArtifact; nothing is decided then.
+    """Verify the hashes of all artifacts behind the decision.
+
+    These are scores, weights, and the training data with its contamination report. Raises
+    CorruptArtifact before anything is decided.
     """
     store, run_id = stage.store, stage.pipeline_run.record.id
     bundle = store.require("scores", run_id)
@@ -138,13 +142,12 @@ def verify_evidence(stage: StageContext) -> None:
 
 
 def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
-    """Keep the tasks that the old champion solved and the new one does not, for the next gates;
-    return how many are new. Repeatable.
+    """Store the tasks that the old champion solved and the new one does not, for later gates.
+
+    Returns how many are new; a repeated call adds none.
     """
-    record, benchmarks = (
-        stage.pipeline_run.record,
-        {benchmark.name: benchmark for benchmark in benchmarks_of(stage)[0]},
-    )
+    record = stage.pipeline_run.record
+    benchmarks = {benchmark.name: benchmark for benchmark in benchmarks_of(stage)[0]}
     new_count = 0
     for name, after in scores.challenger.items():
         if (
@@ -153,10 +156,8 @@ def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
             or name not in benchmarks
         ):
             continue
-        before, problems = (
-            scores.champion[name],
-            {problem.problem_id: problem for problem in benchmarks[name].problems},
-        )
+        before = scores.champion[name]
+        problems = {problem.problem_id: problem for problem in benchmarks[name].problems}
         lost = [problems[task] for task in lost_tasks(before, after) if task in problems]
         regression_set = RegressionSet(stage.run_context.home.regressions)
         new_count += len(
@@ -175,21 +176,21 @@ def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
 def history_table(ledger: Ledger) -> str:
     rows = [
         (
-            e.entry,
-            e.created_at,
-            e.kind,
-            f"version {e.version}",
-            e.checkpoint,
-            e.decision["reasons"][0],
+            entry.entry,
+            entry.created_at,
+            entry.kind,
+            f"version {entry.version}",
+            entry.checkpoint,
+            entry.decision["reasons"][0],
         )
-        for e in reversed(ledger.history())
+        for entry in reversed(ledger.history())
     ]
-    return markdown(("entry", "when", "what", "version", "checkpoint", "first reason"), rows)
+    return markdown(("entry", "time", "kind", "version", "checkpoint", "first reason"), rows)
 
 
 def alpha_table(ledger: Ledger) -> str:
     """Return a table of the gates, newest first, with each one's share of alpha and its result."""
-    rows = spent_rows(gates_of(ledger.history()))
+    rows = alpha_rows(gates_of(ledger.history()))
     return (
         markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows)
         if rows

@@ -1,5 +1,7 @@
-"""Raw problems: every source in one schema. In: the embedded family, simple problems, a user's
-sources. Out: Parquet, and a list of rejected rows.
+"""Raw problems: every source in one schema.
+
+In: the embedded family, simple problems, a user's sources. Out: Parquet, and a list of rejected
+rows.
 """
 
 import json
@@ -41,9 +43,7 @@ problem_sources = dg.AssetSpec(
 def raw_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems of all sources in one schema. Unreadable rows are left out and listed with the
-    reason.
-    """
+    """Problems of all sources in one schema. Unreadable rows are listed with the reason."""
     with run_context.stage(context) as stage:
         added = pinned_sources(run_context.home.path)
         inputs = {name: place.content for name, place in added.items()}
@@ -118,8 +118,9 @@ def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def read_stage(folder: Path) -> Stage:
-    """Return the funnel's first stage: rows read and rows rejected, by source alone, because their
-    paths belong to this machine.
+    """Return the funnel's first stage: rows read and rows rejected.
+
+    Rejected rows are named by their source alone, because their paths belong to one machine.
     """
     rejected = tuple(
         Removed(f"{row['source']}/?", "row rejected")

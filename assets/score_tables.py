@@ -1,6 +1,4 @@
-"""Scorecards as Markdown tables for Dagster's pages: scores with cost, failures by kind, quality of
-the programs.
-"""
+"""Scorecards as Markdown tables for Dagster: scores with cost, failure kinds, program quality."""
 
 from __future__ import annotations
 
@@ -21,8 +19,10 @@ Sides = Sequence[tuple[str, dict[str, Scorecard]]]
 def scores_table(
     sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price
 ) -> str:
-    """Return one row for each scorecard, with the score without suspect tasks, the share truncated,
-    and the cost of a solved problem.
+    """Return a table with a row per scorecard.
+
+    Columns include the score without suspect tasks, the share of truncated completions, and the
+    cost of a solved problem.
     """
     scored = [
         (
@@ -46,7 +46,10 @@ def scores_table(
 
 
 def failures_table(sides: Sides) -> str:
-    """Return kinds of failures by contestant and benchmark; `ratchet failures` shows each one."""
+    """Return a table of failures by contestant, benchmark and kind.
+
+    `ratchet failures` shows the completions.
+    """
     table_rows = [
         (side, name, kind, description, count, f"{100 * count / len(card.samples):.1f} %", tasks)
         for side, cards in sides
@@ -64,13 +67,14 @@ def failures_table(sides: Sides) -> str:
 
 
 def quality_table(cards: Sequence[Scorecard]) -> str:
-    """Return the quality of passing programs, one row for each scorecard."""
+    """Return a table of the quality of passing programs, with a row per scorecard."""
     return markdown(HEAD, trend(cards)) if cards else "no scores yet"
 
 
 def full_and_clean(card: Scorecard, suspects: Suspects) -> tuple[str, str, str]:
-    """Return three cells, under FULL_AND_CLEAN; the last is empty if no contamination report covers
-    the benchmark.
+    """Return the cells for the columns FULL_AND_CLEAN.
+
+    The last is empty if no contamination report covers the benchmark.
     """
     rate = Rate.of(card)
     return (

@@ -1,8 +1,8 @@
-"""The warm-up: supervised training on demonstrations. Their simulated author makes mistakes, so
-that reinforcement learning can improve on them.
+"""The warm-up: supervised training on demonstrations.
 
-It trains all weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it
-resumes from its last state, at most half a minute old.
+The simulated author of the demonstrations makes mistakes, so that reinforcement learning can
+improve on them. The warm-up trains all weights, some (`warm_up.frozen`), or adapters
+(`warm_up.lora`). After a kill it resumes from its last state, at most half a minute old.
 """
 
 import json
@@ -32,14 +32,10 @@ from verl_jobs.sft.warm_up import Prompt
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after supervised training on the demonstrations. It becomes the first
-    champion.
-    """
+    """The base model after supervised training on demonstrations. It becomes the first champion."""
     with run_context.stage(context) as stage:
-        clean, base = (
-            stage.store.require("datasets", "clean_problems"),
-            stage.store.require("checkpoints", "base_model"),
-        )
+        clean = stage.store.require("datasets", "clean_problems")
+        base = stage.store.require("checkpoints", "base_model")
         config, correcting = stage.profile.warm_up, stage.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
         artifact_config = config.model_dump(mode="json") | ({"mends": True} if correcting else {})

@@ -1,5 +1,6 @@
-"""Synthetic problems: proposed and solved by a language model behind an OpenAI-compatible endpoint,
-verified like all others. Off by default.
+"""Synthetic problems: proposed and solved by a language model, then verified like all others.
+
+The model is behind an OpenAI-compatible endpoint. Off by default.
 """
 
 import json
@@ -34,10 +35,8 @@ def synthetic_problems(
     stored with the reason. Empty while `synthesis` is off.
     """
     with run_context.stage(context) as stage:
-        verified, config = (
-            stage.store.require("datasets", "verified_problems"),
-            stage.profile.synthesis,
-        )
+        verified = stage.store.require("datasets", "verified_problems")
+        config = stage.profile.synthesis
 
         def make(folder: Path) -> StageOutput:
             write_parquet([], folder / "problems.parquet")
@@ -99,8 +98,9 @@ def synthetic_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> StageOutput:
-    """Append replies to a journal before they are used: a killed run resumes and repeats no
-    request.
+    """Propose, solve and verify problems, and fill the folder.
+
+    Replies are stored in a journal before they are used, so that a resumed run repeats no request.
     """
     config, journals = stage.profile.synthesis, stage.run_context.home.path / "journals"
     # Problems with secrets must not be sent to an endpoint.

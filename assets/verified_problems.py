@@ -1,5 +1,7 @@
-"""Verified problems: every reference solution passes its tests in the sandbox; empty and broken
-solutions fail them.
+"""Verified problems: their tests accept each reference solution and reject broken ones.
+
+In: raw problems. Out: the problems that pass verification in the sandbox, the strength of their
+tests, and the removed problems with reasons.
 """
 
 import json
@@ -29,14 +31,10 @@ from resources.run_context import RunContext, StageOutput, result
 def verified_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose tests accept every reference solution and reject broken ones. Verdicts are
-    cached.
-    """
+    """Problems whose tests accept every reference solution and reject broken ones."""
     with run_context.stage(context) as stage:
-        raw, limits = (
-            stage.store.require("datasets", "raw_problems"),
-            read_choice(run_context.home.path),
-        )
+        raw = stage.store.require("datasets", "raw_problems")
+        limits = read_choice(run_context.home.path)
         config = stage.profile.verification
         inputs = {"raw_problems": raw.content_hash} | input_of(limits)
 
@@ -68,10 +66,8 @@ def verified_problems(
             inputs=inputs,
             config=config.model_dump(mode="json"),
         )
-        problems, funnel_stage = (
-            read_parquet(artifact.path / "problems.parquet"),
-            stored_stage(artifact.path, "verified"),
-        )
+        problems = read_parquet(artifact.path / "problems.parquet")
+        funnel_stage = stored_stage(artifact.path, "verified")
         rows = strength.read(artifact.path)
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
@@ -91,18 +87,14 @@ def verified_problems(
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def verified_tests_are_strong(run_context: RunContext) -> dg.AssetCheckResult:
-    """The tests of each trainable problem reject the share of broken solutions that the profile
-    requires.
-    """
+    """The tests of each trainable problem reject the profile's share of broken solutions."""
     return check_strength(run_context, "verified_problems")
 
 
 def check_strength(run_context: RunContext, name: str) -> dg.AssetCheckResult:
     """Check the stored dataset: no problem has weak tests, or tests of unknown strength."""
-    folder, threshold = (
-        run_context.store.require("datasets", name).path,
-        run_context.profile.verification.threshold,
-    )
+    folder = run_context.store.require("datasets", name).path
+    threshold = run_context.profile.verification.threshold
     strengths = {row.problem_id: row for row in strength.read(folder)}
     trainable = [
         problem.problem_id

@@ -1,5 +1,7 @@
-"""Check that a reward may train: the exploit battery's result is stored by the reward's hash, and
-recorded in each checkpoint trained with it.
+"""Check that a reward may train.
+
+The exploit battery's result is stored by the reward's hash, and recorded in each checkpoint that is
+trained with the reward.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ def store_result(home: Home, config: RewardConfig, result: BatteryResult) -> Non
 
 
 def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
-    """Return this reward's stored result; None if the battery has not run on it. Raises
-    CorruptArtifact for one that was changed.
+    """Return this reward's stored result, or None if the battery has not run on it.
+
+    Raises CorruptArtifact for a result that was changed.
     """
     path = home.batteries / f"{reward_hash(config)}.json"
     if not path.exists():
@@ -58,10 +61,10 @@ def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:
-    """Return the reward's entry for a passport: the battery's hash, with `unverified` before it if
-    the battery did not pass or did not run.
+    """Return the reward's entry in a passport: the battery's hash.
 
-    Raises UnverifiedReward unless it passed, or the config says `unverified`.
+    `unverified` precedes the hash if the battery did not pass or did not run; this raises
+    UnverifiedReward unless the config says `unverified`.
     """
     if config.kind == "random" and not config.file:
         return CONTROL
@@ -79,7 +82,5 @@ def battery_stamp(home: Home, config: RewardConfig) -> str:
 
 
 def unverified_by(manifest: Manifest) -> list[str]:
-    """Return the checkpoints, from this one back to its start, whose reward had not passed; empty
-    for a clean line.
-    """
+    """Return the trainings with an unverified reward, from this checkpoint back to its start."""
     return list(manifest.facts.get("unverified", []))

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from verl.trainer.ppo.core_algos import agg_loss
 
-HIGHEST = 1.0  # weight of a token
+HIGHEST = 1.0  # the highest importance weight of a token
 
 
 def loss(
@@ -19,9 +19,10 @@ def loss(
     config: Any = None,
     rollout_is_weights: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, dict[str, float]]:
-    """-min(rho, HIGHEST) A log p, with the ratio rho of new to old probability held constant.
+    """Return the loss -min(rho, HIGHEST) A log p and its metric.
 
-    Tensors are (completions, tokens).
+    rho is the ratio of new to old probability, without a gradient. Tensors are (completions,
+    tokens).
     """
     ratio = (log_prob - old_log_prob).detach().exp()
     losses = -ratio.clamp(max=HIGHEST) * advantages * log_prob

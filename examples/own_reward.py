@@ -10,12 +10,14 @@ from rewards.own import format_of
 from sandbox.protocol import Report
 
 TASK = "code"
-LINES = 12  # a longer program gets nothing for its length
+LINES = 12  # a program of this many lines or more gets no bonus
 
 
 def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
-    """Each component in [-1, 1]. Only a passing program gets the bonus for shortness; otherwise the
-    shortest wrong program would be worth most.
+    """Return the score and its components, each in [-1, 1].
+
+    Only a passing program gets the bonus for shortness; otherwise the shortest wrong program would
+    have the highest score.
     """
     right = correctness(report, dense=1.0, visible=task.visible_tests) or 0.0
     formed = format_of(task, answer, report)
@@ -29,7 +31,8 @@ def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
 
 
 def shortness(code: str) -> float:
-    """1 for an empty program, 0 from LINES on. Lines are counted as Python itself writes the
-    program, so that comments and layout do not count.
+    """Return 1 for an empty program, falling to 0 at LINES lines.
+
+    Lines are those of `ast.unparse`, so that comments and layout do not count.
     """
     return max(0.0, 1.0 - len(ast.unparse(parse(code)).splitlines()) / LINES)

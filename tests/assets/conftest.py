@@ -18,13 +18,11 @@ from tests.assets.data_stages import at, refresh
 @pytest.fixture(scope="module")
 def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Use three of the shipped simple problems; tests/problems/test_simple.py verifies all."""
-    content, few = (
-        json.loads(simple.FILE.read_text(encoding="utf-8")),
-        tmp_path_factory.mktemp("simple") / simple.FILE.name,
-    )
-    few.write_text(json.dumps(content | {"problems": content["problems"][:3]}), encoding="utf-8")
+    content = json.loads(simple.FILE.read_text(encoding="utf-8"))
+    file = tmp_path_factory.mktemp("simple") / simple.FILE.name
+    file.write_text(json.dumps(content | {"problems": content["problems"][:3]}), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simple, "FILE", few)
+        patch.setattr(simple, "FILE", file)
         yield
 
 
@@ -50,5 +48,5 @@ def refreshed(template: Path, tmp_path: Path) -> RunContext:
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as opened:
-        yield opened
+    with dg.instance_for_test() as instance:
+        yield instance

@@ -1,4 +1,4 @@
-"""Helpers for tests of the data stages: a small home, and a run of its data job."""
+"""A small home for tests of the data stages, and a run of its data job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A curriculum's initial values come from the stored ranking and weights.
 
-They are written only if a curriculum draws the problems.
+They are written only if a curriculum samples the problems.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TRAIN = sorted(  # the order on disk
 
 
 def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageContext:
-    """Make a home whose training problems 0 and 1 are ranked: solved always, and half of the time.
+    """Return the stage of a home whose training problems 0 and 1 have pass rates of 1 and 0.5.
 
-    measured: weights are stored with both datasets; else with the clean one alone.
+    measured: whether the ranking has weights too; the clean dataset always has.
     """
     tmp_path.mkdir(exist_ok=True)
     profile = tmp_path / "profile.yaml"
@@ -112,9 +112,8 @@ def test_without_measured_weights_the_clean_dataset_decides(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("schedule", ["uniform", "weighted"])
 def test_the_schedule_does_not_change_the_rows(tmp_path: Path, schedule: str) -> None:
-    rows, drawn = (
-        training_rows(stage(tmp_path / "a", schedule)),
-        training_rows(stage(tmp_path / "b", "window")),
-    )
-    assert (rows.path / "train.parquet").read_bytes() == (drawn.path / "train.parquet").read_bytes()
+    rows = training_rows(stage(tmp_path / "a", schedule))
+    window = training_rows(stage(tmp_path / "b", "window"))
+    train = "train.parquet"
+    assert (rows.path / train).read_bytes() == (window.path / train).read_bytes()
     assert (rows.path / FILE).exists() == (schedule != "uniform")

@@ -1,4 +1,4 @@
-"""The data stages' checks find bad rows on disk, and the commands show what the stages made."""
+"""The data stages' checks detect bad rows on disk, and the commands show the stages' datasets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.assets.data_stages import datasets
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_simple_problems")]
 
 
-def verdict(check: dg.AssetChecksDefinition, run_context: RunContext) -> dg.AssetCheckResult:
+def run_check(check: dg.AssetChecksDefinition, run_context: RunContext) -> dg.AssetCheckResult:
     result = check(run_context)
     assert isinstance(result, dg.AssetCheckResult)
     return result
 
 
-def planted(refreshed: RunContext, problem: Problem) -> Artifact:
-    """Add a problem to the clean ones, as only a bug or a manual change could."""
+def add_clean_problem(refreshed: RunContext, problem: Problem) -> Artifact:
+    """Publish the clean dataset with one more problem, as a bug or a manual change would."""
     clean = datasets(refreshed)["clean_problems"]
     with refreshed.store.draft("datasets", "clean_problems") as folder:
         shutil.copytree(clean.path, folder, dirs_exist_ok=True)
@@ -50,8 +50,8 @@ def planted(refreshed: RunContext, problem: Problem) -> Artifact:
 
 def test_a_stored_gated_problem_fails_its_check(refreshed: RunContext) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
-    planted(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
-    result = verdict(no_gated_problem, refreshed)
+    add_clean_problem(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
+    result = run_check(no_gated_problem, refreshed)
     assert not result.passed and result.metadata["problem_ids"].value == ["own/gated"]
 
 
@@ -67,11 +67,11 @@ def test_a_gated_task_marked_as_open_fails_its_check(
     refreshed: RunContext, name: str, extra: dict[str, Any]
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
-    planted(
+    add_clean_problem(
         refreshed,
         replace(problem, gated=False, split="train", source="own", problem_id=name, extra=extra),
     )
-    result = verdict(no_gated_problem, refreshed)
+    result = run_check(no_gated_problem, refreshed)
     assert not result.passed and result.metadata["problem_ids"].value == [name]
 
 
@@ -79,8 +79,8 @@ def test_a_stored_held_out_composition_fails_its_check(
     refreshed: RunContext,
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
-    planted(refreshed, replace(problem, split="train"))
-    result = verdict(no_heldout_composition, refreshed)
+    add_clean_problem(refreshed, replace(problem, split="train"))
+    result = run_check(no_heldout_composition, refreshed)
     assert not result.passed and result.metadata["problem_ids"].value == [problem.problem_id]
 
 
@@ -88,11 +88,11 @@ def test_a_stored_secret_fails_its_check_without_being_repeated(
     refreshed: RunContext,
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
-    planted(
+    add_clean_problem(
         refreshed,
         replace(problem, statement=f"{problem.statement} Ask jane.roe@company.io.", split="train"),
     )
-    result = verdict(no_secret, refreshed)
+    result = run_check(no_secret, refreshed)
     [entry] = result.metadata["problems"].value  # type: ignore[misc, union-attr]
     assert not result.passed and problem.problem_id in str(entry)
     assert "statement" in str(entry) and "jane.roe" not in str(entry)
@@ -100,23 +100,22 @@ def test_a_stored_secret_fails_its_check_without_being_repeated(
 
 def test_stored_weak_tests_fail_their_check(refreshed: RunContext) -> None:
     verified = datasets(refreshed)["verified_problems"]
-    # Simple problems: compositions need no strength.
-    one, other, *rows = strength.read(verified.path)[-3:]
+    # The last rows are simple problems; compositions need no strength.
+    weak, unmeasured, *rows = strength.read(verified.path)[-3:]
     with refreshed.store.draft("datasets", "verified_problems") as folder:
         shutil.copytree(verified.path, folder, dirs_exist_ok=True)
         strength.write(
-            [*rows, replace(one, killed=0, survivors=("operator, line 2: Add becomes Sub",))],
+            [*rows, replace(weak, killed=0, survivors=("operator, line 2: Add becomes Sub",))],
             folder,
         )
         refreshed.store.publish(
             folder,
             Manifest(kind="datasets", name="verified_problems", key="planted", content_hash=""),
         )
-    result = verdict(verified_tests_are_strong, refreshed)
+    result = run_check(verified_tests_are_strong, refreshed)
     assert not result.passed and result.metadata["count"].value == 2
-    assert one.problem_id in str(result.metadata["weak"].value) and result.metadata[
-        "unmeasured"
-    ].value == [other.problem_id]
+    assert weak.problem_id in str(result.metadata["weak"].value)
+    assert result.metadata["unmeasured"].value == [unmeasured.problem_id]
 
 
 def test_the_checks_pass_on_the_datasets_of_the_stages(refreshed: RunContext) -> None:
@@ -127,7 +126,7 @@ def test_the_checks_pass_on_the_datasets_of_the_stages(refreshed: RunContext) ->
         no_heldout_composition,
         no_secret,
     )
-    assert all(verdict(check, refreshed).passed for check in checks)
+    assert all(run_check(check, refreshed).passed for check in checks)
 
 
 def test_the_counts_of_each_stage_fit_80_columns(
@@ -136,10 +135,8 @@ def test_the_counts_of_each_stage_fit_80_columns(
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     output = StringIO()
     assert show(None, Settings.read(), Console(file=output, width=80)) == 0
-    lines, verified = (
-        output.getvalue().splitlines(),
-        datasets(refreshed)["verified_problems"].manifest.facts,
-    )
+    lines = output.getvalue().splitlines()
+    verified = datasets(refreshed)["verified_problems"].manifest.facts
     removed = verified["came_in"] - verified["kept"]
     counts = rf"verified_problems +{verified['came_in']}\b.*\b{verified['kept']}\b.*\b{removed}\b"
     assert any(re.match(counts, line) for line in lines) and max(map(len, lines)) <= 80
@@ -150,7 +147,7 @@ def test_data_diff_and_show_explain_a_change(
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
-    planted(refreshed, replace(problem, source="own", problem_id="own/new"))
+    add_clean_problem(refreshed, replace(problem, source="own", problem_id="own/new"))
     [first, *_] = read_parquet(datasets(refreshed)["clean_problems"].path / "problems.parquet")
     output = StringIO()
     console = Console(file=output, width=150)

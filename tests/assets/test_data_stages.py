@@ -81,9 +81,9 @@ def test_a_half_written_dataset_is_rebuilt_with_the_same_content(
     (clean.path / "manifest.json").unlink()
     (clean.path / "problems.parquet").write_bytes(b"half")
     assert refresh(refreshed, instance).success
-    again = datasets(refreshed)["clean_problems"]
-    assert again.content_hash == clean.content_hash
-    refreshed.store.verify(again)
+    rebuilt = datasets(refreshed)["clean_problems"]
+    assert rebuilt.content_hash == clean.content_hash
+    refreshed.store.verify(rebuilt)
 
 
 def test_sources_are_partitions_and_bad_rows_are_reported(
@@ -161,22 +161,22 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
         row["problem_id"]: row["reason"]
         for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))
     }
-    # Augmented from the copy before the leak was found.
-    of_copy = {name: reason for name, reason in removed.items() if name.startswith("augmented/")}
-    gone = {
+    # Variants of the copy are created before the leak is detected.
+    variants = {name: reason for name, reason in removed.items() if name.startswith("augmented/")}
+    expected = {
         "own/asked": "gated",
         "own/copied": "overlaps a gated problem",
         "own/secret": "secret or personal data",
     }
-    assert removed == gone | dict.fromkeys(of_copy, "overlaps a gated problem")
-    # Nothing is augmented from the problem with personal data.
+    assert removed == expected | dict.fromkeys(variants, "overlaps a gated problem")
+    # The problem with personal data has no variants.
     assert (
         datasets(run_context)["augmented_problems"].manifest.facts["not_parents"][
             "secret or personal data"
         ]
         == 1
     )
-    assert of_copy and not any(
+    assert variants and not any(
         problem.parents
         for problem in read_parquet(clean.path / "problems.parquet")
         if "own/copied" in problem.parents

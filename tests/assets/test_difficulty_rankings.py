@@ -1,4 +1,4 @@
-"""All stored rankings are put on one scale; its page states how many checkpoints it is based on."""
+"""One scale is fitted to all stored rankings; its page states the number of checkpoints."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stage(tmp_path: Path) -> StageContext:
     )
 
 
-def ranked(stage: StageContext, policy: str, passed: dict[str, int]) -> None:
+def store_ranking(stage: StageContext, policy: str, passed: dict[str, int]) -> None:
     """Store a ranking like the asset's. passed: how many of a problem's four completions pass."""
     content = hash_data(policy)
     ranks = rank(
@@ -58,10 +58,10 @@ def ranked(stage: StageContext, policy: str, passed: dict[str, int]) -> None:
 
 
 def test_every_ranked_checkpoint_is_on_the_scale(stage: StageContext) -> None:
-    ranked(stage, "first", {"a": 1, "b": 0, "c": 3})
-    alone = scale_artifact(stage)
-    assert "one checkpoint" in scale_markdown(alone) and scale_artifact(stage) == alone
-    ranked(stage, "better", {"a": 3, "b": 2, "d": 4})
+    store_ranking(stage, "first", {"a": 1, "b": 0, "c": 3})
+    one = scale_artifact(stage)
+    assert "one checkpoint" in scale_markdown(one) and scale_artifact(stage) == one
+    store_ranking(stage, "better", {"a": 3, "b": 2, "d": 4})
     both = scale_artifact(stage)
     names = [
         both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities
@@ -71,7 +71,7 @@ def test_every_ranked_checkpoint_is_on_the_scale(stage: StageContext) -> None:
         and "2 checkpoints" in scale_markdown(both)
         and "| better | +" in scale_markdown(both)
     )
-    assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != alone.manifest.key
+    assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != one.manifest.key
 
 
 def test_the_static_score_is_correlated_with_the_measured_ranking() -> None:

@@ -11,7 +11,7 @@ import pytest
 from artifacts.integrity import CorruptArtifact, hashes_of, read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
-from assets.gate_facts import facts_of, gates_of, missing_links, spent_rows
+from assets.gate_facts import alpha_rows, facts_of, gates_of, missing_links
 from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
@@ -29,9 +29,9 @@ FIRST_LEVEL = next_level("lord", Policy().alpha, [])
 
 @pytest.fixture
 def home_builder(tmp_path: Path) -> HomeBuilder:
-    """Make a home with the problems of its benchmarks: a small family."""
-    opened = HomeBuilder(tmp_path / "home")
-    with opened.run_context.store.draft("datasets", "clean_problems") as folder:
+    """Return a home with the problems of its benchmarks: a small family."""
+    builder = HomeBuilder(tmp_path / "home")
+    with builder.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(
             [
                 replace(problem, split="validation")
@@ -40,10 +40,10 @@ def home_builder(tmp_path: Path) -> HomeBuilder:
             folder / "problems.parquet",
         )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.run_context.store.publish(
+        builder.run_context.store.publish(
             folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
         )
-    return opened
+    return builder
 
 
 def artifact(
@@ -62,19 +62,19 @@ def artifact(
 
 
 def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
-    opened = PipelineRun(home_builder.run_context.home.runs / chain)
-    with opened.stage("promoted_model") as stage:
-        return StageContext(home_builder.run_context, opened, stage)
+    pipeline_run = PipelineRun(home_builder.run_context.home.runs / chain)
+    with pipeline_run.stage("promoted_model") as report:
+        return StageContext(home_builder.run_context, pipeline_run, report)
 
 
-def challenged(
+def challenge(
     home_builder: HomeBuilder,
     chain: str,
     solved: int,
     version: str = "",
     copied: Artifact | None = None,
 ) -> StageContext:
-    """Make a run whose challenger solves `solved` of 400 tasks, where the champion solves 100.
+    """Return the stage of a run whose challenger solves `solved` of 400 tasks; the champion 100.
 
     On all other benchmarks both are equal.
     """
@@ -114,13 +114,12 @@ def test_a_repeated_decision_is_the_same(
     home_builder: HomeBuilder,
 ) -> None:
     home_builder.promoted("first")
-    work = challenged(home_builder, "chain-0002", 160)
-    entry = gate(work)
+    stage_context = challenge(home_builder, "chain-0002", 160)
+    entry = gate(stage_context)
     assert entry.kind == "promote" and entry.decision["level"] == FIRST_LEVEL
-    assert gate(work).entry == entry.entry
-    challenged(home_builder, "chain-0003", 100)
-    again = decision_of_chain(home_builder, "chain-0002")
-    assert again == entry.decision
+    assert gate(stage_context).entry == entry.entry
+    challenge(home_builder, "chain-0003", 100)
+    assert decision_of_run(home_builder, "chain-0002") == entry.decision
 
 
 @pytest.mark.parametrize(
@@ -136,22 +135,22 @@ def test_the_gate_decides_nothing_on_a_changed_file(
     home_builder: HomeBuilder, pattern: str
 ) -> None:
     home_builder.promoted("first")
-    work = challenged(home_builder, "chain-0002", 160)
+    stage_context = challenge(home_builder, "chain-0002", 160)
     [path] = home_builder.run_context.home.path.glob(pattern)
     path.write_bytes(path.read_bytes() + b" ")
-    # Kept hashes that call the changed file unchanged.
-    known = path.parent.with_name(f".{path.parent.name}.files.json")
-    hashes_of(path.parent, known)
+    # Make the cached hashes claim that the file is unchanged.
+    cache = path.parent.with_name(f".{path.parent.name}.files.json")
+    hashes_of(path.parent, cache)
     manifest = read_manifest(path.parent / "manifest.json")
-    current = json.loads(known.read_text(encoding="utf-8"))
-    current[path.name][-1] = (manifest.files or {})[path.name]
-    known.write_text(json.dumps(current), encoding="utf-8")
+    hashes = json.loads(cache.read_text(encoding="utf-8"))
+    hashes[path.name][-1] = (manifest.files or {})[path.name]
+    cache.write_text(json.dumps(hashes), encoding="utf-8")
     with pytest.raises(CorruptArtifact, match=path.name.partition(".")[0]):
-        gate(work)
+        gate(stage_context)
     assert [entry.chain for entry in home_builder.run_context.ledger.history()] == ["first"]
 
 
-def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object]:
+def decision_of_run(home_builder: HomeBuilder, chain: str) -> dict[str, object]:
     from assets.contestant_scores import read_scores
 
     return decision_of(
@@ -162,7 +161,7 @@ def decision_of_chain(home_builder: HomeBuilder, chain: str) -> dict[str, object
 
 def test_the_same_weights_are_decided_on_once(home_builder: HomeBuilder) -> None:
     home_builder.promoted("first")
-    assert gate(challenged(home_builder, "chain-0002", 101)).kind == "refuse"
+    assert gate(challenge(home_builder, "chain-0002", 101)).kind == "refuse"
     store = home_builder.run_context.store
     with store.draft("checkpoints", "copied") as folder:
         (folder / "model.safetensors").write_text("chain-0002", encoding="utf-8")
@@ -171,22 +170,22 @@ def test_the_same_weights_are_decided_on_once(home_builder: HomeBuilder) -> None
             folder, Manifest(kind="checkpoints", name="copied", key="copied", content_hash="")
         )
     assert copied.content_hash != store.require("checkpoints", "chain-0002").content_hash
-    again = gate(challenged(home_builder, "copied", 160, copied=copied))
-    assert again.kind == "refuse"
-    assert any("chain-0002" in str(reason) for reason in again.decision["reasons"])
+    second = gate(challenge(home_builder, "copied", 160, copied=copied))
+    assert second.kind == "refuse"
+    assert any("chain-0002" in str(reason) for reason in second.decision["reasons"])
 
 
 def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None:
     home_builder.promoted("first")
     for number, solved in ((2, 101), (3, 160)):
-        gate(challenged(home_builder, f"chain-000{number}", solved))
+        gate(challenge(home_builder, f"chain-000{number}", solved))
     gates = gates_of(home_builder.run_context.ledger.history())
     assert [(g.chain, g.significant) for g in gates] == [
         ("chain-0002", False),
         ("chain-0003", True),
     ]
     assert gates[0].level == FIRST_LEVEL > gates[1].level
-    assert [row[0] for row in spent_rows(gates)] == ["chain-0003", "chain-0002"] and spent_rows(
+    assert [row[0] for row in alpha_rows(gates)] == ["chain-0003", "chain-0002"] and alpha_rows(
         gates
     )[0][-1] == f"{gates[0].level + gates[1].level:.3g}"
 
@@ -200,9 +199,9 @@ def test_the_gate_receives_suspect_tasks_and_measures(home_builder: HomeBuilder)
         files={"suspects.json": json.dumps(suspects)},
     )
     home_builder.promoted("first")
-    work = challenged(home_builder, "chain-0002", 160)
+    stage_context = challenge(home_builder, "chain-0002", 160)
     facts = facts_of(
-        work,
+        stage_context,
         card(
             home_builder.run_context.store.require("checkpoints", "chain-0002"), 160, 400, "v"
         ).model_copy(update={"measured": {"tokens": 800.0}}),
@@ -218,12 +217,12 @@ def test_a_deciding_benchmark_without_scores_is_refused(
 ) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {benchmark: mbpp}", encoding="utf-8")
     home_builder.promoted("first")
-    challenged(home_builder, "chain-0002", 160)
+    challenge(home_builder, "chain-0002", 160)
     home_builder.run_context = type(home_builder.run_context)(
         path=home_builder.run_context.path, profile_name=str(tmp_path / "mine.yaml")
     )
     with pytest.raises(ProfileError, match=r"policy\.benchmark: mbpp"):
-        decision_of_chain(home_builder, "chain-0002")
+        decision_of_run(home_builder, "chain-0002")
 
 
 def test_an_older_decision_counts_at_its_own_alpha(

@@ -13,14 +13,14 @@ HISTORY = [
     {"step": 1, "critic/score/mean": 0.1, "timing_s/step": 1800.0, "actor/entropy": 0.4},
     {"step": 2, "critic/score/mean": 0.2, "timing_s/step": 1800.0, "actor/entropy": 0.3},
 ]
-SAID = [
+MESSAGES = [
     {"step": 1, "cpu_percent": 80.0, "memory_gib": 7.0},
     {"step": 2, "cpu_percent": 90.0, "memory_gib": 7.5},
 ]
 
 
 def test_dagster_gets_figures_of_run_and_machine_as_numbers() -> None:
-    figures = live(HISTORY, SAID, 4, 0.0, 0.0)
+    figures = live(HISTORY, MESSAGES, 4, 0.0, 0.0)
     numbers = {name: value for name, value in figures.items() if isinstance(value, float)}
     assert numbers == {
         "reward": 0.2,
@@ -35,7 +35,7 @@ def test_dagster_gets_figures_of_run_and_machine_as_numbers() -> None:
 
 
 def test_cost_and_end_are_estimated_from_finished_steps() -> None:
-    figures = live(HISTORY, SAID, 4, price=3.0, now=1000.0)
+    figures = live(HISTORY, MESSAGES, 4, price=3.0, now=1000.0)
     assert figures["cost_of_the_steps"] == pytest.approx(3.0)
     end = figures["expected_end"]
     assert isinstance(end, dg.TimestampMetadataValue) and end.value == pytest.approx(1000.0 + 3600)

@@ -1,7 +1,7 @@
 """The regression set: tasks that a promotion lost.
 
-Each is stored once and for good, is evaluated from then on, and gets more weight in a training that
-a regression starts.
+Each is stored once, is part of all later evaluations, and has a higher weight in a training that a
+regression starts.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from resources.run_record import PipelineRun, open_run
 from tests.evaluation.test_policy import scorecard_of
 from tests.pipelines.home_builder import HomeBuilder
 
-TOLD = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "chain": "chain-0002"}
+ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "chain": "chain-0002"}
 DRAW = heldout_draw(FamilyConfig(), 2, 60)
 
 
 def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
-    RegressionSet(path).remember(problems, number=number, **TOLD)
+    RegressionSet(path).remember(problems, number=number, **ORIGIN)
 
 
-def answered(
+def scorecard(
     name: str, content_hash: str, problems: list[Problem], lost: range, won: range
 ) -> Scorecard:
     """Make a scorecard that solves every third task, without `lost`, and with `won`."""
@@ -59,8 +59,8 @@ def answered(
 
 @pytest.fixture
 def home_builder(tmp_path: Path) -> HomeBuilder:
-    opened = HomeBuilder(tmp_path / "home")
-    with opened.run_context.store.draft("datasets", "clean_problems") as folder:
+    builder = HomeBuilder(tmp_path / "home")
+    with builder.run_context.store.draft("datasets", "clean_problems") as folder:
         write_parquet(
             [
                 replace(problem, split="validation")
@@ -69,16 +69,16 @@ def home_builder(tmp_path: Path) -> HomeBuilder:
             folder / "problems.parquet",
         )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.run_context.store.publish(
+        builder.run_context.store.publish(
             folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
         )
-    return opened
+    return builder
 
 
 def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
-    opened = PipelineRun(home_builder.run_context.home.runs / chain)
-    with opened.stage("promoted_model") as stage:
-        return StageContext(home_builder.run_context, opened, stage)
+    pipeline_run = PipelineRun(home_builder.run_context.home.runs / chain)
+    with pipeline_run.stage("promoted_model") as report:
+        return StageContext(home_builder.run_context, pipeline_run, report)
 
 
 def test_a_promotion_stores_its_lost_tasks_for_later_runs(
@@ -94,8 +94,8 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
         key=lambda p: p.problem_id,
     )
     cards = {
-        "champion": answered("first", old.content_hash, problems, range(0), range(0)),
-        "challenger": answered(
+        "champion": scorecard("first", old.content_hash, problems, range(0), range(0)),
+        "challenger": scorecard(
             "chain-0002", new.content_hash, problems, range(1), range(1, len(problems))
         ),
     }
@@ -144,8 +144,8 @@ def test_a_lost_task_is_stored_once_and_unchanged(tmp_path: Path) -> None:
 def test_a_truncated_last_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "regressions.jsonl"
     remember(path, DRAW[:2])
-    whole = path.read_bytes()
-    path.write_bytes(whole + whole[:40])
+    content = path.read_bytes()
+    path.write_bytes(content + content[:40])
     assert len(RegressionSet(path).read()) == 2
     remember(path, DRAW[:3])
     assert [
@@ -195,7 +195,7 @@ def test_only_a_run_after_a_regression_samples_by_weight(
     home_builder: HomeBuilder,
 ) -> None:
     remember(home_builder.run_context.home.regressions, DRAW[:2], number=0)
-    for name, fell in (("chain-0001", False), ("chain-0002", True)):
+    for name, regression in (("chain-0001", False), ("chain-0002", True)):
         open_run(
             home_builder.run_context.home.runs,
             name,
@@ -204,14 +204,14 @@ def test_only_a_run_after_a_regression_samples_by_weight(
             profile="small",
             why="test",
             champion=None,
-            regression=fell,
+            regression=regression,
         )
-    plain, fallen = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
+    plain, regressed = stage(home_builder, "chain-0001"), stage(home_builder, "chain-0002")
     assert (
         regression_problems(plain) == []
         and training_of(plain) == home_builder.run_context.profile.training
     )
     assert (
-        regression_problems(fallen) == DRAW[:2]
-        and training_of(fallen).curriculum.schedule == "weighted"
+        regression_problems(regressed) == DRAW[:2]
+        and training_of(regressed).curriculum.schedule == "weighted"
     )

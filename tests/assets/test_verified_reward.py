@@ -1,4 +1,4 @@
-"""Which rewards may train, and what a passport records about them."""
+"""A reward must pass the battery before it trains, and passports record the result."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_flag_reaches_every_process_of_a_run(
 
 
 def test_a_passport_without_a_mark_is_clean() -> None:
-    known = Manifest(
+    manifest = Manifest(
         kind="checkpoints",
         name="x",
         key="k",
@@ -78,6 +78,6 @@ def test_a_passport_without_a_mark_is_clean() -> None:
         facts={"unverified": ["chain-0001"]},
     )
     assert (
-        unverified_by(known) == ["chain-0001"]
-        and unverified_by(known.model_copy(update={"facts": {}})) == []
+        unverified_by(manifest) == ["chain-0001"]
+        and unverified_by(manifest.model_copy(update={"facts": {}})) == []
     )
