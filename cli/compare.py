@@ -206,6 +206,7 @@ def _told(rows: Sequence[Row], alpha: float) -> list[str]:
             f"verdict among all is at most {alpha:g}."
         )
     ]
+    lines += [f"Test: {test}." for test in dict.fromkeys(row.test for row in rows)]
     if any(row.smallest_gain is not None for row in rows):
         lines.append(
             "Sees gains of: the true gain, in points, that so many tasks show four times in "

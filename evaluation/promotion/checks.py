@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from evaluation.promotion.comparison import Comparison, Plain, odds, p_text, points, signed
+from evaluation.promotion.methods import recorded_test, name_of_test
 from evaluation.promotion.policy import Measure, Policy
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate
-from evaluation.statistics.paired import holm
+from evaluation.statistics.paired import TestName, holm
 
 WORDS: dict[Measure, str] = {
     "denied_calls": "forbidden calls in its training's last step",
@@ -23,6 +24,13 @@ WORDS: dict[Measure, str] = {
     "latency_s": "seconds an answer",
     "tokens": "tokens an answer",
     "cost": "for its training",
+}
+
+TOSSED: dict[TestName, str] = {
+    "mcnemar": "each changed task would be a coin toss, and ",
+    "sign_flips": "each task's difference would be as likely in favour of either, and ",
+    "cluster_sign_flips": "each cluster's difference would be as likely in favour of either, and ",
+    "bootstrap": "",
 }
 
 
@@ -101,10 +109,9 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
 def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if not c.won and not c.lost:
         return "Both solve exactly the same tasks, so that nothing speaks for either."
-    exact = c.answers == 1
+    test = name_of_test(c.model_dump())
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= level else "which may be bad luck"
-        test = "exact McNemar test" if exact else "paired bootstrap over tasks"
         alike = (
             f"of two equally good ones the second looks so much worse {odds(c.p_worse)}; "
             f"{p_text(c.p_worse)}, {test}"
@@ -113,11 +120,9 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
             f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no "
             "gain to promote."
         )
-    alike = "each changed task would be a coin toss, and luck alone" if exact else "luck alone"
-    test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
     coin = (
-        f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} "
-        f"({p_text(c.p_better)}, {test})"
+        f"Were the two equally good, {TOSSED[recorded_test(c.model_dump())]}luck alone would bring a "
+        f"result this good {odds(c.p_better)} ({p_text(c.p_better)}, {test}, one-sided)"
     )
     verdict = (
         "so that the gain counts as real"

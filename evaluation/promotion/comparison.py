@@ -6,6 +6,7 @@ tasks can show. Scorecards that measure different things are refused.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
@@ -14,25 +15,23 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.hypothesis_tests import (
-    Interval,
-    bootstrap_mean,
-    mcnemar,
-    share_interval,
-    smallest_gain,
-)
+from evaluation.statistics.bounded_mean import Clusters
+from evaluation.statistics.hypothesis_tests import share_interval, smallest_gain
 from evaluation.statistics.paired import (
-    PairedTest,
+    TestName,
     announced_mean_gain,
     announced_share_gain,
-    bootstrap_test,
-    difference_interval,
-    not_worse,
+    clustered_spread,
+    paired_interval,
+    paired_not_worse,
+    paired_test,
     smallest_mean_gain,
+    choose_test,
 )
 from evaluation.statistics.pass_at_k import curve, estimates
 
 Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions)
+ClusterOf = Mapping[str, str]  # task -> its cluster; empty: tasks are independent
 
 
 class Incomparable(ValueError):
@@ -46,33 +45,45 @@ class Plain(BaseModel):
 
 
 class Rate(Plain):
-    """pass@k over tasks with its 95 % interval. `solved`: a count of tasks (Wilson, wider at the
-    edges), None for an estimate.
-    """
+    """pass@k with its interval (95 %). `solved`: a count of tasks; None for an estimate."""
 
     solved: int | None
     tasks: int
     share: float
     low: float
     high: float
+    clusters: int | None = None  # clusters that the interval is over; None: it is over tasks
 
     @classmethod
     def of(cls, card: Scorecard, k: int = 1) -> Rate:
-        return cls.over(counts_of(card), k)
+        return cls.over(counts_of(card), k, clusters_of(card))
 
     @classmethod
-    def over(cls, counts: Counts, k: int = 1) -> Rate:
+    def over(cls, counts: Counts, k: int = 1, cluster_of: ClusterOf | None = None) -> Rate:
         """Return pass@k. Raises ValueError for a task with fewer than k completions."""
-        return cls.at(counts, [k])[k]
+        return cls.at(counts, [k], cluster_of)[k]
 
     @classmethod
-    def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
-        """Return pass@k for several k at once, from one set of bootstrap draws."""
-        if is_greedy(counts) and list(ks) == [1]:
-            return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
+    def at(
+        cls, counts: Counts, ks: Sequence[int], cluster_of: ClusterOf | None = None
+    ) -> dict[int, Rate]:
+        """Return pass@k for several k at once. One completion a task: Wilson's interval, wider at
+        the edges; several, or related tasks: Gaffke's.
+        """
+        clusters, solved = clusters_in(counts, cluster_of), sum(c for c, _ in counts.values())
+        single = is_greedy(counts) and list(ks) == [1]
+        if single and clusters is None:
+            return {1: cls.counted(solved, len(counts))}
         return {
-            at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
-            for at in curve(*_columns(counts), ks)
+            at.k: cls(
+                solved=solved if single else None,
+                tasks=len(counts),
+                share=at.share,
+                low=at.low,
+                high=at.high,
+                clusters=len(set(clusters)) if clusters else None,
+            )
+            for at in curve(*_columns(counts), ks, clusters)
         }
 
     @classmethod
@@ -105,10 +116,9 @@ class Comparison(Plain):
     before: Rate
     after: Rate
     difference: float
-    # 95 % interval: Tango's score interval; with several samples per task, a bootstrap over tasks.
+    # 95 % interval and one-sided p-values, by `test`
     difference_low: float
     difference_high: float
-    # One-sided: McNemar's exact test; with several samples per task, a paired bootstrap.
     p_better: float
     p_worse: float
     p_two_sided: float
@@ -123,6 +133,9 @@ class Comparison(Plain):
     smallest_gain: float | None
     k: int = 1
     answers: int = 1  # fewest completions of any task
+    most_answers: int | None = None  # most of any task, if that differs
+    test: TestName | None = None  # None: recorded by an older version
+    clusters: int | None = None  # clusters of tasks that the test is over
     margin: float | None = None  # the fall that must be ruled out
     p_not_worse: float | None = None  # p-value of a fall by the margin or more
     buckets: tuple[Bucket, ...] = ()
@@ -157,6 +170,19 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
     return counts
 
 
+def clusters_of(*cards: Scorecard) -> dict[str, str]:
+    """Return the cluster of each task that has one in any of the scorecards."""
+    return {s.task_id: s.cluster for card in cards for s in card.samples if s.cluster}
+
+
+def clusters_in(tasks: Iterable[str], cluster_of: ClusterOf | None) -> Clusters:
+    """Return the cluster of each task; one without is a cluster of its own. None if no two tasks
+    share one: they are independent then.
+    """
+    clusters = [(cluster_of or {}).get(task) or f"task {task}" for task in tasks]
+    return clusters if len(set(clusters)) < len(clusters) else None
+
+
 def is_greedy(counts: Counts, k: int = 1) -> bool:
     """Return whether each task has one completion, so that exact tests apply."""
     return k == 1 and all(drawn == 1 for _, drawn in counts.values())
@@ -171,39 +197,43 @@ def compare(
     policy = policy or Policy()
     check_comparable(before, after)
     old, new = counts_of(before), counts_of(after)
-    greedy = is_greedy(old, k) and is_greedy(new, k)
     was, now = values_of(old, k), values_of(new, k)
-    won = tuple(task for task in old if now[task] > was[task])
-    lost = tuple(task for task in old if now[task] < was[task])
+    cluster_of = clusters_of(before, after)
+    clusters = clusters_in(old, cluster_of)
+    test = choose_test(is_greedy(old, k) and is_greedy(new, k), clusters)
     differences = [now[task] - was[task] for task in old]
     margin = (
         None
         if before.benchmark == policy.benchmark
         else policy.margins.get(before.benchmark, policy.margin)
     )
-    test = paired_test(differences, greedy, margin or policy.margin)
-    low, high = interval_of(differences, greedy)
+    p_values = paired_test(test, differences, clusters)
+    low, high = paired_interval(test, differences, clusters)
+    answers = [n for counts in (old, new) for _, n in counts.values()]
     return Comparison(
         benchmark=before.benchmark,
         benchmark_version=before.benchmark_version,
-        before=Rate.over(old, k),
-        after=Rate.over(new, k),
+        before=Rate.over(old, k, cluster_of),
+        after=Rate.over(new, k, cluster_of),
         difference=float(np.mean(differences)),
         difference_low=low,
         difference_high=high,
-        p_better=test.better,
-        p_worse=test.worse,
-        p_two_sided=test.two_sided,
-        won=won,
-        lost=lost,
+        p_better=p_values.better,
+        p_worse=p_values.worse,
+        p_two_sided=p_values.two_sided,
+        won=tuple(task for task in old if now[task] > was[task]),
+        lost=tuple(task for task in old if now[task] < was[task]),
         both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, greedy, policy.alpha),
+        smallest_gain=_smallest_gain(differences, test, clusters, policy.alpha),
         k=k,
-        answers=min(n for counts in (old, new) for _, n in counts.values()),
+        answers=min(answers),
+        most_answers=max(answers) if max(answers) > min(answers) else None,
+        test=test,
+        clusters=len(set(clusters)) if clusters else None,
         margin=margin,
-        p_not_worse=test.not_worse if margin else None,
-        buckets=_buckets(before, was, now, greedy, policy),
+        p_not_worse=paired_not_worse(test, differences, margin, clusters) if margin else None,
+        buckets=_buckets(before, was, now, test, cluster_of, policy),
     )
 
 
@@ -213,9 +243,10 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
     (`paired.expected_spread`). None if no gain can be shown.
     """
     counts = counts_of(card)
-    if is_greedy(counts, k):
+    clusters = clusters_in(counts, clusters_of(card))
+    if is_greedy(counts, k) and clusters is None:
         return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
-    return announced_mean_gain(list(values_of(counts, k).values()), alpha)
+    return announced_mean_gain(list(values_of(counts, k).values()), alpha, clusters=clusters)
 
 
 def clean_score(
@@ -232,7 +263,8 @@ def clean_score(
         {task: count for task, count in counts.items() if task not in left_out}
         for counts in (old, new)
     ]
-    rates = [Rate.over(counts, k) if counts else None for counts in kept]
+    cluster_of = clusters_of(before, after)
+    rates = [Rate.over(counts, k, cluster_of) if counts else None for counts in kept]
     return CleanScore(benchmark=benchmark, left_out=len(left_out), before=rates[0], after=rates[1])
 
 
@@ -248,11 +280,18 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
                 f"{before.checkpoint} and {after.checkpoint} were scored with {what}: "
                 "evaluate both on the same one"
             )
-    tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
-    if odd := sorted(tasks[0] ^ tasks[1]):
+    old, new = (Counter(sample.task_id for sample in card.samples) for card in (before, after))
+    if odd := sorted(old.keys() ^ new.keys()):
         raise Incomparable(
             f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is "
             f"{odd[0]}: evaluate both on all tasks"
+        )
+    if unequal := sorted(task for task in old if old[task] != new[task]):
+        task = unequal[0]
+        raise Incomparable(
+            f"{before.benchmark}: {len(unequal)} tasks have different numbers of answers, {task} "
+            f"has {old[task]} of {before.checkpoint} and {new[task]} of {after.checkpoint}: "
+            "evaluate both with the same n"
         )
 
 
@@ -270,34 +309,22 @@ def _columns(counts: Counts) -> tuple[list[int], list[int]]:
     return [c for c, _ in counts.values()], [n for _, n in counts.values()]
 
 
-def paired_test(differences: Sequence[float], greedy: bool, margin: float) -> PairedTest:
-    if not greedy:
-        return bootstrap_test(differences, margin)
-    won, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    return PairedTest(*mcnemar(won, lost), not_worse(won, lost, len(differences), margin))
-
-
-def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
-    if not greedy:
-        return bootstrap_mean(differences)
-    return difference_interval(
-        sum(d > 0 for d in differences), sum(d < 0 for d in differences), len(differences)
-    )
-
-
-def _smallest_gain(differences: Sequence[float], greedy: bool, alpha: float) -> float | None:
-    if greedy:
-        return smallest_gain(
-            sum(d != 0 for d in differences) / len(differences), len(differences), alpha
-        )
-    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha)
+def _smallest_gain(
+    differences: Sequence[float], test: TestName, clusters: Clusters, alpha: float
+) -> float | None:
+    tasks = len(differences)
+    if test == "mcnemar":
+        return smallest_gain(sum(d != 0 for d in differences) / tasks, tasks, alpha)
+    units = len(set(clusters)) if clusters else None
+    return smallest_mean_gain(clustered_spread(differences, clusters), tasks, alpha, units=units)
 
 
 def _buckets(
     card: Scorecard,
     was: Mapping[str, float],
     now: Mapping[str, float],
-    greedy: bool,
+    test: TestName,
+    cluster_of: ClusterOf,
     policy: Policy,
 ) -> tuple[Bucket, ...]:
     members: dict[str, list[str]] = {}
@@ -312,7 +339,7 @@ def _buckets(
             before=sum(was[t] for t in tasks) / len(tasks),
             after=sum(now[t] for t in tasks) / len(tasks),
             p_worse=paired_test(
-                [now[t] - was[t] for t in sorted(tasks)], greedy, policy.margin
+                test, [now[t] - was[t] for t in tasks], clusters_in(tasks, cluster_of)
             ).worse,
         )
         for tag, tasks in sorted(members.items())

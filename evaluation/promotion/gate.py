@@ -29,6 +29,7 @@ from evaluation.promotion.comparison import (
     points,
     signed,
 )
+from evaluation.promotion.methods import score_words, recorded_test
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
@@ -210,23 +211,25 @@ def decide(
 
 
 def _result(c: Comparison) -> str:
-    what = "" if c.k == 1 and c.answers == 1 else f" (pass@{c.k}, {c.answers} answers a task)"
+    single = c.k == 1 and c.answers == 1 and c.most_answers is None
+    what = "" if single else f" ({score_words(c.k, c.answers, c.most_answers)})"
     split = f"{c.both_solved} both solve, {c.neither_solved} neither"
     changed = (
         (
             f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that "
             f"the champion solves; {split}."
         )
-        if c.answers == 1
+        if single
         else (
-            f"It answers {count(len(c.won))} more reliably than the champion and {len(c.lost)} "
+            f"It solves {count(len(c.won))} more reliably than the champion and {len(c.lost)} "
             f"less; {split}."
         )
     )
+    related = f" Related tasks count together: {c.clusters} clusters." if c.clusters else ""
     return (
         f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a "
         f"difference of {signed(c.difference)} points "
-        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}"
+        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}{related}"
     )
 
 
@@ -262,7 +265,7 @@ def _power(c: Comparison, level: float, asked: float) -> str:
             f"{seen} A new version must bring {points(asked)} points: had it brought them, that "
             "would most likely have been seen."
         )
-    if c.answers == 1 and c.k == 1:
+    if recorded_test(c.model_dump()) == "mcnemar":
         needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
     else:
         # The error of a mean falls with the square root of the number of tasks.

@@ -42,6 +42,8 @@ def decision_summary(decision: dict[str, Any]) -> str:
             "is."
         )
     scores = f"{_solved(c['after'])}, where the champion before it solved {_solved(c['before'])}"
+    if c.get("k", 1) > 1:
+        scores += f" (pass@{c['k']})"
     if decision["kind"] == "promote":
         return (
             f"It is better: of {c['before']['tasks']} tasks it solved {scores}; luck does not "

@@ -18,11 +18,14 @@ from evaluation.promotion.comparison import (
     announced_gain,
     check_comparable,
     clean_score,
+    clusters_in,
+    clusters_of,
     compare,
     counts_of,
     points,
     values_of,
 )
+from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
@@ -59,6 +62,7 @@ class Row(Plain):
         float | None
     )  # smallest true gain that this suite shows with 80 % power, at alpha
     clean: CleanScore | None
+    test: str  # name of the test
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
@@ -157,6 +161,7 @@ def _row(
                 "won": len(c.won),
                 "lost": len(c.lost),
                 "smallest_gain": c.smallest_gain,
+                "test": name_of_test(c.model_dump()),
             }
         )
     if min(len(old), len(new)) < 2:
@@ -172,7 +177,8 @@ def _row(
         ]
         for cards in (old, new)
     )
-    comparison = compare_recipes(was, now)
+    clusters = clusters_in(ids, clusters_of(*old, *new))
+    comparison = compare_recipes(was, now, clusters)
     before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
     means = [
         (sum(column) / len(was), sum(other_column) / len(now))
@@ -193,5 +199,6 @@ def _row(
             "won": sum(b > a for a, b in means),
             "lost": sum(b < a for a, b in means),
             "smallest_gain": None,
+            "test": f"bootstrap over runs and {'clusters of ' if clusters else ''}tasks",
         }
     )
