@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from evaluation.promotion.comparison import Comparison, Plain, odds, p_text, points, signed
-from evaluation.promotion.methods import recorded_test, name_of_test
+from evaluation.promotion.methods import name_of_test, recorded_test
 from evaluation.promotion.policy import Measure, Policy
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate
@@ -109,7 +109,8 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
 def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if not c.won and not c.lost:
         return "Both solve exactly the same tasks, so that nothing speaks for either."
-    test = name_of_test(c.model_dump())
+    recorded = c.model_dump()
+    test = name_of_test(recorded)
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= level else "which may be bad luck"
         alike = (
@@ -121,7 +122,7 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
             "gain to promote."
         )
     coin = (
-        f"Were the two equally good, {TOSSED[recorded_test(c.model_dump())]}luck alone would bring a "
+        f"Were the two equally good, {TOSSED[recorded_test(recorded)]}luck alone would bring a "
         f"result this good {odds(c.p_better)} ({p_text(c.p_better)}, {test}, one-sided)"
     )
     verdict = (

@@ -21,12 +21,12 @@ from evaluation.statistics.paired import (
     TestName,
     announced_mean_gain,
     announced_share_gain,
+    choose_test,
     clustered_spread,
     paired_interval,
     paired_not_worse,
     paired_test,
     smallest_mean_gain,
-    choose_test,
 )
 from evaluation.statistics.pass_at_k import curve, estimates
 

@@ -29,7 +29,7 @@ from evaluation.promotion.comparison import (
     points,
     signed,
 )
-from evaluation.promotion.methods import score_words, recorded_test
+from evaluation.promotion.methods import recorded_test, score_words
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.regression import Regression, regressed
 from evaluation.scorecard import Scorecard

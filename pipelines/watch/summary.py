@@ -35,7 +35,8 @@ def show(report: Path, record: Record, console: Console) -> None:
         for who, rate in (("champion", "before"), ("challenger", "after")):
             score = _rate(compared[rate], compared.get("k", 1), compared["benchmark"])
             table.add_row(who, f"{score}  {decision[who]['name']}")
-        table.add_row("p-value", f"{compared['p_better']:.2g} ({name_of_test(compared)}, one-sided)")
+        test = name_of_test(compared)
+        table.add_row("p-value", f"{compared['p_better']:.2g} ({test}, one-sided)")
     table.add_row("in short", decision_summary(decision))
     table.add_row("why", "\n".join(decision["reasons"]))
     table.add_row(
