@@ -21,10 +21,10 @@ PARTS = {
     "correctness",
     "extraction",
     "lint",
-    "math_reader",
-    "math_worker",
+    "reader",
     "security",
     "trust",
+    "worker",
 }
 HASH = """
 import sys
@@ -62,7 +62,7 @@ def reward_hash(copy: Path, *weighted: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["components/format", "components/style", "math_worker"])
+@pytest.mark.parametrize("name", ["components/format", "components/style", "mathematics/worker"])
 def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> None:
     before, path = reward_hash(copy, "style"), copy / "rewards" / f"{name}.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")

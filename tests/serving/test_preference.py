@@ -22,7 +22,7 @@ import pytest
 from evaluation.preference.contestants import Contestant
 from evaluation.preference.pairs import make_pairs
 from problems.columns import ProblemError
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights
 from rewards.preference import Preferences, read_choices

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from problems.dataset.rl_parquet import ground_truth
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.config import RewardConfig
 from rewards.own import RewardFileError
 from sandbox.protocol import Verdict

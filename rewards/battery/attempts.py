@@ -10,11 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
-from rewards.battery_problems import SearchProblem
+from rewards.battery.mutations import (
+    Draft,
+    Mutation,
+    of_costs,
+    of_phrases,
+    of_programs,
+    of_text,
+    of_words,
+)
+from rewards.battery.search_problems import SearchProblem
+from rewards.battery.tracing import Trace
 from rewards.composite import Reward
 from rewards.judging import Judged
-from rewards.mutations import Draft, Mutation, of_costs, of_phrases, of_programs, of_text, of_words
-from rewards.tracing import Trace
 from sandbox.protocol import Report, TestResult, Verdict
 
 # Most reward, of a range of 2, that a wrong completion may get over one that solves no less.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.attempts import BOUND, Attempt, Proposals, with_detail
-from rewards.battery_problems import SearchProblem, search_problems
+from rewards.battery.attempts import BOUND, Attempt, Proposals, with_detail
+from rewards.battery.mutations import Draft
+from rewards.battery.search_problems import SearchProblem, search_problems
+from rewards.battery.tracing import Trace, traced
 from rewards.composite import Reward
 from rewards.judging import judge
-from rewards.mutations import Draft
-from rewards.tracing import Trace, traced
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
