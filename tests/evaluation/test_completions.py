@@ -24,8 +24,8 @@ def test_samples_of_a_task_are_numbered_in_file_order(tmp_path: Path) -> None:
     file = lines(
         tmp_path / "a.jsonl.gz",
         *(
-            {"task_id": task, "completion": "x"}
-            for task in ("HumanEval/0", "HumanEval/1", "HumanEval/0")
+            {"task_id": task, "completion": text}
+            for task, text in (("HumanEval/0", "x"), ("HumanEval/1", "x"), ("HumanEval/0", "y"))
         ),
         "",
     )
