@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, Field
 
+from artifacts.section import Section
 from evaluation.promotion.comparison import points, signed
 from evaluation.promotion.gate import Decision, Rate
 from evaluation.promotion.methods import name_of_interval, name_of_rate_interval, name_of_test
 
 
-class Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class Fact(Section):
+    """One part of a report."""
 
 
 class Model(Fact):
@@ -27,7 +28,7 @@ class Model(Fact):
     """
     training: str
     """One or two sentences: what reinforcement learning did with it."""
-    settings: dict[str, str | int | float | bool] = {}
+    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """The most important settings: algorithm, steps, learning rate, group size."""
 
 
@@ -37,7 +38,7 @@ class Step(Fact):
     stage: str
     problems: int
     content_hash: str
-    removed: dict[str, int] = {}
+    removed: dict[str, int] = Field(default_factory=dict)
     """Reason -> number of problems that the stage removed."""
 
 
@@ -53,7 +54,7 @@ class Curve(Fact):
     rewards: tuple[tuple[int, float], ...]
     """(training step, mean reward)."""
     scores: tuple[Score, ...] = ()
-    figures: dict[str, tuple[tuple[int, float], ...]] = {}
+    figures: dict[str, tuple[tuple[int, float], ...]] = Field(default_factory=dict)
     """Other figures of each step, such as KL: name -> (training step, value)."""
 
 
@@ -108,7 +109,9 @@ class Link(Fact):
     kind: str
     content_hash: str
     made_from: tuple[str, ...] = ()
-    said: str = ""
+    details: str = Field(
+        "", validation_alias=AliasChoices("details", "said"), serialization_alias="said"
+    )
     """A few words or figures."""
 
 
@@ -126,8 +129,8 @@ class Minutes(Fact):
     note: str = ""
 
 
-class Spending(Fact):
-    """What one part of the work took. None: not measured."""
+class Effort(Fact):
+    """Seconds and tokens of one part of the work. None: not measured."""
 
     what: str
     seconds: float | None = None
@@ -160,11 +163,13 @@ class ReportFacts(Fact):
     provenance: tuple[Link, ...] = ()
     environment: Environment
     stages: tuple[Minutes, ...] = ()
-    spent: tuple[Spending, ...] = ()
+    effort: tuple[Effort, ...] = Field(
+        (), validation_alias=AliasChoices("effort", "spent"), serialization_alias="spent"
+    )
     price: str = ""
     """The cost in money, or why it is unknown."""
     peak_memory_gib: float | None = None
-    links: dict[str, str] = {}
+    links: dict[str, str] = Field(default_factory=dict)
     """Title -> address or path of related pages: the W&B run, the MLflow run."""
 
     @property
@@ -181,14 +186,14 @@ class ReportFacts(Fact):
     @property
     def gain(self) -> str:
         """Return the result as a number with its 95 % interval."""
-        score, compared = self.decision.score, self.decision.comparison
-        if compared is None:
+        score, comparison = self.decision.score, self.decision.comparison
+        if comparison is None:
             return (
                 f"pass@{self.k} {points(score.share)} %, 95 % interval {points(score.low)} to "
                 f"{points(score.high)} %"
             )
-        between = f"{signed(compared.difference_low)} to {signed(compared.difference_high)}"
-        return f"{signed(compared.difference)} points{self._at_k}, 95 % interval {between}"
+        between = f"{signed(comparison.difference_low)} to {signed(comparison.difference_high)}"
+        return f"{signed(comparison.difference)} points{self._at_k}, 95 % interval {between}"
 
     @property
     def k(self) -> int:
@@ -200,8 +205,8 @@ class ReportFacts(Fact):
         return "" if self.k == 1 else f" (pass@{self.k})"
 
     def _tasks(self, count: int) -> str:
-        compared, policy = self.decision.comparison, self.decision.policy
-        benchmark = compared.benchmark if compared else policy.benchmark
+        comparison, policy = self.decision.comparison, self.decision.policy
+        benchmark = comparison.benchmark if comparison else policy.benchmark
         if benchmark == "heldout":
             return f"{count} problems that training never saw"
         return f"{count} tasks of {benchmark}"
@@ -209,8 +214,8 @@ class ReportFacts(Fact):
     @property
     def score_note(self) -> str:
         """Return what the score is, in one sentence."""
-        score, compared = self.decision.score, self.decision.comparison
-        benchmark = compared.benchmark if compared else self.decision.policy.benchmark
+        score, comparison = self.decision.score, self.decision.comparison
+        benchmark = comparison.benchmark if comparison else self.decision.policy.benchmark
         tasks = f"{score.tasks} tasks of {benchmark}"
         if score.solved is not None:
             return f"pass@1: the share of {tasks} whose completion passes every test."
@@ -224,11 +229,11 @@ class ReportFacts(Fact):
     @property
     def statistics(self) -> str:
         """Return which tests and intervals were used."""
-        compared = self.decision.comparison
+        comparison = self.decision.comparison
         shares = f"Intervals are 95 %: {name_of_rate_interval(self.decision.score.model_dump())}"
-        if compared is None:
+        if comparison is None:
             return f"{shares}."
-        words = compared.model_dump()
+        words = comparison.model_dump()
         return (
             f"{shares}, for shares, {name_of_interval(words)} for the difference; p is one-sided, "
             f"by the {name_of_test(words)}."
@@ -248,4 +253,4 @@ class ReportFacts(Fact):
             "reasons": list(self.decision.reasons),
             "minutes": round(sum(stage.minutes for stage in self.stages), 2),
         }
-        return lead | self.model_dump(mode="json")
+        return lead | self.model_dump(mode="json", by_alias=True)

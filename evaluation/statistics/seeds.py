@@ -57,8 +57,8 @@ def compare_recipes(
     rng, tasks = np.random.default_rng(seed), old.shape[1]
     _, unit = np.unique(range(tasks) if clusters is None else clusters, return_inverse=True)
     units = int(unit.max()) + 1
-    seen = float(new.mean() - old.mean())
-    drawn: list[Floats] = []
+    difference = float(new.mean() - old.mean())
+    draw_differences: list[Floats] = []
     for count in [1000] * (draws // 1000) + ([draws % 1000] if draws % 1000 else []):
         weights = rng.multinomial(units, np.full(units, 1 / units), size=count)[:, unit]
         weights = weights / weights.sum(1, keepdims=True)
@@ -66,15 +66,15 @@ def compare_recipes(
             rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=count) / len(runs)
             for runs in (new, old)
         )
-        drawn.append(((ours @ new - theirs @ old) * weights).sum(1))
-    means = np.concatenate(drawn)
+        draw_differences.append(((ours @ new - theirs @ old) * weights).sum(1))
+    means = np.concatenate(draw_differences)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     p_better, p_worse = (
         float((1 + np.sum(tail >= away)) / (draws + 1))
-        for tail, away in ((means - seen, seen), (seen - means, -seen))
+        for tail, away in ((means - difference, difference), (difference - means, -difference))
     )
     return Recipes(
-        seen,
+        difference,
         Interval(float(low), float(high)),
         p_better,
         min(1.0, 2 * min(p_better, p_worse)),

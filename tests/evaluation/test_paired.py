@@ -127,7 +127,7 @@ def test_holm_on_a_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-def test_the_smallest_detectable_gain_has_the_wanted_power() -> None:
+def test_the_smallest_detectable_gain_has_the_required_power() -> None:
     gain = smallest_mean_gain(0.4, 200, 0.01)
     assert mean_power(gain, 0.4, 200, 0.01) == pytest.approx(0.8)
     assert expected_spread([1.0] * 50 + [0.0] * 50) ** 2 == pytest.approx(0.25)
