@@ -1,14 +1,13 @@
 """Whether 95 % intervals of pass@k, of differences and of related tasks cover the truth, and
 whether the paired test keeps its level; by simulation.
 
-    python -m measurements.interval_coverage FOLDER [--samples 1000]
+    python -m measurements.interval_coverage FOLDER [--samples 500]
 
 Tasks are drawn from a population; a task's completions are right with its own chance. Distributions
 of the chances: the same for all; 0 or 1; beta with a + b from 0.3 (U-shaped) to 20; a rest with
-half of the mean and a few tasks that are sure, and its mirror image. Each row of a simulation is a
-line of FOLDER/rows.jsonl; a second start continues. Seeds are fixed. Prints Markdown tables: the
-worst of several rows, with its standard error in brackets. The worst of many rows is below their
-common truth by about two standard errors.
+half of the mean and a few tasks that are sure, and its mirror image. Each cell is a line of
+FOLDER/rows.jsonl; a second start continues. Seeds are fixed. Prints Markdown tables: the worst cell
+of each group, simulated again with four times the samples, with the standard error in brackets.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from evaluation.statistics.bounded_mean import mean_interval
 from evaluation.statistics.hypothesis_tests import Floats, clopper_pearson, mcnemar
@@ -29,14 +29,15 @@ from evaluation.statistics.paired import clustered_spread, mean_power
 from evaluation.statistics.pass_at_k import estimates
 from evaluation.statistics.sign_flips import sign_flip_test
 
-DRAWS = 1000  # of an interval; the gate takes 10,000
+FEW = 164  # tasks; of more the bootstrap is not simulated
 SHARES = (0.02, 0.1, 0.5, 0.9, 0.98)  # true pass@k
-TASKS = (20, 164, 400, 1000)
-COMPLETIONS = ((1, 1), (5, 1), (10, 1), (20, 1), (5, 5), (10, 5), (20, 5), (10, 10), (20, 10))
+TASKS = (20, 164, 1000)
+COMPLETIONS = ((1, 1), (5, 1), (20, 1), (5, 5), (20, 5), (10, 10), (20, 10))
 BETAS = (0.3, 1.0, 4.0, 20.0)
 DISTRIBUTIONS = ("equal", "0 or 1", "few easy", "few hard", *(f"beta {each:g}" for each in BETAS))
 Row = dict[str, Any]
-Chances = Callable[[np.random.Generator, int], Floats]
+Simulate = Callable[[Generator, int, int], Row]  # generator, samples, draws of an interval
+Chances = Callable[[Generator, int], Floats]
 
 
 def chances(name: str, share: float, k: int) -> Chances:
@@ -66,41 +67,32 @@ def _at_k(share: float, k: int) -> float:
     return float(1 - (1 - share) ** (1 / k))
 
 
-def values(rng: np.random.Generator, chance: Floats, n: int, k: int) -> Floats:
+def values(rng: Generator, chance: Floats, n: int, k: int) -> Floats:
     table = np.array(estimates(range(n + 1), [n] * (n + 1), k))
     drawn: Floats = table[rng.binomial(n, chance)]
     return drawn
 
 
-def share_rows(samples: int) -> Iterator[tuple[str, Callable[[], Row]]]:
-    """One row for each number of tasks, completions and k, distribution and true share."""
+def share_cells() -> Iterator[tuple[str, Simulate]]:
+    """One cell for each number of tasks, completions and k, distribution and true share."""
     for (n, k), tasks, share, name in product(COMPLETIONS, TASKS, SHARES, DISTRIBUTIONS):
         if n > 1 or name == "equal":  # with one completion all are the same
-            key = f"share {n} {k} {tasks} {share} {name}"
-            yield key, partial(_share, key, n, k, tasks, share, name, samples)
+            yield f"share {n} {k} {tasks} {share} {name}", partial(_share, n, k, tasks, share, name)
 
 
-def _share(key: str, n: int, k: int, tasks: int, share: float, name: str, samples: int) -> Row:
-    rng, draw = np.random.default_rng(list(key.encode())), chances(name, share, k)
-    bounds, plain = [], []
+def _share(
+    n: int, k: int, tasks: int, share: float, name: str, rng: Generator, samples: int, draws: int
+) -> Row:
+    draw, intervals, plain = chances(name, share, k), [], []
     for _ in range(samples):
         seen = values(rng, draw(rng, tasks), n, k)
-        bounds.append(mean_interval(seen, draws=DRAWS))
-        weights = (
-            rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=200)
-            if plain_too(tasks)
-            else None
-        )
-        if weights is not None:
-            plain.append(np.quantile(weights @ seen / tasks, [0.025, 0.975]))
-    row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": name, "samples": samples}
-    row |= {"covers": _covers(bounds, share), "width": _width(bounds)}
+        intervals.append(mean_interval(seen, draws=draws))
+        if tasks <= FEW:
+            means = seen[rng.integers(tasks, size=(200, tasks))].mean(1)
+            plain.append(np.quantile(means, [0.025, 0.975]))
+    row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": name}
+    row |= {"covers": _covers(intervals, share), "width": _width(intervals)}
     return row | ({"bootstrap": _covers(plain, share)} if plain else {})
-
-
-def plain_too(tasks: int) -> bool:
-    """Return whether the percentile bootstrap is simulated as well."""
-    return tasks <= 164
 
 
 def _covers(bounds: Any, truth: float) -> float:
@@ -116,7 +108,7 @@ def _width(bounds: Any) -> float:
 TRUTHS = ("equally good", "+5 points", "better and worse")
 
 
-def difference_rows(samples: int) -> Iterator[tuple[str, Callable[[], Row]]]:
+def difference_cells() -> Iterator[tuple[str, Simulate]]:
     """Two models on the same tasks. "better and worse": 5 % of the tasks are lost altogether, and
     the others gain as much.
     """
@@ -124,23 +116,23 @@ def difference_rows(samples: int) -> Iterator[tuple[str, Callable[[], Row]]]:
         ((10, 1), (20, 1), (10, 5), (20, 10)), (20, 164, 400), SHARES, TRUTHS
     ):
         key = f"difference {n} {k} {tasks} {share} {truth}"
-        yield key, partial(_difference, key, n, k, tasks, share, truth, samples)
+        yield key, partial(_difference, n, k, tasks, share, truth)
 
 
 def _difference(
-    key: str, n: int, k: int, tasks: int, share: float, truth: str, samples: int
+    n: int, k: int, tasks: int, share: float, truth: str, rng: Generator, samples: int, draws: int
 ) -> Row:
-    rng, draw = np.random.default_rng(list(key.encode())), chances("beta 1", share, k)
-    population = draw(np.random.default_rng(0), 400_000)
+    draw = chances("beta 1", share, k)
+    population = draw(np.random.default_rng(0), 200_000)
     after = _changed(population, truth, k)
     gain = float(np.mean(_pass(after, k) - _pass(population, k)))
     bounds, better = [], []
     for _ in range(samples):
         at = rng.integers(len(population), size=tasks)
         seen = values(rng, after[at], n, k) - values(rng, population[at], n, k)
-        bounds.append(mean_interval(seen, -1.0, 1.0, draws=DRAWS))
+        bounds.append(mean_interval(seen, -1.0, 1.0, draws=draws))
         better.append(sign_flip_test(seen).better)
-    row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": truth, "samples": samples}
+    row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": truth}
     shown = {
         f"shown at {level}": float(np.mean(np.array(better) <= level)) for level in (0.01, 0.05)
     }
@@ -175,15 +167,16 @@ SIZES = {
 }
 
 
-def cluster_rows(samples: int) -> Iterator[tuple[str, Callable[[], Row]]]:
+def cluster_cells() -> Iterator[tuple[str, Simulate]]:
     """One completion a task. Two models; each has its own chance in each cluster."""
-    for size, alike, share in product(SIZES, ALIKE, (0.02, 0.1, 0.5, 0.9, 0.98)):
-        key = f"cluster {size} {alike} {share}"
-        yield key, partial(_cluster, key, size, alike, share, samples)
+    for size, alike, share in product(SIZES, ALIKE, SHARES):
+        yield f"cluster {size} {alike} {share}", partial(_cluster, size, alike, share)
 
 
-def _cluster(key: str, size: str, alike: float, share: float, samples: int) -> Row:
-    rng, sizes = np.random.default_rng(list(key.encode())), np.array(SIZES[size])
+def _cluster(
+    size: str, alike: float, share: float, rng: Generator, samples: int, draws: int
+) -> Row:
+    sizes = np.array(SIZES[size])
     clusters = np.repeat(np.arange(len(sizes)), sizes).astype(str).tolist()
     gain = 0.1 if share <= 0.5 else 0.0
     bounds, differences = [], []
@@ -192,8 +185,8 @@ def _cluster(key: str, size: str, alike: float, share: float, samples: int) -> R
         old, new, stronger = (
             _solved(rng, sizes, each, alike) for each in (share, share, share + gain)
         )
-        bounds.append(mean_interval(old, clusters=clusters, draws=DRAWS))
-        differences.append(mean_interval(new - old, -1.0, 1.0, clusters, draws=DRAWS))
+        bounds.append(mean_interval(old, clusters=clusters, draws=draws))
+        differences.append(mean_interval(new - old, -1.0, 1.0, clusters, draws=draws))
         single.append(mcnemar(int((new > old).sum()), int((new < old).sum())).better)
         whole.append(sign_flip_test(new - old, clusters).better)
         if gain:
@@ -202,7 +195,7 @@ def _cluster(key: str, size: str, alike: float, share: float, samples: int) -> R
             power.append((mcnemar(won, lost).better, sign_flip_test(seen, clusters).better))
             spread = clustered_spread(seen, clusters)
             said.append(mean_power(gain, spread, len(seen), 0.01, len(sizes)))
-    row: Row = {"name": size, "alike": alike, "share": share, "samples": samples}
+    row: Row = {"name": size, "alike": alike, "share": share}
     row |= {"covers": _covers(bounds, share), "width": _width(bounds)}
     row |= {"covers difference": _covers(differences, 0.0)}
     exact = clopper_pearson(round(share * sizes.sum()), int(sizes.sum()))
@@ -219,7 +212,7 @@ def _level(p_values: Any) -> float:
     return float(np.mean(np.asarray(p_values) <= 0.01))
 
 
-def _solved(rng: np.random.Generator, sizes: Any, share: float, alike: float) -> Floats:
+def _solved(rng: Generator, sizes: Any, share: float, alike: float) -> Floats:
     """Return 0 or 1 for each task; `alike`: the correlation of two tasks of one cluster."""
     if alike == 0:
         chance = np.full(len(sizes), share)
@@ -232,49 +225,59 @@ def _solved(rng: np.random.Generator, sizes: Any, share: float, alike: float) ->
     return solved
 
 
+class Simulation:
+    """All cells; a finished one is a line of `rows.jsonl`, and is read from there."""
+
+    def __init__(self, file: Path, samples: int) -> None:
+        self.file, self.samples = file, samples
+        self.cells = dict([*share_cells(), *difference_cells(), *cluster_cells()])
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        self.rows: dict[str, Row] = {row["key"]: row for row in map(json.loads, lines)}
+
+    def row(self, key: str, again: bool = False) -> Row:
+        """Return a cell's row. again: with four times the samples, another seed and more draws."""
+        samples, draws = (4 * self.samples, 2000) if again else (self.samples, 500)
+        name = f"{key} {samples} samples"
+        if name not in self.rows:
+            row = self.cells[key](np.random.default_rng(list(name.encode())), samples, draws)
+            self.rows[name] = {"key": name, "cell": key, "samples": samples} | row
+            with self.file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(self.rows[name]) + "\n")
+        return self.rows[name]
+
+    def of(self, kind: str) -> list[Row]:
+        return [self.row(key) for key in self.cells if key.startswith(kind)]
+
+    def worst(self, rows: list[Row], name: str, most: bool = False) -> str:
+        """Return the value of the worst cell, simulated again so that the choice of the worst does
+        not count, with its standard error and its place.
+        """
+        if not (known := [row for row in rows if name in row]):
+            return ""
+        row = (max if most else min)(known, key=lambda each: float(each[name]))
+        row = self.row(row["cell"], again=True)
+        value, samples = float(row[name]), int(row["samples"])
+        error = (max(value * (1 - value), 1 / samples) / samples) ** 0.5
+        where = f"{row['name']}, {row['share']}" + (f", n {row['n']}" if "n" in row else "")
+        return f"{value:.3f} ({error:.3f}; {where})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--samples", type=int, default=500)
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    rows = simulated(arguments.folder / "rows.jsonl", arguments.samples)
-    print_shares([row for key, row in rows.items() if key.startswith("share")])
-    print_differences([row for key, row in rows.items() if key.startswith("difference")])
-    print_clusters([row for key, row in rows.items() if key.startswith("cluster")])
+    simulation = Simulation(arguments.folder / "rows.jsonl", arguments.samples)
+    print_shares(simulation)
+    print_differences(simulation)
+    print_clusters(simulation)
 
 
-def simulated(file: Path, samples: int) -> dict[str, Row]:
-    """Return all rows; those of an earlier start are read from the file."""
-    rows: dict[str, Row] = {}
-    if file.exists():
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            rows[row["key"]] = row
-    for each in (share_rows, difference_rows, cluster_rows):
-        for key, simulate in each(samples):
-            if key not in rows or rows[key]["samples"] != samples:
-                rows[key] = {"key": key} | simulate()
-                with file.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps(rows[key]) + "\n")
-    return rows
-
-
-def worst(rows: list[Row], name: str, most: bool = False) -> str:
-    """Return the worst value with its standard error, and where it is."""
-    known = [row for row in rows if name in row]
-    if not known:
-        return ""
-    row = (max if most else min)(known, key=lambda each: float(each[name]))
-    value, samples = float(row[name]), int(row["samples"])
-    error = (max(value * (1 - value), 1 / samples) / samples) ** 0.5
-    where = f"{row['name']}, {row['share']}" + (f", n {row['n']}" if "n" in row else "")
-    return f"{value:.3f} ({error:.3f}; {where})"
-
-
-def print_shares(rows: list[Row]) -> None:
+def print_shares(simulation: Simulation) -> None:
+    rows, worst = simulation.of("share"), simulation.worst
     print("\n| tasks | k | Gaffke, worst | percentile bootstrap, worst | width at 0.5 (beta 1) |")
     print("|---|---|---|---|---|")
     for tasks, k in product(TASKS, (1, 5, 10)):
@@ -284,7 +287,8 @@ def print_shares(rows: list[Row]) -> None:
         print(f"| {tasks} | {k} | {worst(some, 'covers')} | {worst(some, 'bootstrap')} | {shown} |")
 
 
-def print_differences(rows: list[Row]) -> None:
+def print_differences(simulation: Simulation) -> None:
+    rows, worst = simulation.of("difference"), simulation.worst
     print("\n| truth | tasks | interval, worst | shown at 0.01, most | shown at 0.05, most |")
     print("|---|---|---|---|---|")
     for truth, tasks in product(TRUTHS, (20, 164, 400)):
@@ -293,7 +297,8 @@ def print_differences(rows: list[Row]) -> None:
         print(f"| {truth} | {tasks} | {worst(some, 'covers')} | {' | '.join(shown)} |")
 
 
-def print_clusters(rows: list[Row]) -> None:
+def print_clusters(simulation: Simulation) -> None:
+    rows, worst = simulation.of("cluster"), simulation.worst
     print(
         "\n| clusters | alike | share, worst | difference, worst | width at 0.5 (as independent) | "
         "McNemar at 0.01, most | sign flips at 0.01, most | +10: McNemar, flips (announced) |"
