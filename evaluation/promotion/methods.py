@@ -50,7 +50,7 @@ def name_of_rate_interval(rate: Mapping[str, Any]) -> str:
     return "Wilson's interval, with that of Clopper and Pearson near 0 and 1"
 
 
-def score_words(k: int, answers: int, most: int | None = None) -> str:
-    """Return what is compared: "pass@5, 10 answers a task"."""
-    count = f"{answers}" if most in (None, answers) else f"{answers} to {most}"
-    return f"pass@{k}, {count} answer{'' if count == '1' else 's'} a task"
+def score_words(k: int, completions: int, most: int | None = None) -> str:
+    """Return the score that is compared: "pass@5, 10 completions per task"."""
+    count = f"{completions}" if most in (None, completions) else f"{completions} to {most}"
+    return f"pass@{k}, {count} completion{'' if count == '1' else 's'} per task"
