@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from evaluation.statistics.bounded_mean import chance_at_most, mean_interval
 from evaluation.statistics.hypothesis_tests import clopper_pearson
+from measurements.interval_coverage import share_cells
 
 shares = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 values = st.lists(st.floats(-1, 1), min_size=1, max_size=40)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(shares)
 def test_of_zeros_and_ones_it_is_clopper_and_pearson(counts: tuple[int, int]) -> None:
     solved, tasks = counts
@@ -55,6 +56,20 @@ def test_intervals_of_wholly_related_tasks_count_clusters(share: float) -> None:
         low, high = mean_interval(solved, clusters=clusters, draws=1000)
         covered += low <= share <= high
     assert covered >= 53  # 95 % of 60 less three standard errors
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "share 20 1 20 0.1 few easy",  # completions, k, tasks, share, chances
+        "share 10 10 20 0.98 beta 1",
+        "share 5 5 20 0.02 equal",
+        "share 20 5 164 0.98 few hard",
+    ],
+)
+def test_intervals_of_pass_at_k_cover_the_truth(cell: str) -> None:
+    row = dict(share_cells())[cell](np.random.default_rng(0), 150, 300)
+    assert row["bootstrap"] < 0.9 < 0.93 <= row["covers"]
 
 
 def test_no_tasks_have_no_interval() -> None:
