@@ -41,7 +41,7 @@ def main(versions: int) -> None:
                 chain=f"c{i}",
                 against=against,
             )
-        Registry(Path(home)).project(ledger)  # loads MLflow too
+        Registry(Path(home)).sync(ledger)  # loads MLflow too
         clock, cpu = [], []
         for _ in range(ROLLBACKS):
             began, used = time.monotonic(), time.process_time()

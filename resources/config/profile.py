@@ -73,8 +73,8 @@ class Evaluation(Section):
     )
     """Benchmarks of every pipeline run and weekly scoring: a name, or a mapping with `name`, `n`,
     `temperature`, `top_p` and `prompt`. They are scored where a file was added or the hub is
-    reachable, else listed as not measured. `heldout` is always scored; named here, it is asked as
-    its entry says.
+    reachable, else listed as not measured. `heldout` is always scored; an entry here changes its
+    settings.
     """
     hub: bool = False
     """Whether a benchmark without a local file may be downloaded from the Hugging Face hub."""
@@ -113,11 +113,11 @@ class Evaluation(Section):
         """
         from evaluation.benchmarks.registry import score_name
 
-        asked = {
+        entries = {
             each.name if each.name == HELDOUT else score_name(each.name): each
             for each in self.benchmarks
         }
-        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **asked}.get(benchmark)
+        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **entries}.get(benchmark)
 
 
 class Automation(Section):
