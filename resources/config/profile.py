@@ -248,8 +248,8 @@ class RayPlace(Section):
     need Ray's token, except for reading its metrics.
     """
     patience_s: PositiveFloat = 120.0
-    """Seconds that a running training waits for a lost Ray (`address`) or for lost nodes of it. Then
-    it continues on the remaining nodes, or on this machine.
+    """Seconds that a running training waits for a lost Ray (`address`) or for lost nodes of it.
+    Then it continues on the remaining nodes, or on this machine.
     """
     kuberay: KubeRay = KubeRay()
 
