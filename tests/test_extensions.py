@@ -86,15 +86,15 @@ ENGINE = '''
 
 from pathlib import Path
 
-from serving.engines import Answer, Ask
+from serving.engines import EngineReply, EngineRequest
 
 
 class Echo:
     def __init__(self, folder: Path) -> None:
         pass
 
-    def answer(self, ask: Ask) -> Answer:
-        return Answer(ask.chat[-1]["content"], 1, 1, "stop")
+    def complete(self, request: EngineRequest) -> EngineReply:
+        return EngineReply(request.chat[-1]["content"], 1, 1, "stop")
 
 
 ENGINE = Echo
