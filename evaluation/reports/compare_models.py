@@ -8,10 +8,12 @@ benchmark and contestant, with Holm's correction over all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from evaluation.promotion.comparison import (
     CleanScore,
+    Comparison,
     Incomparable,
     Plain,
     Rate,
@@ -26,6 +28,7 @@ from evaluation.promotion.comparison import (
 from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.hypothesis_tests import tasks_to_show
 from evaluation.statistics.paired import holm
 from evaluation.statistics.seeds import compare_recipes
 
@@ -55,9 +58,10 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: (
-        float | None
-    )  # smallest true gain that this suite shows with 80 % power, at alpha
+    # Smallest true gain that this suite shows with the wanted power, two-sided at alpha.
+    smallest_gain: float | None
+    # Tasks that show a true difference of the measured size with the wanted power; None for 0.
+    tasks_needed: int | None
     clean: CleanScore | None
 
     def verdict(self, alpha: float) -> str:
@@ -71,9 +75,11 @@ def compare_models(
     *,
     k: int = 1,
     alpha: float = 0.05,
+    wanted: float = 0.8,
     suspects: Suspects | None = None,
 ) -> list[Row]:
-    """Compare. Raises Incomparable if a contestant shares no benchmark with the first or has other
+    """Compare. wanted: power. Tasks without a score in either card are left out of both. Raises
+    Incomparable if a contestant shares no benchmark with the first or has other
     tasks, ValueError for fewer than k samples.
     """
     first, rows = contestants[0], []
@@ -94,6 +100,7 @@ def compare_models(
                 other,
                 k,
                 alpha,
+                wanted,
                 suspects_in(first.cards[name][0], suspects or {}) or (),
             )
             for name in shared
@@ -125,9 +132,10 @@ def _row(
     other: Contestant,
     k: int,
     alpha: float,
+    wanted: float,
     suspect: Collection[str],
 ) -> Row:
-    old, new = first.cards[benchmark], other.cards[benchmark]
+    old, new = _measured(first.cards[benchmark], other.cards[benchmark])
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
     clean = (
@@ -141,7 +149,7 @@ def _row(
         "clean": clean,
     }
     if len(old) == len(new) == 1:
-        c = compare(old[0], new[0], Policy(alpha=alpha, tags=()), k)
+        c = compare(old[0], new[0], Policy(alpha=alpha / 2, tags=()), k, wanted)
         return Row.model_validate(
             common
             | {
@@ -157,6 +165,7 @@ def _row(
                 "won": len(c.won),
                 "lost": len(c.lost),
                 "smallest_gain": c.smallest_gain,
+                "tasks_needed": _tasks_needed(c, alpha / 2, wanted),
             }
         )
     if min(len(old), len(new)) < 2:
@@ -193,5 +202,22 @@ def _row(
             "won": sum(b > a for a, b in means),
             "lost": sum(b < a for a, b in means),
             "smallest_gain": None,
+            "tasks_needed": None,
         }
     )
+
+
+def _measured(*runs: Sequence[Scorecard]) -> list[list[Scorecard]]:
+    """Return the cards without the tasks that any of them could not measure."""
+    unmeasured = {task for cards in runs for card in cards for task in card.unmeasured}
+    return [[card.without(unmeasured) for card in cards] for cards in runs]
+
+
+def _tasks_needed(c: Comparison, alpha: float, wanted: float) -> int | None:
+    gain, tasks = abs(c.difference), c.before.tasks
+    if not gain:
+        return None
+    if c.before.solved is not None and c.after.solved is not None:
+        return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, wanted)
+    # The error of a mean falls with the square root of the tasks.
+    return ceil(tasks * (c.smallest_gain / gain) ** 2) if c.smallest_gain else None
