@@ -67,7 +67,7 @@ def compare(
         contestants,
         k=k,
         alpha=alpha,
-        wanted=power,
+        target_power=power,
         suspects=_suspects(suspects) if suspects else suspects_of(store),
     )
     of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)

@@ -28,7 +28,7 @@ from evaluation.generation.completion_sources import (
     folder_of,
     generate_completions,
 )
-from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
+from evaluation.judging.harness import CompletionResult, Harness, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.promotion.comparison import points
 from evaluation.reports.cost import Price
@@ -215,7 +215,7 @@ def score(
 
 def judge_all(
     harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console
-) -> tuple[list[Judged], float]:
+) -> tuple[list[CompletionResult], float]:
     """Judge with a progress bar. Returns the verdicts, in the order of the completions, and the
     seconds.
     """
@@ -254,8 +254,8 @@ def _show(figures: Figures, console: Console) -> None:
         f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in verdicts(card).items())}",
         f"cut by length: {100 * card.cut:.1f} %",
     ]
-    if figures.a_problem:
-        lines.append(f"a solved problem took: {figures.a_problem}")
+    if figures.per_solved_problem:
+        lines.append(f"a solved problem took: {figures.per_solved_problem}")
     if figures.suspect is not None:
         lines.append(
             f"clean: without the {len(figures.suspect)} tasks that resemble something in this "
@@ -311,7 +311,7 @@ def _told(harness: Harness, progress: Progress) -> tuple[Any, Any]:
     )
     drawn = 0.0
 
-    def told(judged: Sequence[Judged | None]) -> None:
+    def told(judged: Sequence[CompletionResult | None]) -> None:
         nonlocal drawn
         if time.monotonic() - drawn < 0.5 and None in judged:
             return

@@ -206,7 +206,8 @@ def _annotated(model: type[Any]) -> Iterator[tuple[str, str, str, str]]:
         name = node.target.id
         field = getattr(model, "model_fields", {}).get(name)
         if field and field.serialization_alias:  # the key in files
-            name, default = field.serialization_alias, ""
+            name = field.serialization_alias
+            default = "" if field.is_required() else repr(field.default)
         yield name, ast.unparse(node.annotation), default, comment
 
 

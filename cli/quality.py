@@ -14,7 +14,7 @@ from cli.options import (
 )
 from cli.wide_table import print_wide
 from evaluation.judging.quality import HEAD, measured, trend
-from evaluation.reports.cost import Spent
+from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard
 from resources.home import NotReady
 from resources.settings import Settings
@@ -50,7 +50,7 @@ def show_quality(
         dict(zip(HEAD, row, strict=True))
         | {
             "cut": f"{100 * card.cut:.1f} %",
-            "a solved problem took": Spent.of(card).a_problem(price),
+            "a solved problem took": Usage.of(card).per_solved_problem(price),
         }
         for card, row in zip(cards, trend(cards), strict=True)
     ]

@@ -263,7 +263,7 @@ def report(
         f"![contributions]({name}.png)\n"
     )
     facts: dict[str, Any] = {
-        change: each._asdict() | {"shown": each.shown} for change, each in by_change.items()
+        change: each._asdict() | {"shown": each.significant} for change, each in by_change.items()
     }
     return write_report(
         study.reports,
@@ -290,7 +290,7 @@ def rows(by_change: dict[str, Contribution]) -> list[tuple[str, ...]]:
 
 
 def conclusion(contribution: Contribution) -> str:
-    if not contribution.shown:
+    if not contribution.significant:
         return "not shown"
     return "the baseline's setting helps" if contribution.difference > 0 else "the change helps"
 

@@ -133,7 +133,7 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
             )
         )
         offered += theirs > skill
-        if gates[-1].shown:
+        if gates[-1].significant:
             unearned, earned = unearned + (theirs <= skill), earned + (theirs > skill)
             champion, skill = challenger, theirs
     return unearned, earned, offered

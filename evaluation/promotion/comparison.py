@@ -177,9 +177,9 @@ def compare(
     after: Scorecard,
     policy: Policy | None = None,
     k: int = 1,
-    wanted: float = 0.8,
+    target_power: float = 0.8,
 ) -> Comparison:
-    """Compare both cards task by task. wanted: power of the smallest gain. Raises Incomparable
+    """Compare both cards task by task. target_power: of the smallest gain. Raises Incomparable
     unless they measure the same thing, ValueError for a task with fewer than k samples.
     """
     policy = policy or Policy()
@@ -212,7 +212,7 @@ def compare(
         lost=lost,
         both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, greedy, policy.alpha, wanted),
+        smallest_gain=_smallest_gain(differences, greedy, policy.alpha, target_power),
         k=k,
         answers=min(n for counts in (old, new) for _, n in counts.values()),
         margin=margin,
@@ -310,12 +310,12 @@ def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
 
 
 def _smallest_gain(
-    differences: Sequence[float], greedy: bool, alpha: float, wanted: float
+    differences: Sequence[float], greedy: bool, alpha: float, target_power: float
 ) -> float | None:
     if greedy:
         changed = sum(d != 0 for d in differences) / len(differences)
-        return smallest_gain(changed, len(differences), alpha, wanted)
-    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha, wanted)
+        return smallest_gain(changed, len(differences), alpha, target_power)
+    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha, target_power)
 
 
 def _buckets(

@@ -58,9 +58,9 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    # Smallest true gain that this suite shows with the wanted power, two-sided at alpha.
+    # Smallest true gain that this suite shows with the target power, two-sided at alpha.
     smallest_gain: float | None
-    # Tasks that show a true difference of the measured size with the wanted power; None for 0.
+    # Tasks that show a true difference of the measured size with the target power; None for 0.
     tasks_needed: int | None
     clean: CleanScore | None
 
@@ -75,10 +75,10 @@ def compare_models(
     *,
     k: int = 1,
     alpha: float = 0.05,
-    wanted: float = 0.8,
+    target_power: float = 0.8,
     suspects: Suspects | None = None,
 ) -> list[Row]:
-    """Compare. wanted: power. Tasks without a score in either card are left out of both. Raises
+    """Compare. Tasks without a score in either card are left out of both. Raises
     Incomparable if a contestant shares no benchmark with the first or has other
     tasks, ValueError for fewer than k samples.
     """
@@ -100,7 +100,7 @@ def compare_models(
                 other,
                 k,
                 alpha,
-                wanted,
+                target_power,
                 suspects_in(first.cards[name][0], suspects or {}) or (),
             )
             for name in shared
@@ -132,7 +132,7 @@ def _row(
     other: Contestant,
     k: int,
     alpha: float,
-    wanted: float,
+    target_power: float,
     suspect: Collection[str],
 ) -> Row:
     old, new = _measured(first.cards[benchmark], other.cards[benchmark])
@@ -149,7 +149,7 @@ def _row(
         "clean": clean,
     }
     if len(old) == len(new) == 1:
-        c = compare(old[0], new[0], Policy(alpha=alpha / 2, tags=()), k, wanted)
+        c = compare(old[0], new[0], Policy(alpha=alpha / 2, tags=()), k, target_power)
         return Row.model_validate(
             common
             | {
@@ -165,7 +165,7 @@ def _row(
                 "won": len(c.won),
                 "lost": len(c.lost),
                 "smallest_gain": c.smallest_gain,
-                "tasks_needed": _tasks_needed(c, alpha / 2, wanted),
+                "tasks_needed": _tasks_needed(c, alpha / 2, target_power),
             }
         )
     if min(len(old), len(new)) < 2:
@@ -213,11 +213,11 @@ def _measured(*runs: Sequence[Scorecard]) -> list[list[Scorecard]]:
     return [[card.without(unmeasured) for card in cards] for cards in runs]
 
 
-def _tasks_needed(c: Comparison, alpha: float, wanted: float) -> int | None:
+def _tasks_needed(c: Comparison, alpha: float, target_power: float) -> int | None:
     gain, tasks = abs(c.difference), c.before.tasks
     if not gain:
         return None
     if c.before.solved is not None and c.after.solved is not None:
-        return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, wanted)
+        return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, target_power)
     # The error of a mean falls with the square root of the tasks.
     return ceil(tasks * (c.smallest_gain / gain) ** 2) if c.smallest_gain else None

@@ -33,14 +33,14 @@ COMPACT = 3_000  # characters that a mutation may add and still take part in com
 
 @dataclass(frozen=True)
 class Attempt:
-    """A completion and its predicted report. `judged`: a sandbox run can confirm the report."""
+    """A completion and its predicted report. `confirmable`: by a sandbox run."""
 
     feature: str
     name: str
     draft: Draft
     report: Report
     step: int = 0
-    judged: bool = True
+    confirmable: bool = True
 
 
 def score_attempts(
@@ -266,7 +266,7 @@ class Proposals:
                 )
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})
         yield Attempt(
-            "output", "five calls that the sandbox refused", plain.draft, denied, judged=False
+            "output", "five calls that the sandbox refused", plain.draft, denied, confirmable=False
         )
 
     def graded(self, plain: Attempt) -> Iterator[Attempt]:

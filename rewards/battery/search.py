@@ -270,7 +270,7 @@ class _Laws:
             replace(
                 plain,
                 name="a verdict that it may have forged",
-                judged=False,
+                confirmable=False,
                 report=replace(
                     plain.report,
                     trust="shared",
@@ -308,15 +308,15 @@ class _Laws:
             {
                 attempt.draft.text: attempt.draft
                 for attempt in attempts
-                if attempt.judged and attempt.draft.text not in self.reports
+                if attempt.confirmable and attempt.draft.text not in self.reports
             }.values()
         )
-        judged = _judge(self.sandbox, [(self.problem, draft) for draft in fresh]) if fresh else []
-        self.reports |= {draft.text: report for draft, report in zip(fresh, judged, strict=True)}
+        reports = _judge(self.sandbox, [(self.problem, draft) for draft in fresh]) if fresh else []
+        self.reports |= {draft.text: report for draft, report in zip(fresh, reports, strict=True)}
         return self.proposals.score(
             [
                 replace(attempt, report=self.reports[attempt.draft.text])
-                if attempt.judged
+                if attempt.confirmable
                 else attempt
                 for attempt in attempts
             ]

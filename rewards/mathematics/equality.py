@@ -363,8 +363,8 @@ def restated(reference: Node, answer: Node, statement: str) -> bool:
 
 def formulas(statement: str) -> Iterator[Node]:
     """Yield all expressions and equations in a question, and their parts."""
-    for found in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
-        formula = next(filter(None, found.groups()))
+    for match in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
+        formula = next(filter(None, match.groups()))
         for tree in readings(formula) if len(formula) <= LONGEST else ():
             yield from walk(tree)
 

@@ -54,7 +54,7 @@ def test_completions_of_a_checkpoint_are_generated_and_judged(
 
 
 @pytest.mark.slow
-def test_reproduce_generates_again_if_the_completions_are_gone(
+def test_reproduce_generates_missing_completions_again(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))

@@ -63,7 +63,7 @@ def test_a_decision_of_an_older_version_still_loads() -> None:
     decision = Decision.model_validate_json(text)
     assert decision.kind == "promote" and decision.level is None and decision.checks == ()
     gate = decision.gate("chain-0002")
-    assert gate is not None and gate.level == 0.01 and gate.shown
+    assert gate is not None and gate.level == 0.01 and gate.significant
     assert Decision.model_validate_json(decision.model_dump_json()) == decision
 
 

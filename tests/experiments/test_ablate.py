@@ -110,7 +110,7 @@ def test_only_seeds_that_both_variants_finished_are_compared() -> None:
     contributions = compare(scores, VARIANTS)
     window, no_format = contributions["curriculum=window"], contributions["reward.format=0"]
     assert (window.difference, window.seeds) == (0.375, 2)
-    assert (no_format.difference, no_format.seeds, no_format.shown) == (0.0, 1, False)
+    assert (no_format.difference, no_format.seeds, no_format.significant) == (0.0, 1, False)
 
 
 def test_intervals_of_several_changes_are_wider_than_of_one() -> None:

@@ -54,7 +54,7 @@ def test_the_interval_of_a_few_runs_is_students() -> None:
     # deviation 1.5811, standard error 0.7071, t with 4 degrees of freedom 2.7764
     low, high = t_interval([1.0, 2.0, 3.0, 4.0, 5.0])
     assert (low, high) == pytest.approx((3 - 1.9632, 3 + 1.9632), abs=1e-4)
-    with pytest.raises(ValueError, match="one run has no interval"):
+    with pytest.raises(ValueError, match="at least two runs"):
         t_interval([1.0])
 
 

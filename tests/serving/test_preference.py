@@ -188,7 +188,7 @@ def test_only_one_process_may_open_a_round(folder: Path) -> None:
     Round(folder).close()
 
 
-def test_a_truncated_choice_is_asked_again(folder: Path) -> None:
+def test_a_truncated_choice_is_repeated(folder: Path) -> None:
     opened = Round(folder)
     pairs = [
         pair.id
