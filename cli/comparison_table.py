@@ -27,12 +27,16 @@ def _cells(row: Row, score: str, alpha: float) -> dict[str, str]:
         score: f"{points(row.before)} → {points(row.after)} %",
         "difference (95 %)": f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})",
         "won, lost": f"{row.won}, {row.lost}",
-        "p": p_text(row.p).removeprefix("p = "),
-        "p (Holm)": p_text(row.p_holm).removeprefix("p = "),
+        "p": _p(row.p),
+        "p (Holm)": _p(row.p_holm),
         "verdict": row.verdict(alpha),
         "sees gains of": f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
         "tasks needed": f"{row.tasks_needed:,}" if row.tasks_needed is not None else "",
     }
+
+
+def _p(value: float) -> str:
+    return p_text(value).removeprefix("p ").removeprefix("= ")
 
 
 def notes(rows: Sequence[Row], alpha: float, power: float) -> Iterator[str]:

@@ -95,7 +95,11 @@ def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) ->
     )
     for named in ((one, two), (one.parent, two.parent)):
         text = compared(*named)
-        assert "25.0 → 75.0 %" in text and re.search(r"won, lost +2, 0\b", text) and "no difference shown" in text
+        assert (
+            "25.0 → 75.0 %" in text
+            and re.search(r"won, lost +2, 0\b", text)
+            and "no difference shown" in text
+        )
     assert "solves 25.0 % (1 of 4" in compared(one)
 
 
@@ -246,4 +250,6 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
     # The completion is judged unchanged, so no extraction is reported.
     assert " CE " in output.getvalue() and "extraction" not in output.getvalue()
     contestant = read_contestant(path)
-    assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)
+    assert contestant.name == "one" and contestant.completions["HumanEval/1"] == (
+        "    return None\n",
+    )
