@@ -15,7 +15,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.bounded_mean import Clusters
+from evaluation.statistics.bounded_mean import Clusters, mean_interval
 from evaluation.statistics.hypothesis_tests import share_interval, smallest_gain
 from evaluation.statistics.paired import (
     TestName,
@@ -30,7 +30,8 @@ from evaluation.statistics.paired import (
 )
 from evaluation.statistics.pass_at_k import curve, estimates
 
-Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions)
+# task -> (passing completions, or the sum of their part marks; completions)
+Counts = dict[str, tuple[float, int]]
 ClusterOf = Mapping[str, str]  # task -> its cluster; empty: tasks are independent
 
 
@@ -68,21 +69,25 @@ class Rate(Plain):
         cls, counts: Counts, ks: Sequence[int], cluster_of: ClusterOf | None = None
     ) -> dict[int, Rate]:
         """Return pass@k for several k at once. One completion a task: Wilson's interval, wider at
-        the edges; several, or related tasks: Gaffke's.
+        the edges; several, part marks or related tasks: Gaffke's.
         """
-        clusters, solved = clusters_in(counts, cluster_of), sum(c for c, _ in counts.values())
+        clusters = clusters_in(counts, cluster_of)
         single = is_greedy(counts) and list(ks) == [1]
-        if single and clusters is None:
+        solved = sum(int(c) for c, _ in counts.values()) if single else None
+        if solved is not None and clusters is None:
             return {1: cls.counted(solved, len(counts))}
+        common = {
+            "solved": solved,
+            "tasks": len(counts),
+            "clusters": len(set(clusters)) if clusters else None,
+        }
+        if has_part_marks(counts):
+            values = list(values_of(counts, max(ks)).values())
+            low, high = mean_interval(values, clusters=clusters)
+            share = sum(values) / len(values)
+            return {1: cls.model_validate(common | {"share": share, "low": low, "high": high})}
         return {
-            at.k: cls(
-                solved=solved if single else None,
-                tasks=len(counts),
-                share=at.share,
-                low=at.low,
-                high=at.high,
-                clusters=len(set(clusters)) if clusters else None,
-            )
+            at.k: cls.model_validate(common | {"share": at.share, "low": at.low, "high": at.high})
             for at in curve(*_columns(counts), ks, clusters)
         }
 
@@ -165,7 +170,7 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
     counts: Counts = {}
     for sample in card.samples:
         solved, samples = counts.get(sample.task_id, (0, 0))
-        counts[sample.task_id] = solved + sample.passes(tests), samples + 1
+        counts[sample.task_id] = solved + sample.credit(tests), samples + 1
     if not counts:
         raise Incomparable(
             f"{card.benchmark}: {card.checkpoint} has no completions: evaluate again"
@@ -187,15 +192,23 @@ def clusters_in(tasks: Iterable[str], cluster_of: ClusterOf | None) -> Clusters:
 
 
 def is_greedy(counts: Counts, k: int = 1) -> bool:
-    """Return whether each task has one completion, so that exact tests apply."""
-    return k == 1 and all(samples == 1 for _, samples in counts.values())
+    """Return whether each task has one completion, right or wrong, so that exact tests apply."""
+    return k == 1 and all(n == 1 and c in (0, 1) for c, n in counts.values())
+
+
+def has_part_marks(counts: Counts) -> bool:
+    return any(c != int(c) for c, _ in counts.values())
 
 
 def compare(
-    before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1
+    before: Scorecard,
+    after: Scorecard,
+    policy: Policy | None = None,
+    k: int = 1,
+    target_power: float = 0.8,
 ) -> Comparison:
-    """Compare both cards task by task. Raises Incomparable unless they measure the same thing,
-    ValueError for a task with fewer than k samples.
+    """Compare both cards task by task. target_power: of the smallest gain. Raises Incomparable
+    unless they measure the same thing, ValueError for a task with fewer than k samples.
     """
     policy = policy or Policy()
     check_comparable(before, after)
@@ -228,7 +241,7 @@ def compare(
         lost=tuple(task for task in old if now[task] < was[task]),
         both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, test, clusters, policy.alpha),
+        smallest_gain=_smallest_gain(differences, test, clusters, policy.alpha, target_power),
         k=k,
         completions=min(completions),
         most_completions=max(completions) if max(completions) > min(completions) else None,
@@ -248,7 +261,7 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
     counts = counts_of(card)
     clusters = clusters_in(counts, clusters_of(card))
     if is_greedy(counts, k) and clusters is None:
-        return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
+        return announced_share_gain(sum(int(c) for c, _ in counts.values()), len(counts), alpha)
     return announced_mean_gain(list(values_of(counts, k).values()), alpha, clusters=clusters)
 
 
@@ -285,16 +298,29 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
                 f"{before.checkpoint} and {after.checkpoint} were scored with {what}: "
                 "evaluate both on the same one"
             )
-    old, new = (Counter(sample.task_id for sample in card.samples) for card in (before, after))
-    if odd := sorted(old.keys() ^ new.keys()):
+    tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
+    if odd := sorted(tasks[0] ^ tasks[1]):
         raise Incomparable(
             f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is "
             f"{odd[0]}: evaluate both on all tasks"
         )
+    hashes = after.task_hashes
+    if odd := sorted(t for t, each in before.task_hashes.items() if hashes.get(t, each) != each):
+        raise Incomparable(
+            f"{before.benchmark}: {len(odd)} tasks have another text in each log, the first is "
+            f"{odd[0]}: evaluate both on the same data"
+        )
+
+
+def check_equal_n(before: Scorecard, after: Scorecard) -> None:
+    """Check that both have as many completions of each task, as a gate needs. Raises
+    Incomparable.
+    """
+    old, new = (Counter(sample.task_id for sample in card.samples) for card in (before, after))
     if unequal := sorted(task for task in old if old[task] != new[task]):
         task = unequal[0]
         raise Incomparable(
-            f"{before.benchmark}: {len(unequal)} tasks have different numbers of answers, {task} "
+            f"{before.benchmark}: {len(unequal)} tasks have unequal numbers of completions, {task} "
             f"has {old[task]} of {before.checkpoint} and {new[task]} of {after.checkpoint}: "
             "evaluate both with the same n"
         )
@@ -307,21 +333,31 @@ def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
             f"pass@{k} needs {k} completions per task, {short} has {counts[short][1]}: generate "
             "more or lower k"
         )
-    return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
+    if not has_part_marks(counts):
+        return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
+    if k > 1:
+        raise Incomparable(f"pass@{k} of part marks does not exist: compare them with --k 1")
+    return {task: c / n for task, (c, n) in counts.items()}
 
 
 def _columns(counts: Counts) -> tuple[list[int], list[int]]:
-    return [c for c, _ in counts.values()], [n for _, n in counts.values()]
+    return [int(c) for c, _ in counts.values()], [n for _, n in counts.values()]
 
 
 def _smallest_gain(
-    differences: Sequence[float], test: TestName, clusters: Clusters, alpha: float
+    differences: Sequence[float],
+    test: TestName,
+    clusters: Clusters,
+    alpha: float,
+    target_power: float,
 ) -> float | None:
     tasks = len(differences)
     if test == "mcnemar":
-        return smallest_gain(sum(d != 0 for d in differences) / tasks, tasks, alpha)
+        changed = sum(d != 0 for d in differences) / tasks
+        return smallest_gain(changed, tasks, alpha, target_power)
     units = len(set(clusters)) if clusters else None
-    return smallest_mean_gain(clustered_spread(differences, clusters), tasks, alpha, units=units)
+    spread = clustered_spread(differences, clusters)
+    return smallest_mean_gain(spread, tasks, alpha, target_power, units)
 
 
 def _buckets(

@@ -22,6 +22,7 @@ from evaluation.promotion.comparison import (
     Plain,
     Rate,
     announced_gain,
+    check_equal_n,
     clean_score,
     compare,
     count,
@@ -141,6 +142,8 @@ def decide(
     gate_policy = policy.model_copy(update={"alpha": level})
     comparison = compare(champion, challenger, gate_policy, policy.k)
     other_comparisons = tuple(compare(before, after, policy) for before, after in others)
+    for before, after in ((champion, challenger), *others):
+        check_equal_n(before, after)
     pairs = [(champion, challenger, policy.k), *((before, after, 1) for before, after in others)]
     clean_scores = (
         clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs

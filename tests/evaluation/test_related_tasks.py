@@ -82,7 +82,7 @@ def test_the_announced_gain_of_related_tasks_is_larger() -> None:
 def test_unequal_numbers_of_completions_are_refused(before: Scorecard, after: Scorecard) -> None:
     after = after.model_copy(update={"sampling": {}})
     with pytest.raises(Incomparable, match=r"t0\d\d has \d of old and \d of new"):
-        compare(before, after)
+        decide(before, after)
 
 
 def test_a_gate_at_pass_at_5_names_its_test_everywhere() -> None:
