@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from cli.wide_table import print_wide
-from evaluation.promotion.comparison import count, counts_of, p_text, points, signed
+from evaluation.promotion.comparison import count, p_text, signed
+from evaluation.promotion.rate import counts_of, points
 from evaluation.reports.compare_models import Contestant, Row
 from evaluation.scorecard import Scorecard
 

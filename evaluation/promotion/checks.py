@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from evaluation.promotion.comparison import Comparison, Plain, odds, p_text, points, signed
+from evaluation.promotion.comparison import Comparison, odds, p_text, signed
 from evaluation.promotion.methods import name_of_test, recorded_test
 from evaluation.promotion.policy import Measure, Policy
+from evaluation.promotion.rate import Plain, points
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate
 from evaluation.statistics.paired import TestName, holm

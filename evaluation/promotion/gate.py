@@ -18,20 +18,17 @@ from evaluation.promotion.comparison import (
     Bucket,
     CleanScore,
     Comparison,
-    Incomparable,
-    Plain,
-    Rate,
     announced_gain,
     check_equal_n,
     clean_score,
     compare,
     count,
     p_text,
-    points,
     signed,
 )
 from evaluation.promotion.methods import recorded_test, score_words
 from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable, Plain, Rate, points
 from evaluation.promotion.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate, next_level

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.promotion.comparison import odds, points
+from evaluation.promotion.comparison import odds
+from evaluation.promotion.rate import points
 from evaluation.promotion.required_sample_size import failed
 
 WORDS = {  # failed check -> sentence

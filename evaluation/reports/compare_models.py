@@ -14,21 +14,23 @@ from typing import Any, NamedTuple
 from evaluation.promotion.comparison import (
     CleanScore,
     Comparison,
-    Incomparable,
-    Plain,
-    Rate,
     announced_gain,
     check_comparable,
     clean_score,
+    compare,
+)
+from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import (
+    Incomparable,
+    Plain,
+    Rate,
     clusters_in,
     clusters_of,
-    compare,
     counts_of,
     points,
     values_of,
 )
-from evaluation.promotion.methods import name_of_test
-from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import tasks_to_show

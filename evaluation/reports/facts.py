@@ -7,9 +7,10 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field
 
 from artifacts.section import Section
-from evaluation.promotion.comparison import points, signed
+from evaluation.promotion.comparison import signed
 from evaluation.promotion.gate import Decision, Rate
 from evaluation.promotion.methods import name_of_interval, name_of_rate_interval, name_of_test
+from evaluation.promotion.rate import points
 
 
 class Fact(Section):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.promotion.comparison import Incomparable, Rate, clusters_of, counts_of, points
+from evaluation.promotion.rate import Incomparable, Rate, clusters_of, counts_of, points
 from evaluation.reports.cost import Price, Usage
 from evaluation.scorecard import Scorecard
 

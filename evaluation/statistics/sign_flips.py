@@ -18,8 +18,8 @@ from evaluation.statistics.bounded_mean import Clusters
 from evaluation.statistics.hypothesis_tests import Floats, McNemar
 
 # Differences are rounded to steps of 1 / 2520, in which shares of 1 to 10, 12, 14, 15, 18 and 20
-# completions are exact; very many tasks to 1 / 60 or 1 / 10. The test of rounded differences is exact
-# in any case, because rounding keeps the symmetry.
+# completions are exact; of very many tasks to 1 / 60 or 1 / 10. The test of rounded differences is
+# exact in any case, because rounding keeps the symmetry.
 GRIDS = (2520, 60, 10)
 MOST_WORK = 300_000_000  # additions: about 0.3 s
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import pytest
 
 from evaluation.benchmarks.embedded import heldout
-from evaluation.promotion.comparison import Incomparable, Rate, announced_gain, compare
+from evaluation.promotion.comparison import announced_gain, compare
 from evaluation.promotion.gate import decide
 from evaluation.promotion.methods import name_of_interval, name_of_test, recorded_test
 from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable, Rate
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.reports.facts import ReportFacts
 from evaluation.reports.report import render
