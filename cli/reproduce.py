@@ -98,6 +98,11 @@ def _judged_again(
             f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
     [card] = scorecards
+    if card.tool:
+        raise NotReproducible(
+            f"{named} was written by {card.tool}: judge its programs with `ratchet evaluate "
+            "--benchmark NAME --completions FILE`"
+        )
     if card.origin is None:
         raise NotReproducible(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "

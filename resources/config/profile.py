@@ -113,11 +113,11 @@ class Evaluation(Section):
         """
         from evaluation.benchmarks.registry import score_name
 
-        asked = {
+        entries = {
             each.name if each.name == HELDOUT else score_name(each.name): each
             for each in self.benchmarks
         }
-        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **asked}.get(benchmark)
+        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **entries}.get(benchmark)
 
 
 class Automation(Section):
