@@ -36,7 +36,7 @@ def training_report(
             read_scores(stage.store.require("scores", stage.pipeline_run.record.id)), stage
         )
         page = report(stage, decision)
-        stage.report.made += 1
+        stage.report.created += 1
         stage.report.say(str(page))
     metadata = {
         "report": dg.MetadataValue.path(str(page)),

@@ -110,7 +110,7 @@ def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Env
 
 def _minutes(record: Record) -> tuple[Minutes, ...]:
     return tuple(
-        Minutes(stage=name, minutes=timing.seconds / 60, note="found" if timing.found else "")
+        Minutes(stage=name, minutes=timing.seconds / 60, note="found" if timing.reused else "")
         for name, timing in record.stages.items()
     )
 
