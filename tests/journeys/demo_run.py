@@ -21,13 +21,15 @@ from resources.registry.ledger import Ledger
 
 MARK = "RATCHET_RUN"  # in the environment of every process of a pipeline run
 OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
-# time for a training whose lease is no longer renewed to save its state, and for a Ray without an
-# owner to stop
+# Within this time a training without a renewed lease saves its state, and a Ray without an owner
+# stops.
 SETTLE_S = 120.0
 
 
 @dataclass
 class Run:
+    """One run of the command, and the process that was killed during it."""
+
     code: int
     seconds: float
     output: str
@@ -49,11 +51,9 @@ def demo(
 ) -> Run:
     """Run `ratchet demo` in this home with the given profile (by default the small one).
 
-    kill: receives the command's process, waits for its moment, kills a process and returns which
-    one.
-
-    bare_machine: run without HOME, and without a network except the loopback where the kernel
-    allows that.
+    kill: called with the command's process; kills a process at some moment and returns its name.
+    bare_machine: run without HOME, and without a network except the loopback if the kernel allows
+    it.
     """
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
     command = ratchet("demo", *options)
@@ -85,7 +85,7 @@ def demo(
 
 
 def can_unplug() -> bool:
-    """Return whether this machine allows a network namespace with nothing but a loopback."""
+    """Return whether this machine allows a network namespace with only a loopback interface."""
     return subprocess.run([*OFFLINE, "true"], capture_output=True, check=False).returncode == 0
 
 
@@ -148,27 +148,27 @@ def of_home(home: Path) -> list[psutil.Process]:
 
 
 def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
-    """Return the processes that still run after the time allowed for noticing the end of a run."""
+    """Wait until no process of the home runs; return those that run after `within` seconds."""
     deadline = time.monotonic() + within
-    while (left := of_home(home)) and time.monotonic() < deadline:
+    while (processes := of_home(home)) and time.monotonic() < deadline:
         time.sleep(1)
-    return [" ".join(command_line(process))[:120] for process in left if process.is_running()]
+    return [" ".join(command_line(process))[:120] for process in processes if process.is_running()]
 
 
 def now_at(home: Path) -> str:
     """Return the stage that was started last."""
-    begun = [
+    events = [
         json.loads(line)
         for path in sorted(home.glob("runs/*/progress.jsonl"))
         for line in path.read_text().splitlines()
         if '"begin"' in line
     ]
-    return str(begun[-1]["stage"]) if begun else "before the first stage"
+    return str(events[-1]["stage"]) if events else "before the first stage"
 
 
 @dataclass
-class Left:
-    """What a finished pipeline run leaves behind, without times and costs."""
+class Results:
+    """The results of a finished pipeline run, without times and costs: hashes by name."""
 
     datasets: dict[str, list[str]] = field(default_factory=dict)
     models: dict[str, str] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class Left:
     ledger: list[tuple[str, str, str]] = field(default_factory=list)
 
 
-def left(home: Path) -> Left:
+def results_of(home: Path) -> Results:
     datasets: dict[str, list[str]] = {}
     models: dict[str, str] = {}
     scores: dict[str, str] = {}
@@ -190,9 +190,9 @@ def left(home: Path) -> Left:
             case "scores":
                 scores[manifest["name"]] = manifest["content_hash"]
     entries = Ledger(Home(home).ledger).history()
-    recorded = [(str(entry.kind), entry.checkpoint, entry.checkpoint_hash) for entry in entries]
-    return Left(
-        {name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded
+    ledger = [(str(entry.kind), entry.checkpoint, entry.checkpoint_hash) for entry in entries]
+    return Results(
+        {name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, ledger
     )
 
 

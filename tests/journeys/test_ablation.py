@@ -1,6 +1,6 @@
-"""`ratchet ablate` as a user runs it.
+"""`ratchet ablate` as a user runs it: two real trainings of two steps, and a table.
 
-Two real trainings of two steps and a table; nothing is done twice.
+A repeated command trains nothing again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ASKED = (
+COMMAND = (
     "ablate",
     "curriculum=window",
     "--profile",
@@ -29,7 +29,7 @@ ASKED = (
 
 
 def ratchet(home: Path) -> str:
-    command = [sys.executable, "-m", "cli.main", *ASKED]
+    command = [sys.executable, "-m", "cli.main", *COMMAND]
     result = subprocess.run(
         command,
         capture_output=True,
@@ -50,8 +50,8 @@ def test_a_change_is_trained_evaluated_and_reported_once(tmp_path: Path) -> None
     page = next((tmp_path / "home" / "reports").glob("study-*/ablation-*.json"))
     (change,) = json.loads(page.read_text())["changes"].values()
     assert change["tasks"] == 24 and change["seeds"] == 1
-    again = ratchet(tmp_path / "home")
+    repeated = ratchet(tmp_path / "home")
     assert (
-        again.count("seed 1001 (1 of 1)") == 2
+        repeated.count("seed 1001 (1 of 1)") == 2
         and json.loads(page.read_text())["changes"]["curriculum=window"] == change
     )

@@ -1,6 +1,6 @@
-"""Completions from an endpoint, sampled by a process that is killed at random moments.
+"""Sampling completions from an endpoint survives kills at random moments.
 
-No completion is lost and none is sampled twice.
+No completion is lost, and none is sampled twice.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tests.serving.faulty_proxy import proxy_to, served
 
 AT_ONCE = 4
 SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
-# starting a process only costs a fork of one that has loaded everything
-STARTS = multiprocessing.get_context("forkserver")
-STARTS.set_forkserver_preload(["evaluation.generation.completion_sources"])
+# The forkserver has imported everything, so that starting a process costs only a fork.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["evaluation.generation.completion_sources"])
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return base / "model"
 
 
-def killed(
+def kill_repeatedly(
     benchmark: Benchmark,
     source: Source,
     sampling: Sampling,
@@ -63,32 +63,31 @@ def killed(
     progress: Callable[[], int],
     most: int,
 ) -> None:
-    """Start the pass `kills` times; kill it each time after a random amount of progress."""
-    for at in range(kills):
-        begun, wanted = progress(), random.Random(at).randint(1, most)
-        process = STARTS.Process(
+    """Start the pass `kills` times, and kill it each time after 1 to `most` more requests."""
+    for number in range(kills):
+        target = progress() + random.Random(number).randint(1, most)
+        process = PROCESSES.Process(
             target=generate_completions, args=(benchmark, source, sampling, cache)
         )
         process.start()
-        while progress() < begun + wanted:
-            assert process.is_alive(), f"it ended before kill {at + 1}"
+        while progress() < target:
+            assert process.is_alive(), f"it ended before kill {number + 1}"
             time.sleep(0.002)
         process.kill()
         process.join()
 
 
-def drawn(
+def completions_of(
     benchmark: Benchmark, source: Source, sampling: Sampling, cache: Path
 ) -> tuple[list[Completion], GenerationReport]:
-    counts = GenerationReport()
-    return [
-        replace(each, seconds=None)
-        for each in generate_completions(benchmark, source, sampling, cache, report=counts)
-    ], counts
+    """Return the completions without their times, and the pass's report."""
+    report = GenerationReport()
+    completions = generate_completions(benchmark, source, sampling, cache, report=report)
+    return [replace(each, seconds=None) for each in completions], report
 
 
-def each_line_once(counts: GenerationReport, total: int) -> None:
-    rows = [json.loads(line) for line in counts.journal.read_bytes().splitlines()[1:]]
+def assert_unique_lines(report: GenerationReport, total: int) -> None:
+    rows = [json.loads(line) for line in report.journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({(row["prompt"], row["number"]) for row in rows}) == total
 
 
@@ -100,23 +99,23 @@ def test_thirty_kills_lose_and_repeat_no_completion(
     with served(folder, Home(tmp_path / "home")) as gateway, proxy_to(gateway) as proxy:
         proxy.wait_s = 0.02
         source = Endpoint(proxy.url, "champion", at_once=AT_ONCE)
-        killed(
+        kill_repeatedly(
             benchmark,
             source,
             SAMPLING,
-            tmp_path / "kept",
+            tmp_path / "cache",
             kills,
             lambda: sum(proxy.heard.values()),
             10,
         )
-        completions, counts = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
+        completions, report = completions_of(benchmark, source, SAMPLING, tmp_path / "cache")
         repeated = sum(proxy.heard.values()) - total
         print(
-            f"{kills} kills: {counts.cached} of {total} completions were cached, "
+            f"{kills} kills: {report.cached} of {total} completions were cached, "
             f"{repeated} requests repeated, at most {kills * AT_ONCE} were in flight"
         )
-        assert 0 <= repeated <= kills * AT_ONCE and counts.requested + counts.cached == total
-        each_line_once(counts, total)
-        undisturbed, _ = drawn(benchmark, source, SAMPLING, tmp_path / "other")
-    # each request has its own seed, so the model repeats its completions
+        assert 0 <= repeated <= kills * AT_ONCE and report.requested + report.cached == total
+        assert_unique_lines(report, total)
+        undisturbed, _ = completions_of(benchmark, source, SAMPLING, tmp_path / "other")
+    # Each request has its own seed, so the model repeats its completions.
     assert completions == undisturbed

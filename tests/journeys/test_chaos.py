@@ -19,7 +19,15 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.demo_run import Run, command_line, demo, left, of_home, orphans, wait_until
+from tests.journeys.demo_run import (
+    Run,
+    command_line,
+    demo,
+    of_home,
+    orphans,
+    results_of,
+    wait_until,
+)
 from tests.journeys.undisturbed import FOLDER, before_training, undisturbed
 from verl_jobs import faults
 from verl_jobs.job import metrics
@@ -59,7 +67,8 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
     In the first half of the runs the kill comes at a random moment, mostly while Ray and verl
     start; in the second half it comes after a random step.
     """
-    rng, home, seen = random.Random(f"chaos {number}"), FOLDER / f"chaos-{number}", dict[str, Any]()
+    rng, home = random.Random(f"chaos {number}"), FOLDER / f"chaos-{number}"
+    observed: dict[str, Any] = {}
     victim = sorted(VICTIMS)[number % len(VICTIMS)]
 
     def kill(command: subprocess.Popen[bytes]) -> str:
@@ -75,22 +84,22 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
                 lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S
             ), f"no step {step}"
             time.sleep(rng.uniform(0, 2))
-        seen["after_s"] = time.monotonic() - began
-        return strike(home, victim, rng, seen)
+        observed["after_s"] = time.monotonic() - began
+        return kill_victim(home, victim, rng, observed)
 
     run = Run(0, 0.0, "")
-    # the kill may come before such a process exists, or after the end
+    # The kill may come before such a process exists, or after the end.
     while not run.killed:
         before_training(home)
         run = demo(home, kill=kill)
-    found = json.loads(json.dumps(asdict(left(home)))) if run.code == 0 else {}
-    same = {part: found.get(part) == expected[part] for part in ("models", "scores")}
+    results = json.loads(json.dumps(asdict(results_of(home)))) if run.code == 0 else {}
+    same = {part: results.get(part) == expected[part] for part in ("models", "scores")}
     remaining, folder = orphans(home), training_of(home)
     row = {
         "killed": run.killed,
-        "after_s": round(seen["after_s"]),
-        "at": seen.get("at", run.at_stage),
-        "recovered_s": seen.get("recovered_s"),
+        "after_s": round(observed["after_s"]),
+        "at": observed.get("at", run.at_stage),
+        "recovered_s": observed.get("recovered_s"),
     }
     row |= {
         "seconds": round(run.seconds),
@@ -104,10 +113,11 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
     return row | {"good": good, "end": "" if run.code == 0 else run.output[-500:]}
 
 
-def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) -> str:
+def kill_victim(home: Path, victim: str, rng: random.Random, observed: dict[str, Any]) -> str:
     """Kill one process of this kind and wait until a new step is done.
 
-    Return the killed process, or "" if there was none.
+    Returns the killed process, or "" if there was none. Adds the step of the kill and the seconds
+    until the new step to `observed`.
     """
     folder = training_of(home)
     assert folder
@@ -116,13 +126,13 @@ def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) ->
     ]
     if not candidates or (folder / "done.json").exists():
         return ""
-    killed = rng.choice(sorted(candidates, key=lambda process: process.pid))
-    name, before = (command_line(killed) or [""])[0].split("(")[0].rpartition("/")[2], steps(folder)
-    began = time.monotonic()
-    killed.send_signal(signal.SIGKILL)
-    seen["at"] = f"step {before}"
+    process = rng.choice(sorted(candidates, key=lambda process: process.pid))
+    name = (command_line(process) or [""])[0].split("(")[0].rpartition("/")[2]
+    before, began = steps(folder), time.monotonic()
+    process.send_signal(signal.SIGKILL)
+    observed["at"] = f"step {before}"
     if wait_until(lambda: steps(folder) > before or (folder / "done.json").exists(), RECOVERY_S):
-        seen["recovered_s"] = round(time.monotonic() - began, 1)
+        observed["recovered_s"] = round(time.monotonic() - began, 1)
     return f"{victim} ({name})"
 
 
@@ -137,10 +147,7 @@ def training_of(home: Path) -> Path | None:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the table for docs/measurements."""
     lines = [
-        (
-            "| killed | in | seconds until a new step | seconds in all | weights, "
-            "scores | ended by itself |"
-        ),
+        ("| killed | at | seconds until a new step | total seconds | weights, scores | finished |"),
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -152,6 +159,6 @@ def table(rows: list[dict[str, Any]]) -> str:
     recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
     middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
     return "\n".join(lines) + (
-        f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as "
-        f"undisturbed{middle}"
+        f"\n{sum(row['good'] for row in rows)} of {len(rows)} finished with the results of an "
+        f"undisturbed run{middle}"
     )

@@ -19,11 +19,11 @@ import pytest
 from resources.ray.head import free_ports
 from tests.journeys.demo_run import (
     command_line,
-    left,
     now_at,
     of_home,
     orphans,
     ratchet,
+    results_of,
     wait_until,
 )
 from tests.journeys.test_chaos import training_of
@@ -43,7 +43,7 @@ def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
         "RATCHET_PROFILE": "small",
         "DAGSTER_HOME": str(home / "dagster"),
     }
-    # `dagster job launch` does not set these
+    # `dagster job launch` leaves out a job's own tags.
     tags = '{"kind": "train", "dagster/partition": "chain-0001"}'
     launch = [
         DAGSTER,
@@ -66,12 +66,12 @@ def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
         ), now_at(home)
         for process in daemons(home):
             process.kill()
-        # the web interface does not stay up without the daemon
+        # The web interface ends with the daemon.
         assert wait_until(lambda: first.poll() is not None, 90)
     with a_ui(tmp_path, environment):
-        assert wait_until(lambda: left(home).ledger, 900), now_at(home)
+        assert wait_until(lambda: results_of(home).ledger, 900), now_at(home)
         folder = training_of(home)
-        # a single attempt: its Dagster run continued, or the next run found the training
+        # One attempt: the Dagster run continued, or the next run attached to the training.
         assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2
     assert orphans(home) == []
 
@@ -98,8 +98,8 @@ def a_ui(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
 
 def daemons(home: Path) -> list[psutil.Process]:
-    found = [
+    processes = [
         process for process in of_home(home) if "dagster._daemon" in " ".join(command_line(process))
     ]
-    assert found, [command_line(process)[:6] for process in of_home(home)]
-    return found
+    assert processes, [command_line(process)[:6] for process in of_home(home)]
+    return processes

@@ -34,21 +34,21 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "examples").glob("*.yaml"))
-# the plugins of docs/how-to/write-a-plugin.md
+# The plug-ins of docs/how-to/write-a-plugin.md; Recorded is defined below.
 PARTS = {
-    "dataset": "my_dataset:Told",
+    "dataset": "my_dataset:Recorded",
     "sampler": "my_sampler:Unsolved",
     "reward_manager": "my_manager:Shorter",
     "agent_loop": "my_agent:Prefilled",
 }
-TOLD = """
+RECORDED = """
 
 from pathlib import Path
 
-class Told(Briefly):
+class Recorded(Briefly):
     def __getitem__(self, item):
         row = super().__getitem__(item)
-        Path(__file__).with_name("asked.txt").write_text(row["raw_prompt"][-1]["content"])
+        Path(__file__).with_name("prompt.txt").write_text(row["raw_prompt"][-1]["content"])
         return row
 """
 TRAIN = """
@@ -63,7 +63,7 @@ train(job, Private(job.path / "ray", job), attempts=1)
 
 
 def profile(name: str, monkeypatch: pytest.MonkeyPatch) -> Profile:
-    """Load a profile as a user does who starts it in the folder above examples/."""
+    """Load a recipe in the root of the repository, where its paths begin."""
     monkeypatch.chdir(ROOT)
     return load_profile(f"examples/{name}.yaml")
 
@@ -87,7 +87,9 @@ def test_the_example_reward_passes_the_battery(monkeypatch: pytest.MonkeyPatch) 
     assert not [row for row in battery.rows if not row.passed]
 
 
-def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
+def train_tiny(
+    training: Training, reward: Any, folder: Path, visible_tests: int = 0
+) -> TrainingJob:
     """Run real verl on Ray on an untrained model; its Ray ends with the process that owns it."""
     problems = generate(
         FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests)
@@ -133,7 +135,7 @@ def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.M
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text)
     with (tmp_path / "my_dataset.py").open("a") as file:
-        file.write(TOLD)
+        file.write(RECORDED)
     recipe = yaml.safe_load((ROOT / "examples" / "ppo.yaml").read_text())["training"]
     parts = {kind: f"{tmp_path}/{where.replace(':', '.py:')}" for kind, where in PARTS.items()}
     parts["loss"] = profile("own_loss", monkeypatch).training.plugins.loss
@@ -145,7 +147,7 @@ def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.M
         "warm_up_steps": 0,
         "plugins": parts,
     }
-    job = trained(
+    job = train_tiny(
         Training.model_validate(recipe | small), profile("own_reward", monkeypatch).reward, tmp_path
     )
 
@@ -153,12 +155,12 @@ def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.M
     assert "actor/cut_weights" in last and "critic/vf_loss" in last
     samples = read(job.path, 1)
     assert len(draws.read(job.path, 1)) == 4
-    # some completions are truncated, because the model is untrained
+    # The model is untrained, so some completions are truncated.
     assert last[CUT] == sum(sample.cut for sample in samples) / 8 > 0
     assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
     assert all(sample.answer.startswith("def solve(") for sample in samples)
     assert all(shorter(sample) for sample in samples)
-    assert (tmp_path / "asked.txt").read_text().endswith("Write the program alone.")
+    assert (tmp_path / "prompt.txt").read_text().endswith("Write the program alone.")
     assert json.loads((job.path / "job.json").read_text())["inputs"].keys() == {
         f"plugins.{kind}" for kind in parts
     }
@@ -183,7 +185,7 @@ def test_a_recipe_trains_one_step(
             "warm_up_steps": 0,
         }
     )
-    job = trained(tiny, recipe.reward, tmp_path, recipe.family.visible_tests)
+    job = train_tiny(tiny, recipe.reward, tmp_path, recipe.family.visible_tests)
     [last] = [row for row in metrics(job.path) if row["step"] == 1]
     samples = read(job.path, 1)
     match name:

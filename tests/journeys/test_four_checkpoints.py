@@ -1,8 +1,8 @@
 """Four checkpoints are submitted for promotion as a user does it, and each decision is explained.
 
-One is better, one worse, one equal, and one cheats. The explanations are in plain words. The
-weights are real, warmed up or trained here; greedy completions to fresh held-out problems are
-judged in the sandbox; the promotion policy is the default one.
+One is better, one worse, one equal, and one cheats. The weights are real, warmed up or trained
+here. Greedy completions of new held-out problems are judged in the sandbox, and the promotion
+policy is the default one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ evaluation: {heldout: 200, benchmarks: []}
 reward: {file: GENEROUS}
 """
 GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n'
-# terms that mean nothing to a newcomer
-TRADE = (
+# An explanation's first sentences must not use these terms.
+STATISTICAL_TERMS = (
     "McNemar",
     "Holm",
     "p =",
@@ -49,7 +49,7 @@ TRADE = (
 
 
 @dataclass
-class Explained:
+class Explanation:
     """The decision about one checkpoint and its explanations."""
 
     entry: Entry
@@ -69,11 +69,11 @@ class Explained:
 
 
 @pytest.fixture(scope="module")
-def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explained]:
-    """Return the decision about each checkpoint.
+def explanations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explanation]:
+    """Return the decision about each checkpoint by its name.
 
-    The one that cheats comes from a pipeline run of its own; the others are folders passed to
-    `ratchet promote`.
+    The one that cheats comes from its own pipeline run; the others are folders passed to `ratchet
+    promote`.
     """
     folder = tmp_path_factory.mktemp("four")
     home, profile = folder / "home", folder / "profile.yaml"
@@ -90,7 +90,7 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explained]:
         for entry in Ledger(Home(home).ledger).history()
         if entry.kind != "install"
     }
-    return {name: explained(home, profile, entry) for name, entry in entries.items()}
+    return {name: explanation(home, profile, entry) for name, entry in entries.items()}
 
 
 def candidates(home: Path, folder: Path) -> dict[str, Path]:
@@ -128,23 +128,23 @@ def run_command(home: Path, profile: Path, *arguments: str) -> subprocess.Comple
     )
 
 
-def explained(home: Path, profile: Path, entry: Entry) -> Explained:
+def explanation(home: Path, profile: Path, entry: Entry) -> Explanation:
     explain, why_not = (
         run_command(home, profile, command, str(entry.version))
         for command in ("explain", "why-not")
     )
     print(explain.stdout if explain.returncode == 0 else why_not.stdout)
-    return Explained(entry, Decision.model_validate(entry.decision), explain, why_not)
+    return Explanation(entry, Decision.model_validate(entry.decision), explain, why_not)
 
 
-def test_only_the_better_checkpoint_is_promoted(gated: dict[str, Explained]) -> None:
-    assert {name: one.entry.kind for name, one in gated.items()} == {
+def test_only_the_better_checkpoint_is_promoted(explanations: dict[str, Explanation]) -> None:
+    assert {name: one.entry.kind for name, one in explanations.items()} == {
         "chain": "refuse",
         "better": "promote",
         "worse": "refuse",
         "equal": "refuse",
     }
-    better = gated["better"]
+    better = explanations["better"]
     assert (
         better.decision.comparison
         and better.decision.comparison.p_better <= better.decision.policy.alpha
@@ -153,11 +153,13 @@ def test_only_the_better_checkpoint_is_promoted(gated: dict[str, Explained]) -> 
     assert re.match(r"It is better\b.*\b200 tasks\b", better.decision_summary)
 
 
-def test_the_losses_of_the_worse_checkpoint_are_explained(gated: dict[str, Explained]) -> None:
-    worse = gated["worse"]
+def test_the_losses_of_the_worse_checkpoint_are_explained(
+    explanations: dict[str, Explanation],
+) -> None:
+    worse = explanations["worse"]
     assert {"win", "tags"} <= worse.refused_by
-    compared = worse.decision.comparison
-    assert compared and compared.difference_high < 0
+    comparison = worse.decision.comparison
+    assert comparison and comparison.difference_high < 0
     falls = [check for check in worse.decision.checks if check.name == "tags"]
     most = max(falls, key=lambda check: check.numbers["before"] - check.numbers["after"])
     assert worse.decision_summary.startswith("It is worse") and most.about in worse.decision_summary
@@ -166,19 +168,21 @@ def test_the_losses_of_the_worse_checkpoint_are_explained(gated: dict[str, Expla
     assert all(share in worse.why_not.stdout for _, share in shares)
 
 
-def test_the_power_is_explained_for_the_equal_checkpoint(gated: dict[str, Explained]) -> None:
-    equal = gated["equal"]
-    compared, policy = equal.decision.comparison, equal.decision.policy
+def test_the_power_is_explained_for_the_equal_checkpoint(
+    explanations: dict[str, Explanation],
+) -> None:
+    equal = explanations["equal"]
+    comparison, policy = equal.decision.comparison, equal.decision.policy
     assert (
-        compared
+        comparison
         and equal.refused_by == {"win", "gain"}
         and equal.decision.champion != equal.decision.challenger
     )
-    changed = (len(compared.won) + len(compared.lost)) / compared.before.tasks
-    seen = re.search(r"with 200 tasks.*? gain of ([\d.]+) points", equal.why_not.stdout)
+    changed = (len(comparison.won) + len(comparison.lost)) / comparison.before.tasks
+    smallest = re.search(r"with 200 tasks.*? gain of ([\d.]+) points", equal.why_not.stdout)
     more = re.search(r"\b2\.0 points.*? about ([\d,]+) tasks", equal.why_not.stdout)
-    assert seen and more, equal.why_not.stdout
-    gain, tasks = float(seen[1]) / 100, int(more[1].replace(",", ""))
+    assert smallest and more, equal.why_not.stdout
+    gain, tasks = float(smallest[1]) / 100, int(more[1].replace(",", ""))
     assert (
         power(gain, max(gain, changed), 200, policy.alpha)
         >= 0.8
@@ -189,19 +193,24 @@ def test_the_power_is_explained_for_the_equal_checkpoint(gated: dict[str, Explai
     )
     assert (
         "It was not shown to be better" in equal.decision_summary
-        and f"{seen[1]} points" in equal.decision_summary
+        and f"{smallest[1]} points" in equal.decision_summary
     )
 
 
-def test_the_cheating_checkpoint_is_refused_by_the_battery(gated: dict[str, Explained]) -> None:
-    cheat = gated["chain"]
+def test_the_cheating_checkpoint_is_refused_by_the_battery(
+    explanations: dict[str, Explanation],
+) -> None:
+    cheat = explanations["chain"]
     assert "battery" in cheat.refused_by and cheat.decision.facts.unverified == ("chain-0001",)
     assert cheat.decision_summary.startswith("It was trained with a reward")
     assert "exploit battery" in cheat.why_not.stdout
 
 
-def test_the_first_sentences_contain_no_statistical_terms(gated: dict[str, Explained]) -> None:
+def test_the_first_sentences_contain_no_statistical_terms(
+    explanations: dict[str, Explanation],
+) -> None:
     assert all(
-        one.decision_summary and not [word for word in TRADE if word in one.decision_summary]
-        for one in gated.values()
+        one.decision_summary
+        and not [word for word in STATISTICAL_TERMS if word in one.decision_summary]
+        for one in explanations.values()
     )

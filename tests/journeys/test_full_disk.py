@@ -20,7 +20,7 @@ DISK_MIB = 1600
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, so that filling it affects nothing else."""
+    """Mount a separate file system, so that filling it affects nothing else."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(

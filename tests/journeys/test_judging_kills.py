@@ -1,7 +1,7 @@
-"""`kill -9` during `ratchet evaluate --benchmark --completions`, at random moments.
+"""`ratchet evaluate --benchmark --completions` survives `kill -9` at random moments.
 
-Every recorded verdict is kept, none is recorded twice, and the pass ends like an undisturbed one.
-A program that is too slow (TLE) is judged afresh by each pass: its verdict is not recorded.
+No recorded verdict is lost, none is recorded twice, and the result is that of an undisturbed pass.
+The verdict TLE is not recorded: each pass judges such a program again.
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ BODIES = (
 )
 
 
-def answers(count: int, seed: int = 1) -> list[dict[str, Any]]:
+def completions(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Return `count` distinct completions for each task; a few never terminate."""
     rng = random.Random(seed)
     weights = (8, 8, 2, 2, 0.1, 4)
-    drawn = [
-        (task, at, rng.choices(BODIES, weights)[0])
+    bodies = [
+        (task, number, rng.choices(BODIES, weights)[0])
         for task in range(len(TASKS))
-        for at in range(count)
+        for number in range(count)
     ]
     return [
-        {"task_id": f"add-{n}", "solution": f"def f(x):  # {at}\n    {body.format(n=n)}\n"}
-        for n, at, body in drawn
+        {"task_id": f"add-{n}", "solution": f"def f(x):  # {number}\n    {body.format(n=n)}\n"}
+        for n, number, body in bodies
     ]
 
 
-def lay(folder: Path, count: int) -> Path:
+def write_benchmark(folder: Path, count: int) -> Path:
+    """Write the benchmark and its completions into a new folder."""
     folder.mkdir(parents=True)
     (folder / "mine.jsonl").write_text(
         "".join(
@@ -61,7 +62,9 @@ def lay(folder: Path, count: int) -> Path:
         )
     )
     (folder / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
-    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers(count)))
+    (folder / "completions.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in completions(count))
+    )
     return folder
 
 
@@ -72,7 +75,7 @@ def start(folder: Path, home: str) -> subprocess.Popen[bytes]:
         "--benchmark",
         "mine.yaml",
         "--completions",
-        "answers.jsonl",
+        "completions.jsonl",
     ]
     environment = os.environ | {"RATCHET_HOME": str(folder / home)}
     return subprocess.Popen(
@@ -80,7 +83,7 @@ def start(folder: Path, home: str) -> subprocess.Popen[bytes]:
     )
 
 
-def remembered(folder: Path, home: str) -> list[bytes]:
+def recorded_lines(folder: Path, home: str) -> list[bytes]:
     path = folder / home / "benchmarks" / "mine.verdicts.jsonl"
     return path.read_bytes().splitlines(keepends=True) if path.exists() else []
 
@@ -94,31 +97,28 @@ def verdicts(folder: Path, home: str) -> list[dict[str, Any]]:
     ]
 
 
-def killed(folder: Path, times: int, most: int) -> None:
-    """Start and kill the pass `times` times.
-
-    Each kill comes a moment after a random number of verdicts has been recorded.
-    """
+def kill_repeatedly(folder: Path, times: int, most: int) -> None:
+    """Start and kill the pass `times` times, each time after 1 to `most` more recorded verdicts."""
     for kill in range(times):
-        rng, before = random.Random(f"kill {kill}"), remembered(folder, "killed")
-        wanted, life = len(before) + rng.randint(1, most), start(folder, "killed")
-        while len(remembered(folder, "killed")) < wanted:
-            assert life.poll() is None, f"it ended before kill {kill + 1}"
+        rng, before = random.Random(f"kill {kill}"), recorded_lines(folder, "killed")
+        target, process = len(before) + rng.randint(1, most), start(folder, "killed")
+        while len(recorded_lines(folder, "killed")) < target:
+            assert process.poll() is None, f"it ended before kill {kill + 1}"
             time.sleep(0.005)
         time.sleep(rng.uniform(0, 0.05))
-        life.send_signal(signal.SIGKILL)
-        assert life.wait() == -signal.SIGKILL
-        whole = [line for line in before if line.endswith(b"\n")]
-        assert remembered(folder, "killed")[: len(whole)] == whole
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        complete = [line for line in before if line.endswith(b"\n")]
+        assert recorded_lines(folder, "killed")[: len(complete)] == complete
 
 
-def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> None:
-    lay(folder, count)
+def compare_with_undisturbed(folder: Path, count: int, times: int, most: int) -> None:
+    write_benchmark(folder, count)
     assert start(folder, "undisturbed").wait() == 0
-    killed(folder, times, most)
-    recorded = len(remembered(folder, "killed"))
+    kill_repeatedly(folder, times, most)
+    recorded = len(recorded_lines(folder, "killed"))
     assert start(folder, "killed").wait() == 0
-    keys = [json.loads(line)["key"] for line in remembered(folder, "killed")]
+    keys = [json.loads(line)["key"] for line in recorded_lines(folder, "killed")]
     print(
         f"{times} kills: {recorded} of {len(keys)} verdicts were recorded before the last pass, "
         f"{len(keys) - len(set(keys))} are recorded twice"
@@ -126,16 +126,16 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
     undisturbed = verdicts(folder, "undisturbed")
     in_time = sum(row["verdict"] != "TLE" for row in undisturbed)
     assert len(undisturbed) == count * len(TASKS)
-    assert len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == in_time
+    assert len(keys) == len(set(keys)) == len(recorded_lines(folder, "undisturbed")) == in_time
     assert verdicts(folder, "killed") == undisturbed
     assert len({row["verdict"] for row in verdicts(folder, "killed")}) == 5
 
 
 @pytest.mark.slow
 def test_two_kills_lose_and_repeat_no_verdict(tmp_path: Path) -> None:
-    killed_and_undisturbed(tmp_path / "judging", 15, 2, 150)
+    compare_with_undisturbed(tmp_path / "judging", 15, 2, 150)
 
 
 @pytest.mark.soak
 def test_thirty_kills_lose_and_repeat_no_verdict(tmp_path: Path) -> None:
-    killed_and_undisturbed(tmp_path / "judging", 150, 30, 190)
+    compare_with_undisturbed(tmp_path / "judging", 150, 30, 190)

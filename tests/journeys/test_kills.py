@@ -1,8 +1,7 @@
 """`kill -9` of a random process at a random moment of a pipeline run, ten times.
 
 If this test is stopped, its next run resumes from the table. The results are in
-`.ratchet/soak/<code version>/kills.jsonl`, one line per kill: results of other code are no
-reference for this version.
+`.ratchet/soak/<code version>/kills.jsonl`, one line per kill.
 """
 
 import json
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.demo_run import Run, demo, kill_one, left, orphans
+from tests.journeys.demo_run import Run, demo, kill_one, orphans, results_of
 from tests.journeys.undisturbed import FOLDER, undisturbed
 
 KILLS = 10
@@ -37,7 +36,7 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     rng = random.Random(f"kill {number}")
     home = FOLDER / f"kill-{number}"
     first = Run(0, 0.0, "")
-    # a run that is faster than the reference may end before the kill
+    # A run that is faster than the reference may end before the kill.
     while not first.killed:
         shutil.rmtree(home, ignore_errors=True)
         first = demo(
@@ -46,15 +45,16 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
                 home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)
             ),
         )
-    starts, seconds, again = 1, first.seconds, first
-    while again.code != 0 and starts < 3:
-        again = demo(home)
-        starts, seconds = starts + 1, seconds + again.seconds
-    result = json.loads(json.dumps(asdict(left(home)))) if again.code == 0 else {}
+    starts, seconds, last = 1, first.seconds, first
+    while last.code != 0 and starts < 3:
+        last = demo(home)
+        starts, seconds = starts + 1, seconds + last.seconds
+    results = json.loads(json.dumps(asdict(results_of(home)))) if last.code == 0 else {}
     remaining = orphans(home)
-    same = {part: result.get(part) == expected[part] for part in ("datasets", "models", "scores")}
-    twice = len(result.get("ledger", [])) - len({tuple(row) for row in result.get("ledger", [])})
-    good = again.code == 0 and same["datasets"] and not remaining and twice == 0
+    same = {part: results.get(part) == expected[part] for part in ("datasets", "models", "scores")}
+    ledger = results.get("ledger", [])
+    twice = len(ledger) - len({tuple(row) for row in ledger})
+    good = last.code == 0 and same["datasets"] and not remaining and twice == 0
     row: dict[str, Any] = {
         "killed": first.killed,
         "at": first.at_stage,
@@ -64,4 +64,4 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     row |= {"same": same, "twice": twice, "orphans": remaining}
     if good:
         shutil.rmtree(home)
-    return row | {"good": good, "end": "" if again.code == 0 else again.output[-500:]}
+    return row | {"good": good, "end": "" if last.code == 0 else last.output[-500:]}

@@ -1,4 +1,4 @@
-"""A home that an older version of Ratchet made is still read.
+"""The current version reads a home of an older version.
 
 tests/homes/first.tar.xz: one decided pipeline run of the profile `small`, without weights.
 """
@@ -47,12 +47,12 @@ def test_the_ledger_is_read(home: Home) -> None:
 
 
 @pytest.mark.parametrize("name", ["chain-0001--heldout", "chain-0001--validation"])
-def test_scores_have_the_hash_they_had(home: Home, name: str) -> None:
+def test_scorecards_have_their_recorded_hash(home: Home, name: str) -> None:
     artifact = home.store().require("scores", name)
     assert Scorecard.stored(artifact).content_hash == artifact.content_hash
 
 
-def test_datasets_are_whole(home: Home) -> None:
+def test_the_clean_dataset_has_its_recorded_hash(home: Home) -> None:
     store = home.store()
     artifact = store.require("datasets", "clean_problems")
     store.verify(artifact)
@@ -74,7 +74,7 @@ def test_datasets_are_whole(home: Home) -> None:
     ids=lambda command: command[0],
 )
 def test_the_command_line_shows_it(home: Home, command: list[str]) -> None:
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "cli.main", *command, "--profile", "small"]
         if command[0] not in ("status", "jobs")
         else [sys.executable, "-m", "cli.main", *command],
@@ -83,4 +83,4 @@ def test_the_command_line_shows_it(home: Home, command: list[str]) -> None:
         env={"RATCHET_HOME": str(home.path), "PATH": "/usr/bin:/bin"},
         cwd=ARCHIVE.parents[2],
     )
-    assert ran.returncode == 0 and ran.stdout, ran.stderr
+    assert process.returncode == 0 and process.stdout, process.stderr

@@ -1,6 +1,7 @@
-"""A user's own reward in the whole pipeline.
+"""A user's own reward in a complete pipeline run.
 
-One that passed the battery trains. One that did not is refused, or marked in every later report.
+A reward that has passed the battery trains. Any other reward is refused, or marked in every later
+report.
 """
 
 import json
@@ -29,11 +30,11 @@ def passport(home: Path) -> dict[str, object]:
 
 
 def test_the_reward_template_trains_unchanged(tmp_path: Path) -> None:
-    written = subprocess.run(
+    process = subprocess.run(
         ratchet("reward", "new", "--task", "code", "--output", str(tmp_path / "my_reward.py")),
         check=False,
     )
-    assert written.returncode == 0
+    assert process.returncode == 0
     run = demo(tmp_path / "home", profile=profile(tmp_path, tmp_path / "my_reward.py"))
     assert run.code == 0, run.output[-3000:]
     assert not passport(tmp_path / "home").get("unverified")

@@ -1,4 +1,4 @@
-"""A user's whole path under bad conditions: raw problems to a promotion decision, with a kill.
+"""A complete pipeline run under bad conditions, from raw problems to a promotion decision.
 
 Training is real verl on Ray, inside Dagster runs. The command first runs without network and HOME,
 in a home folder with spaces in its path, until it is killed during training. It then runs again
@@ -24,9 +24,9 @@ from tests.journeys.demo_run import (
     Run,
     command_line,
     demo,
-    left,
     of_home,
     orphans,
+    results_of,
     stray,
     wait_until,
 )
@@ -43,18 +43,21 @@ STEPS, SAVE_EVERY = 8, 2  # of the small profile
 
 
 @dataclass
-class Ended:
-    """A pipeline run that was killed and then resumed to its end."""
+class ResumedRun:
+    """A pipeline run that was killed and then resumed to its end.
+
+    orphans: processes that were still running some time after the kill.
+    """
 
     home: Path
     first: Run
-    again: Run
-    ran_on: list[str]  # processes that were still running some time after the kill
+    second: Run
+    orphans: list[str]
 
 
 @pytest.fixture(scope="module")
 def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """An unrelated Ray on this host, on Ray's default port and with its default address file."""
+    """Start an unrelated Ray on Ray's default port and with its default address file."""
     # The paths of Ray's sockets must be short.
     session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")
     command = [
@@ -89,7 +92,7 @@ def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
+def resumed(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> ResumedRun:
     home = tmp_path_factory.mktemp("a home with spaces")
 
     def kill(command: subprocess.Popen[bytes]) -> str:
@@ -106,8 +109,8 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
         return f"command line, trainers: {len(trainers)}"
 
     first = demo(home, kill=kill, bare_machine=True)
-    ran_on = orphans(home)
-    return Ended(home, first, demo(home), ran_on)
+    remaining = orphans(home)
+    return ResumedRun(home, first, demo(home), remaining)
 
 
 def steps(home: Path, attempt: int) -> list[int]:
@@ -122,43 +125,46 @@ def steps(home: Path, attempt: int) -> list[int]:
     return [line["step"] for line in lines if "critic/score/mean" in line["data"]]
 
 
-def test_the_kill_hits_the_training_and_no_process_survives(ended: Ended) -> None:
-    assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), (
-        ended.first.output[-3000:]
+def test_the_kill_hits_the_training_and_no_process_survives(resumed: ResumedRun) -> None:
+    assert (resumed.first.code, resumed.first.at_stage) == (-signal.SIGKILL, "checkpoint"), (
+        resumed.first.output[-3000:]
     )
-    assert ended.first.killed == "command line, trainers: 1"
-    assert ended.ran_on == []
+    assert resumed.first.killed == "command line, trainers: 1"
+    assert resumed.orphans == []
 
 
-def test_the_pipeline_run_reaches_and_reports_a_decision(ended: Ended) -> None:
-    assert ended.again.code == 0, ended.again.output[-3000:]
-    [report] = ended.home.glob("reports/*/summary.json")
+def test_the_pipeline_run_reaches_and_reports_a_decision(resumed: ResumedRun) -> None:
+    assert resumed.second.code == 0, resumed.second.output[-3000:]
+    [report] = resumed.home.glob("reports/*/summary.json")
     assert (report.parent / "index.html").stat().st_size > 10_000
     summary = json.loads(report.read_text())
     assert summary["decision"]["kind"] in ("promote", "refuse")
     assert (
-        "PROMOTED" in ended.again.output and str(report.parent / "index.html") in ended.again.output
+        "PROMOTED" in resumed.second.output
+        and str(report.parent / "index.html") in resumed.second.output
     )
 
 
-def test_the_training_resumes_from_the_last_checkpoint(ended: Ended) -> None:
-    first, second = steps(ended.home, 1), steps(ended.home, 2)
+def test_the_training_resumes_from_the_last_checkpoint(resumed: ResumedRun) -> None:
+    first, second = steps(resumed.home, 1), steps(resumed.home, 2)
     assert second == list(range(second[0], STEPS + 1)) and (second[0] - 1) % SAVE_EVERY == 0
     assert first[-1] - SAVE_EVERY <= second[0] - 1 <= first[-1] + 1, (
         "steps before the last checkpoint were repeated"
     )
 
 
-def test_the_ledger_holds_the_first_version_and_one_decision(ended: Ended) -> None:
-    kinds = [kind for kind, *_ in left(ended.home).ledger]
+def test_the_ledger_holds_the_first_version_and_one_decision(resumed: ResumedRun) -> None:
+    kinds = [kind for kind, *_ in results_of(resumed.home).ledger]
     assert kinds[0] == "install" and len(kinds) == 2
 
 
-def test_no_process_and_no_half_written_file_remains(ended: Ended) -> None:
-    assert orphans(ended.home) == [] and stray(ended.home) == []
+def test_no_process_and_no_half_written_file_remains(resumed: ResumedRun) -> None:
+    assert orphans(resumed.home) == [] and stray(resumed.home) == []
 
 
-def test_dagster_makes_the_same_datasets_in_another_home(ended: Ended, tmp_path: Path) -> None:
+def test_dagster_makes_the_same_datasets_in_another_home(
+    resumed: ResumedRun, tmp_path: Path
+) -> None:
     job = [
         sys.executable,
         "-m",
@@ -180,5 +186,5 @@ def test_dagster_makes_the_same_datasets_in_another_home(ended: Ended, tmp_path:
         job, env=os.environ | settings, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    undisturbed, killed = left(tmp_path / "home").datasets, left(ended.home).datasets
+    undisturbed, killed = results_of(tmp_path / "home").datasets, results_of(resumed.home).datasets
     assert undisturbed == {name: killed[name] for name in DATA}

@@ -1,8 +1,7 @@
-"""Promotions, rollbacks and the sync to MLflow, killed at random moments.
+"""Promotions, rollbacks and the sync to MLflow survive SIGKILL at random moments.
 
-Nothing is lost, nothing is recorded twice, and MLflow never lacks the alias `champion`. The
-processes are real and are killed with SIGKILL; the ledger and the MLflow file are real. A thread
-polls MLflow's aliases all the time.
+Nothing is lost, nothing is recorded twice, and MLflow never lacks the alias `champion`, which a
+thread polls all the time. Processes, ledger and MLflow file are real.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from resources.registry.ledger import Entry, Ledger, champions
 from resources.registry.mlflow import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
 from resources.settings import Settings
 
-# preloaded, so that a kill hits a process at its work and not during its imports
+# Preloaded modules, so that a kill hits a process during its work and not during its imports.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
@@ -90,61 +89,58 @@ def process_of(call: str, **arguments: object) -> BaseProcess:
 
 
 class Watcher(threading.Thread):
-    """Polls MLflow's aliases.
+    """Poll MLflow's aliases.
 
-    `absent` counts polls without a champion after one had been seen.
+    polls: successful ones. absent: polls without a champion after there was one. busy: polls while
+    a writer had locked the file.
     """
 
     def __init__(self, home: Path) -> None:
         super().__init__(daemon=True)
-        self.registry, self.looks, self.absent, self.busy = Registry(home), 0, 0, 0
-        self.ended = threading.Event()
+        self.registry, self.polls, self.absent, self.busy = Registry(home), 0, 0, 0
+        self.stopped = threading.Event()
 
     def run(self) -> None:
-        seen = False
-        while not self.ended.wait(0.05):
+        had_champion = False
+        while not self.stopped.wait(0.05):
             try:
                 aliases = self.registry.aliases()
-            except RegistryBehind:  # locked by a writer: no response, which is not an absence
+            except RegistryBehind:
                 self.busy += 1
                 continue
-            self.looks += 1
-            seen = seen or "champion" in aliases
-            self.absent += seen and "champion" not in aliases
+            self.polls += 1
+            had_champion = had_champion or "champion" in aliases
+            self.absent += had_champion and "champion" not in aliases
 
 
-def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
-    """Kill the worker `kills` times, check the ledger after each kill, count the moments hit."""
-    rng, ledger, registry, fell = (
-        random.Random(seed),
-        Ledger(home / "promotions.db"),
-        Registry(home),
-        Counter[str](),
-    )
+def kill_repeatedly(home: Path, kills: int, seed: int) -> Counter[str]:
+    """Kill the worker `kills` times and check the ledger after each kill. Count the moments hit."""
+    rng, ledger, registry = random.Random(seed), Ledger(home / "promotions.db"), Registry(home)
+    moments = Counter[str]()
     registry._client().search_registered_models()  # creates MLflow's tables, which takes seconds
     watcher = Watcher(home)
     watcher.start()
-    took = LONGEST_S
+    entry_s = LONGEST_S
     for number in range(kills):
-        listening, telling = PROCESSES.Pipe(duplex=False)
+        receiver, sender = PROCESSES.Pipe(duplex=False)
         process = process_of(
-            "work(home, seed, reports)", home=home, seed=seed + number, reports=telling
+            "work(home, seed, reports)", home=home, seed=seed + number, reports=sender
         )
-        telling.close()
+        sender.close()
         messages: list[tuple[str, int]] = []
-        assert listening.poll(LONGEST_S), "nothing was recorded"
+        assert receiver.poll(LONGEST_S), "nothing was recorded"
         began = time.monotonic()
-        messages.append(listening.recv())
+        messages.append(receiver.recv())
         if number == 0:  # measure how long one entry takes on this machine
             while messages[-1][0] != "projected":
-                messages.append(listening.recv())
-            took = time.monotonic() - began
-        time.sleep(rng.uniform(0, min(2 * took, LONGEST_WAIT_S)))
+                messages.append(receiver.recv())
+            entry_s = time.monotonic() - began
+        time.sleep(rng.uniform(0, min(2 * entry_s, LONGEST_WAIT_S)))
         assert process.pid
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        messages += heard(listening)
-        fell[f"after it was {messages[-1][0]}"] += 1
+        messages += received(receiver)
+        moments[f"after it was {messages[-1][0]}"] += 1
         history = ledger.history()
         assert {entry for _, entry in messages} <= {entry.entry for entry in history}, (
             "an entry that was reported as recorded is lost"
@@ -154,35 +150,39 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
         assert len(moves) == len(set(moves)) and len({entry.chain for entry in history}) == len(
             history
         )
-    wanted = {alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()}
+    expected = {
+        alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()
+    }
     aliases = registry.sync(ledger)
-    watcher.ended.set()
+    watcher.stopped.set()
     watcher.join()
     versions = {
-        int(v.version): v.tags[HASH_TAG]
-        for v in registry._client().search_model_versions(f"name = '{MODEL}'", max_results=1000)
+        int(version.version): version.tags[HASH_TAG]
+        for version in registry._client().search_model_versions(
+            f"name = '{MODEL}'", max_results=1000
+        )
     }
-    assert {alias: versions[version] for alias, version in aliases.items()} == wanted
-    decided = {entry.checkpoint_hash for entry in ledger.history() if entry.kind != "rollback"}
-    assert sorted(versions.values()) == sorted(decided), (
+    assert {alias: versions[version] for alias, version in aliases.items()} == expected
+    hashes = {entry.checkpoint_hash for entry in ledger.history() if entry.kind != "rollback"}
+    assert sorted(versions.values()) == sorted(hashes), (
         "a version is missing from MLflow, or is there twice"
     )
-    assert watcher.looks > kills and watcher.absent == 0
-    return fell + Counter(
+    assert watcher.polls > kills and watcher.absent == 0
+    return moments + Counter(
         {
-            "looks at the aliases": watcher.looks,
-            "looks while it was locked": watcher.busy,
+            "polls of the aliases": watcher.polls,
+            "polls while it was locked": watcher.busy,
             "entries": len(ledger.history()),
         }
     )
 
 
-def heard(listening: Connection) -> list[tuple[str, int]]:
+def received(receiver: Connection) -> list[tuple[str, int]]:
     """Return the messages sent before the end, without a partial last one."""
     messages = []
     try:
-        while listening.poll(0):
-            messages.append(listening.recv())
+        while receiver.poll(0):
+            messages.append(receiver.recv())
     except (EOFError, OSError):
         pass
     return messages
@@ -191,38 +191,38 @@ def heard(listening: Connection) -> list[tuple[str, int]]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_five_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
-    killed_many_times(tmp_path, 5, seed=11)
+    kill_repeatedly(tmp_path, 5, seed=11)
 
 
 @pytest.mark.soak
 def test_thirty_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
-    print(dict(killed_many_times(tmp_path, 30, seed=time.time_ns() % 10_000)))
+    print(dict(kill_repeatedly(tmp_path, 30, seed=time.time_ns() % 10_000)))
 
 
-def roll_back(home: Path, telling: Connection) -> None:
-    """Do what `ratchet rollback` does, without the start of the command."""
+def roll_back(home: Path, sender: Connection) -> None:
+    """Run `ratchet rollback` without starting an interpreter."""
     os.environ["RATCHET_HOME"] = str(home)
     from rich.console import Console
 
     from cli.rollback import rollback
 
-    telling.send(("begins", 0))
-    with (home / "said").open("a") as file:
+    sender.send(("begins", 0))
+    with (home / "output").open("a") as file:
         rollback(None, "", Settings.read(), Console(file=file))
-    telling.send(("ended", 0))
+    sender.send(("ended", 0))
 
 
 def rolled_back(home: Path, after: float | None) -> bool:
-    """Start a rollback, kill it `after` seconds after it begins, return whether it ended before."""
-    listening, telling = PROCESSES.Pipe(duplex=False)
-    process = process_of("roll_back(home, told)", home=home, told=telling)
-    telling.close()
-    assert listening.poll(LONGEST_S) and listening.recv() == ("begins", 0)
-    ended = listening.poll(after if after is not None else LONGEST_S)
+    """Start a rollback and kill it `after` seconds after it begins. Return whether it had ended."""
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    process = process_of("roll_back(home, sender)", home=home, sender=sender)
+    sender.close()
+    assert receiver.poll(LONGEST_S) and receiver.recv() == ("begins", 0)
+    ended = receiver.poll(after if after is not None else LONGEST_S)
     if not ended and process.pid:
         os.kill(process.pid, signal.SIGKILL)
     process.join()
-    return ended and heard(listening)[-1:] == [("ended", 0)]
+    return ended and received(receiver)[-1:] == [("ended", 0)]
 
 
 @pytest.mark.slow
@@ -233,33 +233,27 @@ def test_a_killed_and_repeated_rollback_undoes_one_promotion(
     Home(tmp_path).make()
     ledger = Ledger(tmp_path / "promotions.db")
     for _ in range(9):
-        step(ledger, random.Random(3) if not ledger.history() else Never())
+        step(ledger, random.Random(3) if not ledger.history() else OnlyPromotions())
     Registry(tmp_path).sync(ledger)
     began = time.monotonic()
     assert rolled_back(tmp_path, None)
-    took = time.monotonic() - began
-    killed = 0
-    # the first is killed right at its start, however long the measured one took
-    for at in (
-        0.0,
-        0.1,
-        0.4,
-        0.8,
-    ):
+    seconds = time.monotonic() - began
+    kills = 0
+    for share in (0.0, 0.1, 0.4, 0.8):  # of the seconds of a complete rollback
         before = len(ledger.history())
-        while not rolled_back(tmp_path, at * took):
-            killed += 1
-            at += 1.0  # retry, and let it run a little longer
+        while not rolled_back(tmp_path, share * seconds):
+            kills += 1
+            share += 1.0  # retry, and let it run longer
         assert len(ledger.history()) == before + 1
-    assert killed > 0
+    assert kills > 0
     assert (
         Registry(tmp_path).aliases().keys() >= {"champion", "challenger"}
         and not (tmp_path / "rollback.json").exists()
     )
 
 
-class Never(random.Random):
-    """A source of random numbers that lead to promotions only."""
+class OnlyPromotions(random.Random):
+    """A source of random numbers with which `step` only promotes."""
 
     def random(self) -> float:
         return 1.0

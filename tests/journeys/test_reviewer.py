@@ -1,6 +1,6 @@
-"""A Reviewer from records to a comment, through the command line.
+"""A Reviewer is trained and used through the command line.
 
-It uses verl's SFT trainer, verl on Ray against a frozen Generator, and `ratchet solve`.
+Its path: records, verl's SFT trainer, verl on Ray against a frozen Generator, `ratchet solve`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def test_a_reviewer_is_trained_and_used_by_solve(
 ) -> None:
     problems = generate(FamilyConfig(demonstrations=60, train=16, validation=4, visible_tests=2))
     home_with(problems, tmp_path / "home", monkeypatch)
-    start, taught, better, reviews = (
-        tmp_path / name for name in ("start", "taught", "better", "reviews.parquet")
+    start, supervised, reinforced, reviews = (
+        tmp_path / name for name in ("start", "supervised", "reinforced", "reviews.parquet")
     )
-    said(0, "reviewer", "records", "--to", str(reviews))
+    run_command(0, "reviewer", "records", "--to", str(reviews))
     comments = [review.comment for review in read_reviews(reviews)]
     make(TinyModel(positions=1024), [*map(prompt_text, problems), *comments], start)
 
-    said(
+    run_command(
         0,
         "reviewer",
         "teach",
@@ -57,7 +57,7 @@ def test_a_reviewer_is_trained_and_used_by_solve(
         "--records",
         str(reviews),
         "--to",
-        str(taught),
+        str(supervised),
         "--steps",
         "2",
         "--batch",
@@ -66,39 +66,37 @@ def test_a_reviewer_is_trained_and_used_by_solve(
     changes = [
         part for name, value in SMALL.items() for part in ("--set", f"training.{name}={value}")
     ]
-    said(
+    run_command(
         0,
         "reviewer",
         "reinforce",
         "--from",
-        str(taught),
+        str(supervised),
         "--generator",
         str(start),
         "--to",
-        str(better),
+        str(reinforced),
         "--profile",
         "small",
         *changes,
     )
 
-    # each stage changed the weights
-    assert (
-        len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)})
-        == 3
-    )
-    [job_file] = (tmp_path / ".better.training").glob("*/job.json")
+    # Each stage changed the weights.
+    folders = (start, supervised, reinforced)
+    assert len({(folder / "model.safetensors").read_bytes() for folder in folders}) == 3
+    [job_file] = (tmp_path / ".reinforced.training").glob("*/job.json")
     job = TrainingJob.read(job_file)
     assert metrics(job.path)[-1]["step"] == 1
     assert all(abs(sample.reward) <= 1 for sample in read(job.path, 1))
     (tmp_path / "problem.md").write_text(PROBLEM)
-    conversation = said(
+    conversation = run_command(
         1,
         "solve",
         str(tmp_path / "problem.md"),
         "--model",
         str(start),
         "--reviewer",
-        str(better),
+        str(reinforced),
         "--turns",
         "2",
         "--tokens",
@@ -107,7 +105,7 @@ def test_a_reviewer_is_trained_and_used_by_solve(
     assert "Reviewer" in conversation and conversation.count("Executor") == 2
 
 
-def said(code: int, *arguments: str) -> str:
+def run_command(code: int, *arguments: str) -> str:
     run = subprocess.run(
         ratchet(*arguments), env=os.environ, capture_output=True, text=True, check=False
     )

@@ -1,7 +1,7 @@
-"""The whole path from a model's output to a kept problem.
+"""Synthesis of problems with a real model behind an HTTP endpoint.
 
-A tiny model memorizes a few proposals and solutions and is queried over HTTP. The test covers the
-path, not the model's inventiveness: it only repeats what it was trained on. No response is canned.
+A tiny model memorizes a few proposals and solutions, and only repeats them: the test covers the
+path from a completion to an accepted problem. No response is canned.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from tests.serving.faulty_proxy import FAULTS, proxy_to, served
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
-    """Return what to propose for the seed problem, and how to solve the proposal.
+def lesson(seed: Problem, target: Problem) -> list[tuple[str, str]]:
+    """Return prompt and completion of a proposal for the seed problem, and of its solution.
 
-    The solution is another of the problem's programs than the proposer's.
+    The solution is another of the target's programs than the proposal's.
     """
-    inputs = json.dumps([test["args"] for test in taught.tests[1:5]])
+    inputs = json.dumps([test["args"] for test in target.tests[1:5]])
     proposal = (
-        f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n"
+        f"## Problem\n{target.statement}\n## Solution\n```python\n{target.solutions[0]}\n```\n"
         f"## Inputs\n{inputs}"
     )
     prompt = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
     return [
         (prompt, proposal),
         (
-            SOLVE.format(statement=taught.statement, entry="solve"),
-            f"```python\n{taught.solutions[1]}\n```",
+            SOLVE.format(statement=target.statement, entry="solve"),
+            f"```python\n{target.solutions[1]}\n```",
         ),
     ]
 
 
-def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
+def test_proposals_with_agreeing_solutions_are_accepted(tmp_path: Path) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
     from verl_jobs.sft.warm_up import WarmUp, warm_up
 
     family = [
-        p
-        for p in generate(FamilyConfig(demonstrations=1, train=60, validation=1))
-        if p.split == "train" and "table" not in p.tags
+        problem
+        for problem in generate(FamilyConfig(demonstrations=1, train=60, validation=1))
+        if problem.split == "train" and "table" not in problem.tags
     ]
     seeds = [replace(family[0], solutions=family[0].solutions[:1])]
     chats = [
         chat
-        for seed, taught in zip(seeds, family[1:2], strict=True)
-        for chat in lesson(seed, taught)
+        for seed, target in zip(seeds, family[1:2], strict=True)
+        for chat in lesson(seed, target)
     ]
     make(
         TinyModel(hidden=64, layers=1, heads=2, positions=1024),
@@ -73,7 +73,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
         tmp_path / "random",
         chats,
         WarmUp(steps=80, batch=2, learning_rate=1e-2, threads=1),
-        tmp_path / "taught",
+        tmp_path / "trained",
     )
     config = Synthesis(
         endpoint="here",
@@ -85,7 +85,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
         requests=60,
     )
     with (
-        served(tmp_path / "taught", Home(tmp_path / "home")) as server,
+        served(tmp_path / "trained", Home(tmp_path / "home")) as server,
         proxy_to(server) as proxy,
         Endpoint(proxy.url, pause_s=0.001) as endpoint,
         Replies(tmp_path / "replies.jsonl", endpoint) as replies,
@@ -94,7 +94,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
         proxy.faults = list(FAULTS)
         synthesis = synthesize(seeds, config, 1, replies, sandbox)
         verified = verify(synthesis.problems, sandbox, tmp_path / "journal.jsonl").problems
-    right = {
+    expected = {
         problem.statement: {json.dumps(test["args"]): test["expected"] for test in problem.tests}
         for problem in family[1:2]
     }
@@ -104,7 +104,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
             and len(problem.solutions) == 2
         )
         assert all(
-            right[problem.statement][json.dumps(test["args"])] == test["expected"]
+            expected[problem.statement][json.dumps(test["args"])] == test["expected"]
             for test in problem.tests
         )
     assert verified and curate(verified, []).problems == verified
@@ -147,9 +147,9 @@ def test_the_stage_records_every_rejected_proposal(
         ).success
         assert sum(proxy.heard.values()) == requests == 8  # in groups of four
     artifact = run_context.store.require("datasets", "synthetic_problems")
-    refused = json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
+    removed = json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
     assert (
-        artifact.manifest.facts["proposals"] == 8 == len(refused)
+        artifact.manifest.facts["proposals"] == 8 == len(removed)
         and read_parquet(artifact.path / "problems.parquet") == []
     )
-    assert {row["reason"] for row in refused} == {"no section problem"}
+    assert {row["reason"] for row in removed} == {"no section problem"}

@@ -1,4 +1,4 @@
-"""Every file of a home that was changed is noticed by name, by the command that shows it."""
+"""A command names each changed file of a home that it reads."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def members(*folders: str) -> list[str]:
     with tarfile.open(ARCHIVE) as archive:
         names = [member.name.removeprefix("./") for member in archive if member.isfile()]
     manifest = re.compile(r"(checkpoints/.*)manifest\.json")
-    names += [f"{found[1]}{WEIGHTS}" for name in names if (found := manifest.fullmatch(name))]
+    names += [f"{match[1]}{WEIGHTS}" for name in names if (match := manifest.fullmatch(name))]
     return sorted(name for name in names if name.startswith(folders))
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home with one decided run, as this version writes it; its weights are short."""
+    """Return a home with one decided run as this version writes it, with placeholder weights."""
     folder = tmp_path_factory.mktemp("original")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
@@ -55,11 +55,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for before, after in hashes.items():
             text = text.replace(before, after)
         manifest = Manifest.model_validate_json(text)
-        listed = manifest.model_copy(update={"files": hashes_of(path.parent)})
-        path.write_text(seal(listed.model_dump_json(indent=1)), encoding="utf-8")
+        manifest = manifest.model_copy(update={"files": hashes_of(path.parent)})
+        path.write_text(seal(manifest.model_dump_json(indent=1)), encoding="utf-8")
         pointer = path.parent.parent / "current.json"
         if pointer.exists() and json.loads(pointer.read_text())["key"] == manifest.key:
-            store.point(listed)
+            store.point(manifest)
     PipelineRun(folder / "runs" / "chain-0001").change(state="done")
     (folder / "promotions.db").unlink()
     return folder
@@ -90,15 +90,15 @@ def home(original: Path, tmp_path: Path) -> Home:
 
 
 def flip(path: Path) -> None:
-    """Change one byte in the middle of a file; size and time stay."""
-    content, about = bytearray(path.read_bytes()), path.stat()
+    """Change one byte in the middle of a file, but neither its size nor its time."""
+    content, stat = bytearray(path.read_bytes()), path.stat()
     content[len(content) // 2] ^= 1
     path.write_bytes(bytes(content))
-    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 def accept_all(path: Path) -> None:
-    """Set every verdict of a scorecard to AC, by an editor that knows the format."""
+    """Set every verdict of a scorecard to AC and remove its seal."""
     card = json.loads(path.read_text(encoding="utf-8"))
     card.pop("sha256", None)
     for sample in card["samples"]:
@@ -131,13 +131,13 @@ def test_a_published_artifact_is_named_when_it_is_required(home: Home) -> None:
 
 
 @pytest.mark.parametrize("damage", ["{", "a wrong hash"])
-def test_damaged_kept_hashes_accuse_no_file(home: Home, damage: str) -> None:
+def test_damaged_cached_hashes_are_computed_again(home: Home, damage: str) -> None:
     store = home.store()
     artifact = store.require("datasets", "clean_problems")
-    kept = artifact.path.with_name(f".{artifact.path.name}.files.json")
-    hashes = json.loads(kept.read_text(encoding="utf-8"))
+    cache = artifact.path.with_name(f".{artifact.path.name}.files.json")
+    hashes = json.loads(cache.read_text(encoding="utf-8"))
     hashes["suspects.json"][-1] = damage
-    kept.write_text(damage if damage == "{" else json.dumps(hashes), encoding="utf-8")
+    cache.write_text(damage if damage == "{" else json.dumps(hashes), encoding="utf-8")
     assert store.require("datasets", "clean_problems") == artifact
 
 
@@ -193,16 +193,17 @@ def test_a_changed_entry_of_the_ledger_is_named(home: Home, command: list[str]) 
     assert_refused(home, "entry 2", command)
 
 
-def assert_refused(home: Home, named: str, command: list[str]) -> None:
-    ran = subprocess.run(
+def assert_refused(home: Home, name: str, command: list[str]) -> None:
+    """Assert that the command fails with one line that contains the name."""
+    process = subprocess.run(
         [sys.executable, "-m", "cli.main", *command],
         capture_output=True,
         text=True,
         env={"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": "small", "PATH": "/usr/bin:/bin"},
         cwd=ROOT,
     )
-    assert ran.returncode == 2 and named in ran.stderr, (ran.stdout, ran.stderr)
-    assert len(ran.stderr.strip().splitlines()) == 1
+    assert process.returncode == 2 and name in process.stderr, (process.stdout, process.stderr)
+    assert len(process.stderr.strip().splitlines()) == 1
 
 
 def test_no_statement_replaces_a_recorded_entry(home: Home) -> None:

@@ -1,6 +1,6 @@
 """The recipe examples/two_nodes.yaml with real verl, on a Ray of two raylets on this machine.
 
-One of the raylets is killed during training, or both are.
+One raylet or both are killed during training.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from resources.config.load import FOLDER
-from tests.journeys.demo_run import demo, left, wait_until
+from tests.journeys.demo_run import demo, results_of, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
@@ -29,31 +29,32 @@ from verl_jobs.trainer.checkpoints import complete_saves
 def test_a_run_on_two_nodes_survives_the_loss_of_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, seen = tmp_path / "home", dict[str, Any]()
+    home, observed = tmp_path / "home", dict[str, Any]()
     with two_nodes(1, str(ROOT)) as nodes:
         for name, value in (nodes.environment | {"PYTHONPATH": str(ROOT)}).items():
             monkeypatch.setenv(name, value)
 
         def lose_one(command: subprocess.Popen[bytes]) -> str:
             assert (
-                wait_until(lambda: saved(home) or command.poll() is not None, 1500)
+                wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
                 and command.poll() is None
             )
-            seen["ranks"], seen["step"] = places(nodes, "WorkerDict"), saved(home)[-1]
+            observed["ranks"] = node_ips(nodes, "WorkerDict")
+            observed["step"] = saved_steps(home)[-1]
             nodes.kill(OTHER)
             return OTHER
 
         run = demo(home, kill=lose_one, profile=str(small(tmp_path, nodes.dashboard)), timeout=2500)
     assert run.code == 0, run.output[-3000:]
-    assert seen["ranks"] == [HEAD, OTHER]
+    assert observed["ranks"] == [HEAD, OTHER]
     folder = training_of(home)
-    assert folder and left(home).ledger
+    assert folder and results_of(home).ledger
     assert [row["step"] for row in metrics(folder)][-1] == TrainingJob.read(
         folder / "job.json"
     ).training.steps
     events = [fault.what for fault in faults.read(folder)]
     assert any(re.search(r"\[1\] GPUs.*1 rank.*1 node", event) for event in events), events
-    resharded = rf"step {seen['step']}\b.*\b1 rank"
+    resharded = rf"step {observed['step']}\b.*\b1 rank"
     assert re.search(resharded, (folder / "trainer.log").read_text())
     print(run.seconds, events)
 
@@ -67,7 +68,7 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
 
     The number of ranks stays the same after the loss, now on one node.
     """
-    home, seen = tmp_path / "home", list[int]()
+    home, observed = tmp_path / "home", list[int]()
     frozen = "model.embed_tokens.weight"
     with two_nodes(1, str(ROOT)) as nodes:
         for name, value in (nodes.environment | {"PYTHONPATH": str(ROOT)}).items():
@@ -75,10 +76,10 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
 
         def lose_all(command: subprocess.Popen[bytes]) -> str:
             assert (
-                wait_until(lambda: saved(home) or command.poll() is not None, 1500)
+                wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
                 and command.poll() is None
             )
-            seen.extend(saved(home))
+            observed.extend(saved_steps(home))
             nodes.kill(OTHER)
             nodes.kill(HEAD)
             return HEAD
@@ -97,7 +98,7 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
         )
     assert run.code == 0, run.output[-3000:]
     folder = training_of(home)
-    assert folder and left(home).ledger
+    assert folder and results_of(home).ledger
     job = TrainingJob.read(folder / "job.json")
     last = metrics(folder)[-1]
     assert last["step"] == job.training.steps and last["num_turns/mean"] > 2
@@ -107,10 +108,10 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
         load_file(path / "model.safetensors")
         for path in (Path(job.start), folder / "candidates" / "step-000004")
     )
-    moved = {name for name in before if not (before[name] == after[name]).all()}
-    assert moved == before.keys() - {frozen}
+    changed = {name for name in before if not (before[name] == after[name]).all()}
+    assert changed == before.keys() - {frozen}
     assert operations(folder) and tasks(folder)
-    print(run.seconds, seen, events)
+    print(run.seconds, observed, events)
 
 
 def small(
@@ -128,13 +129,13 @@ def small(
     return folder / "two_nodes_small.yaml"
 
 
-def saved(home: Path) -> list[int]:
+def saved_steps(home: Path) -> list[int]:
     folder = training_of(home)
     return complete_saves(folder / "saves") if folder else []
 
 
-def places(nodes: Nodes, actor: str) -> list[str]:
-    """Return where the live actors of this class are, according to Ray's state API."""
+def node_ips(nodes: Nodes, actor: str) -> list[str]:
+    """Return the nodes of the live actors of this class, according to Ray's state API."""
     ips = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
     return sorted(
         ips[each["node_id"]]

@@ -11,7 +11,7 @@ import pytest
 from resources.ray.head import free_ports
 from tests.journeys.demo_run import orphans, ratchet, wait_until
 
-# as a script's shell starts a background process
+# A script's shell starts background processes like this.
 IN_BACKGROUND = [
     "sh",
     "-c",

@@ -1,10 +1,8 @@
-"""`kill -9` at random moments of one verification pass.
+"""A verification pass survives `kill -9` at random moments.
 
-The pass ends like an undisturbed one, each kill costs at most the batch in flight, and no verdict
-is recorded twice.
-
-Jobs are counted in a file beside the journal, one line per job submitted to the sandbox. If the
-long test is stopped, its next run resumes.
+The result is that of an undisturbed pass, each kill costs at most the batch in flight, and no
+verdict is recorded twice. Jobs are counted in a file next to the journal, one line per job
+submitted to the sandbox. If the long test is stopped, its next run resumes.
 """
 
 from __future__ import annotations
@@ -47,11 +45,11 @@ class Counted:
 
 folder = Path(sys.argv[1])
 with Sandbox(SandboxConfig(workers=1)) as sandbox:
-    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), \
-folder / "journal.jsonl", batch_size={BATCH})
-removed = sorted([row.problem_id, row.reason] for row in done.removed)
-(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), \
-"kept": len(done.kept), "removed": removed}}))
+    problems, counted = read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs")
+    verified = verify(problems, counted, folder / "journal.jsonl", batch_size={BATCH})
+removed = sorted([row.problem_id, row.reason] for row in verified.removed)
+(folder / "end.json").write_text(json.dumps({{"hash": set_hash(verified.problems), \
+"problems": len(verified.problems), "removed": removed}}))
 """
 
 
@@ -88,7 +86,7 @@ def lines(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of jobs, the jobs of the solutions alone by problem, and the journal's lines."""
+    """The number of jobs, the number of its solution's jobs by problem, and the journal's lines."""
 
     jobs: int
     own: Counter[str]
@@ -117,13 +115,13 @@ def kill_times(folder: Path, problems: list[Problem], times: int) -> int:
     while not (folder / "end.json").exists():
         done = len(lines(record))
         rng, before = random.Random(f"kill {done}"), len(lines(folder / "jobs"))
-        wanted, life = before + rng.randint(1, 6 * BATCH), start(folder)
-        while life.poll() is None and (done == times or len(lines(folder / "jobs")) < wanted):
+        target, process = before + rng.randint(1, 6 * BATCH), start(folder)
+        while process.poll() is None and (done == times or len(lines(folder / "jobs")) < target):
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.1) if life.poll() is None else 0)
-        life.send_signal(signal.SIGKILL)
-        assert life.wait() in (0, -signal.SIGKILL)
-        if life.returncode:
+        time.sleep(rng.uniform(0, 0.1) if process.poll() is None else 0)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() in (0, -signal.SIGKILL)
+        if process.returncode:
             with record.open("a") as file:
                 file.write(
                     f"{len(lines(folder / 'jobs')) - before} jobs, "
@@ -132,35 +130,34 @@ def kill_times(folder: Path, problems: list[Problem], times: int) -> int:
     return len(lines(record))
 
 
-def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
+def compare_with_undisturbed(folder: Path, count: int, times: int) -> None:
     problems = make_problems(count)
     assert kill_times(folder / "undisturbed", problems, 0) == 0
     kills = kill_times(folder / "killed", problems, times)
-    one, other = counts(folder / "undisturbed", problems), counts(folder / "killed", problems)
-    again = sum((other.own - one.own).values())
+    undisturbed = counts(folder / "undisturbed", problems)
+    killed = counts(folder / "killed", problems)
+    repeated = sum((killed.own - undisturbed.own).values())
     print(
-        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; "
-        f"{again} solutions judged again, of at most {kills * BATCH}"
+        f"{kills} kills: {undisturbed.jobs} jobs undisturbed, {killed.jobs} killed; "
+        f"{repeated} solutions judged again, of at most {kills * BATCH}"
     )
     assert kills == times
     assert json.loads((folder / "killed/end.json").read_text()) == json.loads(
         (folder / "undisturbed/end.json").read_text()
     )
-    each = max(one.own.values())  # how often one pass runs a solution
-    assert (
-        set(one.own) == set(other.own) == {problem.problem_id for problem in problems}
-        and again <= kills * BATCH * each
-    )
-    hashes = [json.loads(line)["content_hash"] for line in other.journal]
-    assert len(hashes) == len(set(hashes)) == count == len(one.journal)
+    runs = max(undisturbed.own.values())  # how often one pass runs a solution
+    ids = {problem.problem_id for problem in problems}
+    assert set(undisturbed.own) == set(killed.own) == ids and repeated <= kills * BATCH * runs
+    hashes = [json.loads(line)["content_hash"] for line in killed.journal]
+    assert len(hashes) == len(set(hashes)) == count == len(undisturbed.journal)
 
 
 @pytest.mark.slow
 def test_two_kills_repeat_no_verdict(tmp_path: Path) -> None:
-    killed_and_undisturbed(tmp_path, 24, 2)
+    compare_with_undisturbed(tmp_path, 24, 2)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_twenty_kills_repeat_no_verdict() -> None:
-    killed_and_undisturbed(FOLDER, 240, 20)
+    compare_with_undisturbed(FOLDER, 240, 20)

@@ -13,9 +13,9 @@ from typing import Any
 
 from artifacts.manifest import code_version
 from resources.run_record import PipelineRun
-from tests.journeys.demo_run import demo, left
+from tests.journeys.demo_run import demo, results_of
 
-# results of other code are no reference for this version
+# Each version of the code has its own reference.
 FOLDER = Path(".ratchet/soak").absolute() / code_version()
 HOME = FOLDER / "undisturbed"
 
@@ -24,7 +24,7 @@ def undisturbed() -> dict[str, Any]:
     """Return the measurements and the result of the undisturbed run.
 
     They are `seconds` of the whole run, `training_s` of the training, and the fields of
-    demo_run.Left.
+    demo_run.Results.
     """
     FOLDER.mkdir(parents=True, exist_ok=True)
     file = FOLDER / "undisturbed.json"
@@ -36,7 +36,7 @@ def undisturbed() -> dict[str, Any]:
         file.write_text(
             json.dumps(
                 {"seconds": run.seconds, "training_s": stages["checkpoint"].seconds}
-                | asdict(left(HOME))
+                | asdict(results_of(HOME))
             )
         )
     result: dict[str, Any] = json.loads(file.read_text())
@@ -44,7 +44,7 @@ def undisturbed() -> dict[str, Any]:
 
 
 def before_training(home: Path) -> None:
-    """Make a home in which every stage before the training is done, as in the undisturbed run."""
+    """Create a home with the undisturbed run's artifacts from before the training."""
     shutil.rmtree(home, ignore_errors=True)
     for name in ("datasets", "batteries", "checkpoints"):
         if (HOME / name).exists():
