@@ -212,7 +212,7 @@ def _effort(challenger: Artifact, scores: Scores, price_per_hour: float) -> tupl
             what="training",
             seconds=seconds_trained(history),
             tokens=sum(token_counts) if token_counts else None,
-            note="prompts and answers",
+            note="prompts and completions",
         )
     ]
     for side, cards in (("challenger", scores.challenger), ("champion", scores.champion)):

@@ -232,9 +232,9 @@ def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[S
     folder.mkdir(parents=True, exist_ok=True)
     try:
         lease.take(home.lease, id)
-    except lease.LeaseHeld as held:
-        console.print(str(held), style="yellow", soft_wrap=True)
-        raise NotPrepared(BUSY) from held
+    except lease.LeaseHeld as error:
+        console.print(str(error), style="yellow", soft_wrap=True)
+        raise NotPrepared(BUSY) from error
     try:
         view = View(folder, f"{id} · profile {settings.title} · {why}", SHARED_STAGES)
         code = run_with_view(

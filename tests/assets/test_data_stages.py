@@ -142,7 +142,7 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
         "solutions": ["def f(x):\n    return 2 * x + 1"],
     }
     rows = [
-        row | {"id": "asked", "statement": statement, "gated": True},
+        row | {"id": "original", "statement": statement, "gated": True},
         row | {"id": "copied", "statement": f"Please: {statement}"},
     ]
     rows.append(
@@ -164,7 +164,7 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     # Variants of the copy are created before the leak is detected.
     variants = {name: reason for name, reason in removed.items() if name.startswith("augmented/")}
     expected = {
-        "own/asked": "gated",
+        "own/original": "gated",
         "own/copied": "overlaps a gated problem",
         "own/secret": "secret or personal data",
     }
