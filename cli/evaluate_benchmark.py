@@ -28,9 +28,10 @@ from evaluation.generation.completion_sources import (
     folder_of,
     generate_completions,
 )
-from evaluation.judging.harness import CompletionResult, Harness, Verdicts, check, judge
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import CompletionResult, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
-from evaluation.promotion.comparison import points
+from evaluation.promotion.rate import points
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
 from evaluation.sampling import Sampling
