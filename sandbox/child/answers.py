@@ -1,8 +1,8 @@
 """The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's
 process sends them, and how a judge's process decides about them.
 
-They cross as plain data and value types of the standard library; any other value becomes an object
-that equals nothing.
+They cross as plain data and value types of the standard library. An array of numpy becomes a list;
+any other value becomes an object that equals nothing. Both are marked (`INEXACT`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from sandbox.child.value_types import SUBCLASSES, TO_PARTS, build_value, text_na
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 FALSE = "no such answer"
+# Marks of values that a judge gets as something else: arrays, and what cannot be sent.
+INEXACT = (b'"n":', b'"u":')
 
 
 class OpaqueValue:
-    """Stands for a value that cannot be sent."""
+    """Stands for a value of this type, which cannot be sent."""
+
+    def __init__(self, kind: object = "object") -> None:
+        self.kind = str(kind)[:60]
 
     def __repr__(self) -> str:
         return "an object without a plain value"
@@ -75,7 +80,7 @@ def _foreign(value: Any) -> Tree:
         if text := text_name(value):
             return {"v": [text, [str(value)]]}
         if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            return Planter(_foreign, _subclass).plant(value.tolist(), 1)
+            return {"n": Planter(_foreign, _subclass).plant(value.tolist(), 1)}
     except ValueError:  # a closed buffer
         pass
     return {"u": kind.__name__}
@@ -98,9 +103,11 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
 
     answers = iter(messages)
     builder = Builder()
+    opaque: list[OpaqueValue] = []
     builder.makers |= {
         "v": lambda body: build_value(body[0], builder.build(body[1])),
-        "u": lambda _: OpaqueValue(),
+        "n": lambda body: builder.build(body),
+        "u": lambda kind: opaque.append(OpaqueValue(kind)) or opaque[-1],  # type: ignore[func-returns-value]
         "y": _builtin,
     }
 
@@ -139,7 +146,9 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
     except NotPlain as error:
         return "RE", str(error)[:300]
     except BaseException as error:
-        return "WA", (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        kinds = ", ".join(sorted({value.kind for value in opaque}))
+        return "WA", f"{why}{f' (not sent as data: {kinds[:100]})' if opaque else ''}"
     return "AC", ""
 
 

@@ -271,9 +271,7 @@ def _in_place_of(part: ast.stmt, method: Function, after: list[ast.stmt]) -> Var
         and is_compared(method, after, name.id)
     ):
         return [
-            ast.Assign(
-                part.targets, otherwise(part.value) or wrapped(wrapped(part.value)), lineno=0
-            )
+            ast.Assign(part.targets, otherwise(part.value) or wrapped(part.value), lineno=0)
         ], []
     return [], []
 
