@@ -50,11 +50,11 @@ def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
     path = home.batteries / f"{reward_hash(config)}.json"
     if not path.exists():
         return None
-    mend = "delete it, and run `ratchet reward verify`"
+    fix = "delete it, and run `ratchet reward verify`"
     try:
-        return dict(unseal(path.read_text(encoding="utf-8"), path, mend))
+        return dict(unseal(path.read_text(encoding="utf-8"), path, fix))
     except ValueError as error:
-        raise changed(path, mend=mend) from error
+        raise changed(path, fix=fix) from error
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:

@@ -90,9 +90,9 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
         scored = sorted(
             {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
         )
-        mend = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
+        fix = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
         raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file or folder, or {mend}; `ratchet "
+            f"no scores of {named!r}: give a scorecard's file or folder, or {fix}; `ratchet "
             "evaluate` makes them"
         )
     return cards

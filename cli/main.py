@@ -128,7 +128,7 @@ def main() -> None:
         )
         changed = CorruptArtifact | LedgerChanged
         trained = UnfitStart | CannotTrain | TrainingFailed
-        mendable = (
+        fixable = (
             NotReady
             | ProfileError
             | ProblemError
@@ -142,7 +142,7 @@ def main() -> None:
         store = type(error).__module__.startswith(
             "botocore."
         )  # an object store's own words; its package is not there without one
-        if not full and not store and not isinstance(error, mendable):
+        if not full and not store and not isinstance(error, fixable):
             raise
         message = (
             f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"

@@ -22,7 +22,7 @@ def try_plugins(settings: Settings, console: Console) -> int:
     plugins = settings.profile.training.plugins
     if not plugins.references:
         console.print(
-            "This profile has no parts of your own: docs/plugins.md shows one of each kind.",
+            "This profile names no plug-in: docs/how-to/write-a-plugin.md shows one of each kind.",
             soft_wrap=True,
         )
         return 0

@@ -238,7 +238,10 @@ def reviewer_reinforce(
         Path, typer.Option("--from", help="The Reviewer to begin with, a Hugging Face folder.")
     ],
     generator: Annotated[
-        str, typer.Option(help="Who writes and mends, and is not trained: a folder or an endpoint.")
+        str,
+        typer.Option(
+            help="Who writes and fixes programs, and is not trained: a folder or an endpoint."
+        ),
     ],
     to: Annotated[Path, typer.Option("--to", help="Folder for the better Reviewer.")],
     profile: ProfileOption = None,

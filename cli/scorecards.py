@@ -13,7 +13,7 @@ PATTERNS = ("scorecard.json", "*.scorecard.json")
 
 
 class NoScorecard(Incomparable):
-    """What was named has no scores, or is no scorecard; the message says which, and the mend."""
+    """What was named has no scores, or is no scorecard; the message says which, and the fix."""
 
 
 def at_path(named: str) -> list[Scorecard] | None:

@@ -1,7 +1,8 @@
 """Dagster's instance settings for a home: the committed `dagster.yaml`, overlaid with the profile.
 
-Written to `RATCHET_HOME/dagster`. Ratchet's state does not depend on that folder: without it the
-history of Dagster's runs is lost, but no artifact and no decision.
+They are written to `RATCHET_HOME/dagster`. If that folder is lost, the history of Dagster's runs is
+lost, but no artifact and no decision. The committed files are part of the package; the files of the
+same names in the repository's root are links to them, for `dagster dev` without a flag.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from artifacts.atomic import write_atomic
 from resources.config.profile import Orchestration
 from resources.home import Home
 
-ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent  # of the clone, or the site-packages that the wheel is installed in
 HEADER = (
     "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
     "yours).\n"
@@ -25,10 +27,10 @@ PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committe
 
 
 def prepare(home: Home, orchestration: Orchestration) -> Path:
-    """Set DAGSTER_HOME for this process and its children, unless it is set, and write both files
-    there. Returns the folder.
+    """Write both files into DAGSTER_HOME, by default `dagster` of the home, and set that variable
+    for this process and its children. Returns the folder.
 
-    Files that a person wrote are left as they are.
+    Files without Ratchet's first line were written by the user and stay unchanged.
     """
     folder = (
         Path(os.environ["DAGSTER_HOME"]).expanduser().absolute()
@@ -49,12 +51,11 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
 
 
 def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
-    """Return the committed `dagster.yaml` without its paths, with the profile's launcher and
-    database.
+    """Return the committed `dagster.yaml` with the profile's launcher and database.
 
-    Without paths, Dagster keeps its history in the folder that holds the file.
+    Its paths are left out: Dagster then keeps its history in the folder that holds the file.
     """
-    committed = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    committed = yaml.safe_load((PACKAGE / "dagster.yaml").read_text(encoding="utf-8"))
     settings: dict[str, Any] = {key: committed[key] for key in committed if key not in PATHS}
     if orchestration.launcher == "kubernetes" and (kubernetes := orchestration.kubernetes):
         settings["run_launcher"] = {
@@ -84,7 +85,7 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
 def workspace() -> dict[str, Any]:
     """Return the committed `workspace.yaml` with an absolute working directory."""
     committed: dict[str, Any] = yaml.safe_load(
-        (ROOT / "workspace.yaml").read_text(encoding="utf-8")
+        (PACKAGE / "workspace.yaml").read_text(encoding="utf-8")
     )
     for location in committed["load_from"]:
         location["python_module"]["working_directory"] = str(ROOT)

@@ -48,7 +48,7 @@ def add(
     loaded = load(name, place)
     for bad in loaded.rejected[:20]:
         console.print(
-            f"left out: {bad.row}: {bad.reason}: {bad.mend}",
+            f"left out: {bad.row}: {bad.reason}: {bad.fix}",
             style="yellow",
             soft_wrap=True,
             highlight=False,
@@ -58,7 +58,7 @@ def add(
     if not loaded.problems:
         raise ProblemError(
             f"none of {loaded.rows} rows could be read",
-            "mend the file, or say what its columns are (--columns, --set)",
+            "fix the file, or say what its columns are (--columns, --set)",
             f"{name} ({place})",
         )
     near = (

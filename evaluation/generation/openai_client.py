@@ -179,5 +179,5 @@ class _Asker:
             if self._refused >= REFUSED:
                 raise Unanswered(
                     f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: "
-                    "mend what it names, and run again"
+                    "fix what it names, and run again"
                 )

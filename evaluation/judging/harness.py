@@ -224,10 +224,10 @@ def check(harness: Harness, completions: Sequence[Completion], partial: bool) ->
             f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like "
             f"{next(iter(harness.tasks))}"
         )
-        mend = f"{like}: is this a file of its answers? --data takes another release"
+        fix = f"{like}: is this a file of its answers? --data takes another release"
         raise ProblemError(
             f"{len(strange)} tasks are none of its own, the first is {strange[0]}",
-            mend,
+            fix,
             harness.name,
         )
     missing = [task for task in harness.tasks if task not in {each.task_id for each in completions}]

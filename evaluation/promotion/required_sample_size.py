@@ -15,7 +15,7 @@ from evaluation.promotion.comparison import count
 from evaluation.statistics.hypothesis_tests import mcnemar
 
 MOST = 50_000  # tasks: more are not practical
-MENDS = {  # what each failed check needs; {about}: its subject
+FIXES = {  # what each failed check needs; {about}: its subject
     "limit": (
         "{about} within what the policy allows, or another `policy.limits` where that is wrong."
     ),
@@ -134,8 +134,8 @@ def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[
             yield _not_to_lose(
                 next(other for other in decision["others"] if other["benchmark"] == about), policy
             )
-    elif mend := MENDS.get(name):
-        yield mend.format(about="; ".join(abouts))
+    elif fix := FIXES.get(name):
+        yield fix.format(about="; ".join(abouts))
     else:
         yield f"{name}, {'; '.join(abouts)}: see the reasons."
 

@@ -170,12 +170,12 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
             f"of a benchmark that is reported{task_name}: for evaluation only",
         )
     if not _allowed(problem.licence, config):
-        mend = (
+        fix = (
             "name its licence in the row"
             if problem.licence == "unknown"
             else "allow it in the profile (curation.licences) if you may use it"
         )
-        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")
+        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {fix}")
     if poor := fault(
         problem,
         least_words=config.least_words,

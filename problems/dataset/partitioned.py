@@ -153,7 +153,7 @@ def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]
             problems.append(from_row(row, f"{name}: row {number}"))
         except ProblemError as error:
             removed.append(
-                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.mend}")
+                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.fix}")
             )
     return problems, removed
 

@@ -149,7 +149,7 @@ def _can_be_judged(problem: Problem, where: str) -> Problem:
             }
         except (SyntaxError, ValueError, RecursionError) as error:
             raise ProblemError(
-                f"column tests: test {number} is no Python ({error})", "mend its source", where
+                f"column tests: test {number} is no Python ({error})", "fix its source", where
             ) from error
         if "check" not in names:
             raise ProblemError(

@@ -34,4 +34,4 @@ def test_a_profile_without_plugins_names_their_documentation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ratchet(monkeypatch, "plugins") == 0
-    assert "docs/plugins.md" in capsys.readouterr().out
+    assert "docs/how-to/write-a-plugin.md" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.test_architecture import PACKAGES, ROOT, shipped_files
 
@@ -126,3 +127,17 @@ def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) ->
     assert result.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(
         result.stdout.split()
     ), result.stderr
+
+
+def test_dagster_settings_are_written_outside_the_clone(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from pipelines.instance import prepare\n"
+        "from resources.config.load import load_profile; from resources.home import Home\n"
+        "print(prepare(Home(Path('home').absolute()), load_profile('embedded').orchestration))"
+    )
+    result = run_outside(installed, tmp_path, "-c", code)
+    assert result.returncode == 0, result.stderr
+    folder = Path(result.stdout.strip())
+    assert yaml.safe_load((folder / "dagster.yaml").read_text())["run_launcher"]
+    [location] = yaml.safe_load((folder / "workspace.yaml").read_text())["load_from"]
+    assert Path(location["python_module"]["working_directory"]) == installed

@@ -88,7 +88,7 @@ def test_a_short_form_is_a_key_of_the_profile(asked: str, key: str) -> None:
         ("style", "changes nothing: write section.key=value"),
     ],
 )
-def test_what_is_no_ablation_is_refused_with_the_mend(asked: str, said: str) -> None:
+def test_what_is_no_ablation_is_refused_with_the_fix(asked: str, said: str) -> None:
     with pytest.raises(ProfileError, match=said):
         variant(asked, Settings.read("small"))
 

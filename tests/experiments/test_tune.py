@@ -103,7 +103,7 @@ def base(folder: Path) -> TrainingJob:
         ("tuning.space={}", "nothing to search"),
     ],
 )
-def test_a_space_that_cannot_be_searched_is_one_line_with_key_and_mend(
+def test_a_space_that_cannot_be_searched_is_one_line_with_key_and_fix(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

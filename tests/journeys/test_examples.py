@@ -34,7 +34,7 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "examples").glob("*.yaml"))
-# the plugins of docs/plugins.md
+# the plugins of docs/how-to/write-a-plugin.md
 PARTS = {
     "dataset": "my_dataset:Told",
     "sampler": "my_sampler:Unsolved",
@@ -129,7 +129,7 @@ def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 
 @pytest.mark.timeout(500)
 def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PPO with a critic, as in examples/ppo.yaml, for one step."""
-    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "write-a-plugin.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
         (tmp_path / name).write_text(text)
     with (tmp_path / "my_dataset.py").open("a") as file:

@@ -1,4 +1,4 @@
-"""Plugins: those of docs/plugins.md pass their dry steps, and faulty ones are refused early."""
+"""Plugins: those of the how-to page pass their dry steps, and faulty ones are refused early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from verl_jobs.config.overrides import overrides
 from verl_jobs.config.references import PluginError, Plugins, load
 from verl_jobs.config.training import Training
 
-PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-plugin.md").read_text(
+    encoding="utf-8"
+)
 ADVANTAGE = "def it(token_level_rewards, response_mask, **_):\n"
 TAKES = (
     "old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, config, rollout_is_weights"

@@ -29,7 +29,7 @@ class PluginError(ValueError):
 class Plugins(Section):
     """Your own plugins, each `FILE.py:NAME` or `MODULE:NAME`; empty: the built-in part.
 
-    They are tried before a training starts (`ratchet plugins`, docs/plugins.md).
+    They are checked before a training starts (`ratchet plugins`, docs/how-to/write-a-plugin.md).
     """
 
     loss: str = ""
