@@ -74,6 +74,7 @@ class PackageSet:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=os.environ | {"PYTHONPATH": ""},
+                umask=0o022,  # programs may have another uid
             )
             record = {"packages": self.versions, "bytes": _bytes_of(partial)}
             write_atomic(partial / "installed.json", json.dumps(record, indent=1))

@@ -4,7 +4,7 @@ unittests in the same interpreter.
 Different from upstream: each method runs separately. Its comparisons are made in another process
 (sandbox/decoys/split.py); where that is not enough, a pass counts if its decoys fail
 (sandbox/decoys/decoys.py). A task whose packages are missing is not measured; upstream fails it.
-Programs import them from the benchmark's own folder where it is installed; without it, only numpy.
+Programs import packages from the benchmark's own folder if it is installed, and else only numpy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from problems.sources.source import Row, text
 from sandbox.protocol import Job
 
 VERSION = "2"
-# A test method may import pandas, matplotlib or sklearn; upstream allows 30 GB and 240 s.
-RAISED = {"wall_s": 90.0, "cpu_s": 30.0, "memory_mb": 4096}
+NAMES = "import os, sys\nfrom os import environ\n"  # that upstream's module defines
+# For a test method that uses pandas, matplotlib or sklearn. Upstream allows a task 240 s and 30 GB.
+RAISED = {"wall_s": 90.0, "cpu_s": 30.0, "memory_mb": 4096, "output_kb": 16 * 1024}
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,13 @@ class CodeHarness(Harness):
             else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
         )
         return (
-            f"{task.imports}\n    pass\n"
+            f"{NAMES}{task.imports}\n    pass\n"
             f"{sanitize(solution, task.entry_point) if sanitized else solution}"
         )
 
     def job(self, task: CodeTask, which: str, program: str, job_id: str) -> Job:
         job = task.problem.job(program, job_id)
-        if not (self.package_folder and task.problem.packages):
+        if not self.package_folder:
             return job
         limits = {name: max(value, getattr(job.limits, name)) for name, value in RAISED.items()}
         return replace(

@@ -1,8 +1,8 @@
 """The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's
 process sends them, and how a judge's process decides about them.
 
-They cross as plain data and value types of the standard library. An array of numpy becomes a list;
-any other value becomes an object that equals nothing. Both are marked (`INEXACT`).
+They cross as plain data and value types of the standard library, numbers of numpy as Python's. An
+array becomes a list, and any other value an object that equals nothing. Both are marked.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ import builtins
 import types
 from collections import UserDict, UserList, UserString
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from sandbox.child.value_types import SUBCLASSES, TO_PARTS, build_value, text_name
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 FALSE = "no such answer"
-# Marks of values that a judge gets as something else: arrays, and what cannot be sent.
+# Marks of values that a judge gets as something else: arrays, and what cannot be sent. Text cannot
+# contain one, because its quotes are escaped.
 INEXACT = (b'"n":', b'"u":')
+EXACT_KINDS = "biufcUS"  # of numpy's types: numbers and text
+MOST_NAMED = 3
+TIMES = (date, time, datetime, timedelta)
+
 
 
 class OpaqueValue:
-    """Stands for a value of this type, which cannot be sent."""
-
-    def __init__(self, kind: object = "object") -> None:
-        self.kind = str(kind)[:60]
+    """Stands for a value that cannot be sent."""
 
     def __repr__(self) -> str:
         return "an object without a plain value"
@@ -66,9 +69,11 @@ def _foreign(value: Any) -> Tree:
     try:
         for base in kind.__mro__:
             if to_parts := TO_PARTS.get(base):
-                return {
-                    "v": [base.__name__, Planter(_foreign, _subclass).plant(to_parts(value), 1)]
-                }
+                parts = to_parts(value)
+                # pandas has subclasses with nanoseconds, and one that is no time
+                if kind is not base and base in TIMES and build_value(base.__name__, parts) != value:
+                    break
+                return {"v": [base.__name__, Planter(_foreign, _subclass).plant(parts, 1)]}
         # equal to what they contain
         if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):
             return Planter(_foreign, _subclass).plant(
@@ -80,8 +85,12 @@ def _foreign(value: Any) -> Tree:
         if text := text_name(value):
             return {"v": [text, [str(value)]]}
         if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            return {"n": Planter(_foreign, _subclass).plant(value.tolist(), 1)}
-    except ValueError:  # a closed buffer
+            listed = value.tolist()
+            if type(listed) is not kind:  # a long double stays one
+                tree = Planter(_foreign, _subclass).plant(listed, 1)
+                exact = type(listed) is not list and value.dtype.kind in EXACT_KINDS
+                return tree if exact else {"n": tree}
+    except ValueError:  # a closed buffer, a time that cannot be rebuilt
         pass
     return {"u": kind.__name__}
 
@@ -103,11 +112,17 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
 
     answers = iter(messages)
     builder = Builder()
-    opaque: list[OpaqueValue] = []
+    opaque: list[str] = []  # names of types that could not be sent
+
+    def opaque_value(kind: Any) -> OpaqueValue:
+        if len(opaque) < MOST_NAMED and isinstance(kind, str) and kind[:60] not in opaque:
+            opaque.append(kind[:60])
+        return OpaqueValue()
+
     builder.makers |= {
         "v": lambda body: build_value(body[0], builder.build(body[1])),
-        "n": lambda body: builder.build(body),
-        "u": lambda kind: opaque.append(OpaqueValue(kind)) or opaque[-1],  # type: ignore[func-returns-value]
+        "n": builder.build,
+        "u": opaque_value,
         "y": _builtin,
     }
 
@@ -147,8 +162,7 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
         return "RE", str(error)[:300]
     except BaseException as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        kinds = ", ".join(sorted({value.kind for value in opaque}))
-        return "WA", f"{why}{f' (not sent as data: {kinds[:100]})' if opaque else ''}"
+        return "WA", f"{why} (not sent as data: {', '.join(opaque)})" if opaque else why
     return "AC", ""
 
 

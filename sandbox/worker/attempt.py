@@ -203,18 +203,20 @@ class Attempt(AttemptProcesses):
     def _method(self, method: dict[str, Any]) -> tuple[Result, bool]:
         """Decide one method. Returns also whether the program could not see what it expects.
 
-        A judge decides about the program's answers; where that hides no expected value from the
-        program, decoys are run too. With a package folder, a judge's refusal of answers that are
-        not plain data (a DataFrame, an array) proves nothing: the decoys decide then.
+        A judge decides about the program's answers. Where that hides no expected value from the
+        program, decoys are run too. With a package folder, answers are often no plain data:
+        - A DataFrame equals nothing in the judge's process, so a refusal proves nothing. The decoys
+          decide.
+        - A list equals an array there. A pass must be confirmed in the program's own process.
         """
         if method["checks"]:
             answers: list[bytes] = []
             result = self._split(method["doing"], method["checks"], answers)
-            inexact = self.job["package_folder"] and any(
+            inexact = bool(self.job["package_folder"]) and any(
                 mark in answer for answer in answers for mark in INEXACT
             )
             if result[0] == Verdict.AC and method["hides"]:
-                return result, True
+                return self._shared(method["text"]) if inexact else result, True
             if result[0] != Verdict.AC and not inexact:
                 return result, method["hides"]
         return believed(self._shared, method["text"], method["decoys"]), False

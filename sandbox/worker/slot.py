@@ -42,7 +42,8 @@ SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
 ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
 
 ENVIRONMENT = {
-    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
     "PYTHONNODEBUGRANGES": "1",  # smaller programs: no carets in tracebacks, which nobody reads
     "LD_BIND_NOW": "1",  # otherwise each fork resolves symbols again

@@ -85,7 +85,9 @@ class Worker:
         started = time.monotonic() - self.core_lock.waited_s
         limits = Limits(**job["limits"])
         folder = job["package_folder"]
-        known = _modules(Path(folder)) if folder else self.packages
+        if folder and not self._reaches(folder):
+            return self._lacking(job, [f"{folder}, readable by all users"])
+        known = _modules(folder) if folder else self.packages
         if absent := [name for name in job["packages"] if name not in known]:
             return self._lacking(job, absent)
         unittests = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
@@ -131,6 +133,13 @@ class Worker:
             "names": attempt.names, "absent": [],
         }  # fmt: skip
 
+    def _reaches(self, folder: str) -> bool:
+        """Whether a program can read this folder: it exists on this machine, and if programs have a
+        uid of their own and no mounts, each folder above it may be entered.
+        """
+        above = Path(folder).parents if self.level == "bare" and levels.has_own_uid("bare") else ()
+        return Path(folder).is_dir() and all(path.stat().st_mode & 0o001 for path in above)
+
     def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
         """Return the report of a job whose packages are missing here; the program is not run."""
         why = (
@@ -172,7 +181,7 @@ class Worker:
         if kind not in self.slots:
             slow = ["numpy", "numpy.random"] if kind[1] else []
             if folder:
-                modules = _modules(Path(folder))
+                modules = _modules(folder)
                 slow = [name for name in SLOW_IMPORTS if name.partition(".")[0] in modules]
             preload = [*PRELOADS[role], *slow]
             number = 2 * list(PRELOADS).index(role) + kind[1]
@@ -195,11 +204,9 @@ class Worker:
 
 
 @cache
-def _modules(folder: Path) -> frozenset[str]:
-    """Return the names of the modules in a folder of packages; none if it does not exist here."""
-    if not folder.is_dir():
-        return frozenset()
-    return frozenset(path.name.partition(".")[0] for path in folder.iterdir())
+def _modules(folder: str) -> frozenset[str]:
+    """Return the names of the modules in a folder of packages."""
+    return frozenset(name.partition(".")[0] for name in os.listdir(folder))
 
 
 def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
