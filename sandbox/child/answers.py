@@ -26,7 +26,6 @@ MOST_NAMED = 3
 TIMES = (date, time, datetime, timedelta)
 
 
-
 class OpaqueValue:
     """Stands for a value that cannot be sent."""
 
@@ -70,8 +69,8 @@ def _foreign(value: Any) -> Tree:
         for base in kind.__mro__:
             if to_parts := TO_PARTS.get(base):
                 parts = to_parts(value)
-                # pandas has subclasses with nanoseconds, and one that is no time
-                if kind is not base and base in TIMES and build_value(base.__name__, parts) != value:
+                may_differ = kind is not base and base in TIMES  # pandas has nanoseconds and NaT
+                if may_differ and build_value(base.__name__, parts) != value:
                     break
                 return {"v": [base.__name__, Planter(_foreign, _subclass).plant(parts, 1)]}
         # equal to what they contain

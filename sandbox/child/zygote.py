@@ -326,7 +326,7 @@ def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
 
 @contextlib.contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Drop what libraries print while they are imported: they miss files that are not shown here."""
+    """Drop messages of libraries that are imported: they miss files that are not shown here."""
     stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     try:
