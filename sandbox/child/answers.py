@@ -2,7 +2,8 @@
 process sends them, and how a judge's process decides about them.
 
 They cross as plain data and value types of the standard library, numbers of numpy as Python's. An
-array becomes a list, and any other value an object that equals nothing. Both are marked.
+array of numpy or pandas becomes a list, any other value an object that equals nothing. Both are
+marked.
 """
 
 from __future__ import annotations
@@ -83,15 +84,23 @@ def _foreign(value: Any) -> Tree:
             return {"y": name}
         if text := text_name(value):
             return {"v": [text, [str(value)]]}
-        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            listed = value.tolist()
-            if type(listed) is not kind:  # a long double stays one
-                tree = Planter(_foreign, _subclass).plant(listed, 1)
-                exact = type(listed) is not list and value.dtype.kind in EXACT_KINDS
-                return tree if exact else {"n": tree}
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas"):
+            return _of_numpy(value)
     except ValueError:  # a closed buffer, a time that cannot be rebuilt
         pass
     return {"u": kind.__name__}
+
+
+def _of_numpy(value: Any) -> Tree:
+    """Return the tree of a value of numpy or pandas: a number, or a list of what it holds. A
+    DataFrame holds its columns' names, as for Python's `in`.
+    """
+    kind = type(value).__name__
+    listed = list(value) if kind == "DataFrame" else getattr(value, "tolist", lambda: value)()
+    if type(listed) is type(value):  # a long double
+        return {"u": kind}
+    tree = Planter(_foreign, _subclass).plant(listed, 1)
+    return tree if type(listed) is not list and value.dtype.kind in EXACT_KINDS else {"n": tree}
 
 
 def _subclass(value: Any) -> Tree:
