@@ -92,10 +92,12 @@ def _foreign(value: Any) -> Tree:
 
 
 def _of_numpy(value: Any) -> Tree:
-    """Return the tree of a value of numpy or pandas: a number, or a list of what it holds. A
-    DataFrame holds its columns' names, as for Python's `in`.
+    """Return the tree of a value of numpy or pandas: a number, a type's name, or a list of what it
+    holds. A DataFrame holds its columns' names, as for Python's `in`.
     """
     kind = type(value).__name__
+    if "dtype" in kind.lower():
+        return {"n": str(value)}
     listed = list(value) if kind == "DataFrame" else getattr(value, "tolist", lambda: value)()
     if type(listed) is type(value):  # a long double
         return {"u": kind}
