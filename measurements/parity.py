@@ -5,8 +5,10 @@ On each: the canonical solutions, and made-up wrong answers: mutants, and canoni
 results are changed so that only an exact comparison tells (another type, a float a little off, a
 subclass, numpy, a deep recursion, a state between calls); for humaneval+ ten of CodeT's a task too.
 Ours come from `ratchet evaluate`. What is judged differently is judged again by upstream alone, for
-its clock may have run out on a busy machine; what stays is listed. BigCodeBench: the 327 tasks of
-the standard library alone. Everything is kept under `.ratchet/parity/`.
+its clock may have run out on a busy machine; what stays is listed. BigCodeBench: all tasks, on the
+same packages on both sides, and published samples where the data folder has them
+(`bigcodebench_samples/*.jsonl`, as upstream releases them). Upstream confines no program: run this
+on a machine that you can lose. Everything is kept under `.ratchet/parity/`.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ FILES = {
     "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
     "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
 }
+SAMPLES = DATA / "bigcodebench_samples"
+# without a network, and with no process in sight that a program could end
+ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 LEFT_OUT = {"Mbpp/255"}  # its canonical solution gives gigabytes: docs/explanation/benchmarks.md
 WORKERS = 2
 CHANGES = (
@@ -96,6 +101,11 @@ def answers(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
                 for k in range(2)
             ]
         made += [{"task_id": task, "solution": text} for text in texts]
+    for file in sorted(SAMPLES.glob("*.jsonl")) if name == "bigcodebench" else ():
+        made += [
+            {"task_id": row["task_id"], "solution": row["solution"]}
+            for row in map(json.loads, file.read_text().splitlines())
+        ]
     if name == "humaneval+":
         made += [
             {"task_id": each.name.split("#")[0], "solution": each.source}
@@ -114,13 +124,6 @@ def compare(name: str) -> int:
         for row in map(json.loads, gzip.decompress(source.read_bytes()).splitlines())
         if row["task_id"] not in LEFT_OUT
     ]
-    if name == "bigcodebench":
-        rows = [
-            row
-            for row in rows
-            if {lib.split(".")[0] for lib in json.loads(row["libs"].replace("'", '"'))}
-            <= sys.stdlib_module_names
-        ]
     data, samples = folder / "data.jsonl", folder / "samples.jsonl"
     _write(data, rows)
     _write(samples, answers(name, rows))
@@ -192,19 +195,19 @@ def _again(
 
 def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
     files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
-    command = [sys.executable, "-m", "cli.main", "evaluate", "--benchmark", name, *files]
-    subprocess.run(
-        command,
-        check=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")},
-    )
+    commands = [["evaluate", "--benchmark", name, *files]]
+    if name == "bigcodebench":
+        commands.insert(0, ["benchmarks", "install", name])
+    env = os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")}
+    for command in commands:
+        subprocess.run([sys.executable, "-m", "cli.main", *command], check=True, cwd=ROOT, env=env)
     return _said(out)
 
 
 def _theirs(harness: str, dataset: str, data: Path, samples: Path, out: Path, workers: int) -> Said:
     script = Path(__file__).with_name("upstream.py")
     command = [
+        *(ALONE if harness == "bigcodebench" else ()),
         str(python_of(harness)),
         str(script),
         harness,

@@ -42,7 +42,9 @@ def printed(sandbox: Sandbox, source: str, folder: str, packages: tuple[str, ...
 
 def judged(sandbox: Sandbox, source: str, test: str, folder: Path) -> Report:
     """Return the report on a function f under one test method."""
-    text = f"import unittest\nclass Cases(unittest.TestCase):\n    def test_it(self):\n        {test}"
+    text = (
+        f"import unittest\nclass Cases(unittest.TestCase):\n    def test_it(self):\n        {test}"
+    )
     job = Job("job", source, "unittest", (UnittestTest(text),), "f", limits=QUICK)
     return run_all(sandbox, [Job(**vars(job) | {"package_folder": str(folder)})])[0]
 
