@@ -92,8 +92,11 @@ def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
     return _changed(tree, c, m)
 
 
-def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
-    """Return variants of the module with this method only, the best first."""
+def decoys(tree: ast.Module, c: int, m: int, *, only_like_tests: bool = False) -> list[ast.Module]:
+    """Return variants of the module with this method only, the best first.
+
+    only_like_tests: whether to leave out those that a program can recognize by their form.
+    """
     kind: Any = tree.body[c]
     method: Function = kind.body[m]
     like_tests: list[tuple[Path, ast.stmt]] = []
@@ -104,6 +107,8 @@ def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
             like_tests += [((at, *path), variant) for variant in natural]
             others += [((at, *path), variant) for variant in plain]
     variants = [_changed(tree, c, m, path, by) for path, by in _spread(like_tests, LIKE_TESTS)]
+    if only_like_tests:
+        return variants
     if len(variants) < ENOUGH and not _may_leave(method.body):
         path, by = _made_up(method)
         variants.append(_changed(tree, c, m, (m, *path), by))

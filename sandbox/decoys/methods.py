@@ -27,7 +27,8 @@ def methods(source: str, entry: str, *, inexact: bool = False) -> list[dict[str,
     """Return for each test method: name, text, doing and checks (the two parts, or nothing), hides,
     decoys. Raises SyntaxError and other errors of ast.parse.
 
-    inexact: whether a split method may need its decoys too (`Attempt._method`).
+    inexact: whether a method that hides values may need decoys too (`Attempt._method`). It gets
+        only those that look like tests.
     """
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
@@ -41,11 +42,13 @@ def methods(source: str, entry: str, *, inexact: bool = False) -> list[dict[str,
 def _variants(tree: ast.Module, name: str, c: int, m: int, inexact: bool) -> dict[str, Any]:
     text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
     parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
-    variants = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
+    variants: dict[str, Any] = {"name": name, "text": text, "decoys": []}
+    variants |= {"doing": "", "checks": "", "hides": False}
     if parts:
         variants |= parts._asdict()
     if (inexact or not variants["hides"]) and not weak:
-        variants["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
+        found = decoys(tree, c, m, only_like_tests=variants["hides"])
+        variants["decoys"] = [*map(ast.unparse, found)]
     return variants
 
 

@@ -206,7 +206,7 @@ class Attempt(AttemptProcesses):
         A judge decides about the program's answers. Where that hides no expected value from the
         program, decoys are run too. With a package folder, answers are often no plain data:
         - A DataFrame equals nothing in the judge's process, so a refusal proves nothing. The decoys
-          decide.
+          decide, if there are any: a program must not choose a weaker check.
         - A list equals an array there. A pass must be confirmed in the program's own process.
         """
         if method["checks"]:
@@ -217,7 +217,7 @@ class Attempt(AttemptProcesses):
             )
             if result[0] == Verdict.AC and method["hides"]:
                 return self._shared(method["text"]) if inexact else result, True
-            if result[0] != Verdict.AC and not inexact:
+            if result[0] != Verdict.AC and not (inexact and method["decoys"]):
                 return result, method["hides"]
         return believed(self._shared, method["text"], method["decoys"]), False
 
