@@ -28,7 +28,7 @@ def methods(source: str, entry: str, *, inexact: bool = False) -> list[dict[str,
     decoys. Raises SyntaxError and other errors of ast.parse.
 
     inexact: whether a method that hides values may need decoys too (`Attempt._method`). It gets
-        only those that look like tests.
+        only those that expect another value.
     """
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
@@ -47,7 +47,7 @@ def _variants(tree: ast.Module, name: str, c: int, m: int, inexact: bool) -> dic
     if parts:
         variants |= parts._asdict()
     if (inexact or not variants["hides"]) and not weak:
-        found = decoys(tree, c, m, only_like_tests=variants["hides"])
+        found = decoys(tree, c, m, only_values=variants["hides"])
         variants["decoys"] = [*map(ast.unparse, found)]
     return variants
 
