@@ -119,6 +119,8 @@ class Shared:
             ):
                 known.modules[str(bound)] = path
                 kept = True
+            elif bound in BUILTINS:  # not the builtin of that name
+                known.modules[str(bound)] = "?"
         if kept:
             self.imports.append(part)
 
