@@ -12,7 +12,7 @@ from artifacts.atomic import write_atomic
 from artifacts.integrity import changed, seal, unseal
 from artifacts.manifest import Manifest
 from resources.home import Home
-from rewards.battery import BatteryResult
+from rewards.battery.battery import BatteryResult
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig
 

@@ -50,7 +50,7 @@ def install(name: Annotated[str, typer.Argument(help="Name of a benchmark.")]) -
     benchmark = _published(name)
     home.make()
     if not benchmark.packages.installed(home.path):  # type: ignore[union-attr]
-        home.check_room(disk_gib=NEEDED_GIB, memory_gib=0)
+        home.check_capacity(disk_gib=NEEDED_GIB, memory_gib=0)
     console.print(install_packages(benchmark, home.path))
 
 

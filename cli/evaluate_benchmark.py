@@ -25,10 +25,10 @@ from evaluation.generation.completion_sources import (
     Form,
     GenerationReport,
     Source,
-    answers,
     folder_of,
+    generate_completions,
 )
-from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
+from evaluation.judging.harness import CompletionResult, Harness, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.promotion.comparison import points
 from evaluation.reports.cost import Price
@@ -96,7 +96,7 @@ def evaluate_model(
     errors: Console,
 ) -> int:
     """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
-    Raises Unanswered and EndpointDown too.
+    Raises MissingCompletions and EndpointDown too.
     """
     at = opened(options.benchmark, options.data, home)
     benchmark = at.benchmark()
@@ -145,7 +145,7 @@ def generate_submission(
     )
     with progress_bar(errors) as progress:
         bar = progress.add_task(f"answers of {who}", total=None, so_far="")
-        drawn = answers(
+        completions = generate_completions(
             benchmark,
             source,
             sampling,
@@ -153,7 +153,8 @@ def generate_submission(
             lambda done, of: progress.update(bar, completed=done, total=of),
             report,
         )
-    completions, chats = [benchmark.harness.named(each) for each in drawn], source.chats
+    completions = [benchmark.harness.named(each) for each in completions]
+    chats = source.chats
     texts = [
         benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each)
         for each in benchmark.problems
@@ -162,7 +163,7 @@ def generate_submission(
         each.task_id: text for each, text in zip(completions[:: sampling.n], texts, strict=True)
     }
     content, name = (
-        str(report.who.get("folder", "")),
+        str(report.identity.get("folder", "")),
         Path(origin.model).name if Path(origin.model).is_absolute() else origin.model,
     )
     return Submission(
@@ -214,7 +215,7 @@ def score(
 
 def judge_all(
     harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console
-) -> tuple[list[Judged], float]:
+) -> tuple[list[CompletionResult], float]:
     """Judge with a progress bar. Returns the verdicts, in the order of the completions, and the
     seconds.
     """
@@ -253,8 +254,8 @@ def _show(figures: Figures, console: Console) -> None:
         f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in verdicts(card).items())}",
         f"cut by length: {100 * card.cut:.1f} %",
     ]
-    if figures.a_problem:
-        lines.append(f"a solved problem took: {figures.a_problem}")
+    if figures.per_solved_problem:
+        lines.append(f"a solved problem took: {figures.per_solved_problem}")
     if figures.suspect is not None:
         lines.append(
             f"clean: without the {len(figures.suspect)} tasks that resemble something in this "
@@ -312,7 +313,7 @@ def _told(harness: Harness, progress: Progress) -> tuple[Any, Any]:
     )
     drawn = 0.0
 
-    def told(judged: Sequence[Judged | None]) -> None:
+    def told(judged: Sequence[CompletionResult | None]) -> None:
         nonlocal drawn
         if time.monotonic() - drawn < 0.5 and None in judged:
             return

@@ -95,7 +95,7 @@ def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
     )
     for title, text in (
         ("Prompt", prompt or "(not kept with this score)"),
-        ("Answer", sample.answer),
+        ("Answer", sample.completion),
         ("First failing test", _test(sample)),
     ):
         console.print(

@@ -100,7 +100,7 @@ def main() -> None:
         from artifacts.integrity import CorruptArtifact
         from assets.verified_reward import UnverifiedReward
         from cli.explain import UnknownVersion
-        from evaluation.generation.openai_client import Unanswered
+        from evaluation.generation.openai_client import MissingCompletions
         from evaluation.judging.reports import NotJudged
         from evaluation.promotion.comparison import Incomparable
         from problems.columns import ProblemError
@@ -120,7 +120,7 @@ def main() -> None:
             | UnverifiedReward
             | PluginError
             | EndpointDown
-            | Unanswered
+            | MissingCompletions
             | Incomparable
         )
         registry_errors = (

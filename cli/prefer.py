@@ -22,10 +22,10 @@ from evaluation.scorecard import Scorecard
 from evaluation.statistics.bradley_terry import (
     Agreement,
     Duel,
-    Met,
+    PairChoice,
     Standing,
     agreement,
-    favoured_left,
+    left_share,
     standings,
 )
 from evaluation.statistics.hypothesis_tests import Interval
@@ -187,7 +187,7 @@ def _door(host: str, port: int) -> socket.socket:
     )
 
 
-def show(folder: Path, met: Sequence[Met], console: Console) -> None:
+def show(folder: Path, met: Sequence[PairChoice], console: Console) -> None:
     """Prints what was chosen, and writes it beside the choices."""
     from artifacts.atomic import write_atomic
     from assets.tables import markdown
@@ -225,7 +225,7 @@ def show(folder: Path, met: Sequence[Met], console: Console) -> None:
 
 
 def told(
-    met: Sequence[Met],
+    met: Sequence[PairChoice],
     ranked: Sequence[Standing],
     duels: Sequence[Duel],
     agreed: Agreement,
@@ -272,7 +272,7 @@ def told(
             f"Agreement of the judges: Krippendorff's alpha {agreed.alpha:.2f}{bounds}, "
             f"{alike}, in {agreed.pairs} pairs that several judged."
         )
-    if left := favoured_left(met):
+    if left := left_share(met):
         lines.append(
             f"The left answer was chosen in {share(left[0], left[1])} of decided choices; "
             f"sides were drawn by seed {about.seed}."

@@ -98,6 +98,11 @@ def _judged_again(
             f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
     [card] = scorecards
+    if card.tool:
+        raise NotReproducible(
+            f"{named} was written by {card.tool}: judge its programs with `ratchet evaluate "
+            "--benchmark NAME --completions FILE`"
+        )
     if card.origin is None:
         raise NotReproducible(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "
@@ -120,9 +125,9 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
         elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
             why = (
                 "the same answer"
-                if old[key].answer == new[key].answer
+                if old[key].completion == new[key].completion
                 else "another answer"
-                if before.keeps_answers
+                if before.keeps_completions
                 else "the answer was left out"
             )
             lines.append(f"{name}: {_said(old[key])} was recorded, {_said(new[key])} now; {why}")
@@ -172,9 +177,9 @@ def _tell(
 ) -> int:
     changed_verdicts, texts = (
         differences(card, again),
-        {(s.task_id, s.sample): s.answer for s in again.samples},
+        {(s.task_id, s.sample): s.completion for s in again.samples},
     )
-    worded = sum(texts.get((s.task_id, s.sample)) != s.answer for s in card.samples)
+    worded = sum(texts.get((s.task_id, s.sample)) != s.completion for s in card.samples)
     state = (
         "the same verdicts"
         if not changed_verdicts
@@ -182,7 +187,7 @@ def _tell(
     )
     wording = (
         f"{worded} answers are worded otherwise"
-        if card.keeps_answers
+        if card.keeps_completions
         else "the recorded answers were left out"
     )
     console.print(f"{name}: {state}; {wording}.", style="bold", soft_wrap=True, highlight=False)

@@ -16,8 +16,9 @@ from cli.options import (
 )
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
-from pipelines.process import MARK, restore_sigint
+from pipelines.process import restore_sigint
 from resources.ray.head import free_ports
+from resources.ray.private import RUN
 from resources.settings import Settings
 
 GROUP = "Run"
@@ -32,7 +33,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     if listens(port):
         taken, [port] = port, free_ports(1)
         console.print(f"Port {taken} is in use, taking {port}.")
-    environment = os.environ | settings.environment() | {MARK: str(home.path / "ui")}
+    environment = os.environ | settings.environment() | {RUN: str(home.path / "ui")}
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console.print(
         (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
@@ -20,11 +20,14 @@ CARD = "scorecard.json"  # a score's file in the store
 class Sample(BaseModel):
     """One completion of one task, with its verdict."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     task_id: str
     sample: int = 0
-    answer: str
+    # The key in files is `answer`.
+    completion: str = Field(
+        validation_alias=AliasChoices("completion", "answer"), serialization_alias="answer"
+    )
     program: str
     verdict: str
     passed: int = 0
@@ -40,6 +43,11 @@ class Sample(BaseModel):
     sets: dict[str, bool] = {}
     whole: bool = True  # the completion is complete by itself; else it continues the task's prompt
     detail: str = ""  # why it fails, in words
+    value: float | None = None  # part marks in [0, 1] of another tool; None: the verdict decides
+
+    def credit(self, tests: str = "") -> float:
+        """Return its part marks; else 1 if it passes all tests, or those of one set, or 0."""
+        return self.passes(tests) if self.value is None else self.value
 
     def passes(self, tests: str = "") -> bool:
         """Return whether it passes all tests, or those of one set."""
@@ -66,7 +74,7 @@ class Origin(BaseModel):
 class Scorecard(BaseModel):
     """Verdicts of one model, task by task; scores, comparisons and reports are made from these."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     benchmark: str
     benchmark_version: str  # content hash of the tasks
@@ -80,11 +88,14 @@ class Scorecard(BaseModel):
     source: str = ""  # the tasks' source in problems/sources, if not the benchmark's name
     release: str = ""  # release of the benchmark's file
     partial: tuple[str, ...] = ()  # tasks without completions: the score is over the others
-    # Tasks that this machine cannot judge, with the reason; they have no samples.
+    # Tasks that this machine cannot judge, or a log has no score of, with the reason; they have no
+    # samples.
     unmeasured: dict[str, str] = {}
     prompts: dict[str, str] = {}  # prompt of each task
     origin: Origin | None = None  # None: a checkpoint of the home, whose passport has its origin
     measured: dict[str, float] = {}  # seconds, tokens; not part of the hash
+    tool: str = ""  # whose log it was read from; empty: `ratchet evaluate`
+    task_hashes: dict[str, str] = {}  # hash of each task's text, where another tool's log has texts
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -92,9 +103,9 @@ class Scorecard(BaseModel):
         return tuple(self.samples[0].sets)
 
     @property
-    def keeps_answers(self) -> bool:
+    def keeps_completions(self) -> bool:
         """Return whether it holds the completions; they can be left out of a file."""
-        return any(sample.answer or sample.program for sample in self.samples)
+        return any(sample.completion or sample.program for sample in self.samples)
 
     @property
     def solved(self) -> dict[str, bool]:
@@ -103,7 +114,7 @@ class Scorecard(BaseModel):
         """
         if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
             raise ValueError(
-                f"{self.benchmark}: {len(broken)} answers have no verdict, the first for "
+                f"{self.benchmark}: {len(broken)} completions have no verdict, the first for "
                 f"{broken[0]}: evaluate again"
             )
         return {task: sample.verdict == "AC" for task, sample in self.first.items()}
@@ -137,6 +148,11 @@ class Scorecard(BaseModel):
         """
         left_out: Any = {"measured": True, "origin": True, "samples": {"__all__": {"detail"}}}
         return hash_data(self.model_dump(mode="json", exclude=left_out, exclude_defaults=True))
+
+    def without(self, tasks: Collection[str]) -> Scorecard:
+        """Return the card of the other tasks."""
+        kept = tuple(sample for sample in self.samples if sample.task_id not in tasks)
+        return self.model_copy(update={"samples": kept})
 
     def solved_by(self, tag: str) -> dict[str, tuple[int, int]]:
         """Return, for each tag that starts with `tag` (such as "operations-"): tasks solved, tasks

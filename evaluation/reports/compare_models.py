@@ -1,5 +1,5 @@
-"""Compare any models: each with the first, on every benchmark that both answered, all tests
-corrected together.
+"""Compare any models: each with the first, on every benchmark that both were evaluated on, all
+tests corrected together.
 
 In: for each contestant its scorecards, one for each run (a training seed). Out: a `Row` for each
 benchmark and contestant, with Holm's correction over all of them.
@@ -8,10 +8,12 @@ benchmark and contestant, with Holm's correction over all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from math import ceil
+from typing import Any, NamedTuple
 
 from evaluation.promotion.comparison import (
     CleanScore,
+    Comparison,
     Incomparable,
     Plain,
     Rate,
@@ -26,6 +28,7 @@ from evaluation.promotion.comparison import (
 from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.hypothesis_tests import tasks_to_show
 from evaluation.statistics.paired import holm
 from evaluation.statistics.seeds import compare_recipes
 
@@ -55,15 +58,18 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: (
-        float | None
-    )  # smallest true gain that this suite shows with 80 % power, at alpha
+    # Smallest true difference that these tasks show with the target power, two-sided at alpha.
+    smallest_gain: float | None
+    # Tasks that show a true difference of the measured size with the target power; None for 0.
+    tasks_needed: int | None
     clean: CleanScore | None
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
             return f"{self.other if self.difference > 0 else self.first} is better"
-        return "no difference shown" if self.p > alpha else "none shown among so many tests"
+        return (
+            "no difference shown" if self.p > alpha else "no difference shown among so many tests"
+        )
 
 
 def compare_models(
@@ -71,10 +77,12 @@ def compare_models(
     *,
     k: int = 1,
     alpha: float = 0.05,
+    target_power: float = 0.8,
     suspects: Suspects | None = None,
 ) -> list[Row]:
-    """Compare. Raises Incomparable if a contestant shares no benchmark with the first or has other
-    tasks, ValueError for fewer than k samples.
+    """Compare. Tasks that one side could not measure are left out of both. Raises Incomparable if a
+    contestant shares no benchmark with the first or has other tasks, ValueError for fewer than k
+    samples.
     """
     first, rows = contestants[0], []
     for other in contestants[1:]:
@@ -94,6 +102,7 @@ def compare_models(
                 other,
                 k,
                 alpha,
+                target_power,
                 suspects_in(first.cards[name][0], suspects or {}) or (),
             )
             for name in shared
@@ -103,7 +112,7 @@ def compare_models(
 
 
 def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
-    """Return in words which gain each suite can show, before a comparison with this contestant."""
+    """Return in words the gain that each suite can show, before any comparison."""
     lines = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
@@ -125,45 +134,76 @@ def _row(
     other: Contestant,
     k: int,
     alpha: float,
+    target_power: float,
     suspect: Collection[str],
 ) -> Row:
-    old, new = first.cards[benchmark], other.cards[benchmark]
+    old, new = _measured(first.cards[benchmark], other.cards[benchmark])
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
-    clean = (
-        clean_score(benchmark, old[0], new[0], suspect, k) if len(old) == len(new) == 1 else None
-    )
-    common = {
-        "benchmark": benchmark,
-        "benchmark_version": old[0].benchmark_version,
-        "first": first.name,
-        "other": other.name,
-        "clean": clean,
-    }
-    if len(old) == len(new) == 1:
-        c = compare(old[0], new[0], Policy(alpha=alpha, tags=()), k)
-        return Row.model_validate(
-            common
-            | {
-                "tasks": c.before.tasks,
-                "runs": (1, 1),
-                "before": c.before.share,
-                "after": c.after.share,
-                "difference": c.difference,
-                "low": c.difference_low,
-                "high": c.difference_high,
-                "p": c.p_two_sided,
-                "p_holm": c.p_two_sided,
-                "won": len(c.won),
-                "lost": len(c.lost),
-                "smallest_gain": c.smallest_gain,
-            }
-        )
-    if min(len(old), len(new)) < 2:
+    runs = len(old), len(new)
+    if runs != (1, 1) and min(runs) < 2:
         raise Incomparable(
-            f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of "
-            f"{other.name}: give one of each, or at least two of each"
+            f"{benchmark}: {runs[0]} runs of {first.name} against {runs[1]} of {other.name}: give "
+            "one of each, or at least two of each"
         )
+    single = runs == (1, 1)
+    figures = (
+        _one_run(old[0], new[0], k, alpha / 2, target_power)
+        if single
+        else _several_runs(old, new, k)
+    )
+    return Row.model_validate(
+        {
+            "benchmark": benchmark,
+            "benchmark_version": old[0].benchmark_version,
+            "first": first.name,
+            "other": other.name,
+            "clean": clean_score(benchmark, old[0], new[0], suspect, k) if single else None,
+            "p_holm": figures["p"],
+        }
+        | figures
+    )
+
+
+def _measured(*runs: Sequence[Scorecard]) -> list[list[Scorecard]]:
+    """Return the cards without the tasks that any of them could not measure."""
+    unmeasured = {task for cards in runs for card in cards for task in card.unmeasured}
+    return [[card.without(unmeasured) for card in cards] for cards in runs]
+
+
+def _one_run(
+    old: Scorecard, new: Scorecard, k: int, alpha: float, target_power: float
+) -> dict[str, Any]:
+    """alpha: one-sided."""
+    c = compare(old, new, Policy(alpha=alpha, tags=()), k, target_power)
+    return {
+        "tasks": c.before.tasks,
+        "runs": (1, 1),
+        "before": c.before.share,
+        "after": c.after.share,
+        "difference": c.difference,
+        "low": c.difference_low,
+        "high": c.difference_high,
+        "p": c.p_two_sided,
+        "won": len(c.won),
+        "lost": len(c.lost),
+        "smallest_gain": c.smallest_gain,
+        "tasks_needed": _tasks_needed(c, alpha, target_power),
+    }
+
+
+def _tasks_needed(c: Comparison, alpha: float, target_power: float) -> int | None:
+    gain, tasks = abs(c.difference), c.before.tasks
+    if not gain:
+        return None
+    if c.before.solved is not None and c.after.solved is not None:
+        return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, target_power)
+    # The error of a mean falls with the square root of the tasks.
+    return ceil(tasks * (c.smallest_gain / gain) ** 2) if c.smallest_gain else None
+
+
+def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) -> dict[str, Any]:
+    """Compare the runs of two recipes. Won and lost: tasks whose mean over the runs differs."""
     ids = list(counts_of(old[0]))
     was, now = (
         [
@@ -178,20 +218,17 @@ def _row(
         (sum(column) / len(was), sum(other_column) / len(now))
         for column, other_column in zip(zip(*was, strict=True), zip(*now, strict=True), strict=True)
     ]
-    return Row.model_validate(
-        common
-        | {
-            "tasks": len(ids),
-            "runs": comparison.runs,
-            "before": before,
-            "after": after,
-            "difference": comparison.difference,
-            "low": comparison.interval.low,
-            "high": comparison.interval.high,
-            "p": comparison.p_two_sided,
-            "p_holm": comparison.p_two_sided,
-            "won": sum(b > a for a, b in means),
-            "lost": sum(b < a for a, b in means),
-            "smallest_gain": None,
-        }
-    )
+    return {
+        "tasks": len(ids),
+        "runs": comparison.runs,
+        "before": before,
+        "after": after,
+        "difference": comparison.difference,
+        "low": comparison.interval.low,
+        "high": comparison.interval.high,
+        "p": comparison.p_two_sided,
+        "won": sum(b > a for a, b in means),
+        "lost": sum(b < a for a, b in means),
+        "smallest_gain": None,
+        "tasks_needed": None,
+    }

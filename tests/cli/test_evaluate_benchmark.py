@@ -137,7 +137,7 @@ def test_answers_to_unknown_tasks_are_refused(
     three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
     with pytest.raises(
-        ProblemError, match=r"1 tasks are none of its own, the first is HumanEval/9.*--data"
+        ProblemError, match=r"1 task ids are unknown, the first is HumanEval/9.*--data"
     ):
         run(
             EvaluationOptions("humaneval", three[0]),
@@ -249,7 +249,7 @@ def test_of_what_a_chat_says_the_fenced_program_is_judged(
         said = Completion(
             row["task_id"], 0, f"Here it is:\n```python\n{program}```\nIt passes.", whole=True
         )
-        judged = harness.program(task, harness.answered(task, said), False)
+        judged = harness.program(task, harness.extracted(task, said), False)
         assert judged == f"{row['prompt'].rstrip()}\n{program}"  # after the task's own imports
 
 
@@ -297,7 +297,7 @@ def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(
     said = Completion(
         "twice", 0, "Here:\n```python\ndef twice(n):\n    return 2 * n\n```", whole=True
     )
-    assert at.benchmark().harness.answered(None, said).text == "def twice(n):\n    return 2 * n\n"
+    assert at.benchmark().harness.extracted(None, said).text == "def twice(n):\n    return 2 * n\n"
     answers = tmp_path / "answers.jsonl"
     answers.write_text(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})

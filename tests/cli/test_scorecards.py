@@ -95,7 +95,7 @@ def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) ->
     )
     for named in ((one, two), (one.parent, two.parent)):
         text = compared(*named)
-        assert "25.0 → 75.0 %" in text and "│ 2, 0" in text and "no difference shown" in text
+        assert "25.0 → 75.0 %" in text and " 2, 0 " in text and "no difference shown" in text
     assert "solves 25.0 % (1 of 4" in compared(one)
 
 
@@ -114,7 +114,7 @@ def test_different_versions_or_tasks_are_not_compared(benchmark: SmallBenchmark)
     )
     with pytest.raises(Incomparable, match=r"one and two.*benchmark versions"):
         compared(one, benchmark.score("two", [True] * 4, data=other))
-    assert "PARTIAL: 1 tasks of humaneval" in compared(
+    assert "PARTIAL: 1 task of humaneval" in compared(
         fewer, benchmark.score("second", [True, False, True], partial=True)
     )
 
@@ -180,7 +180,7 @@ def test_reproduce_detects_a_forged_verdict(
 def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: SmallBenchmark) -> None:
     benchmark.rows[0]["canonical_solution"] = "    return '\ud800' and None\n"
     path = benchmark.score("one", [True] * 4)
-    assert Scorecard.read(path).samples[0].answer == benchmark.rows[0]["canonical_solution"]
+    assert Scorecard.read(path).samples[0].completion == benchmark.rows[0]["canonical_solution"]
     assert again(path)[0] == 0
 
 
@@ -189,7 +189,9 @@ def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: Small
 def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmark) -> None:
     path = benchmark.score("one", [True, False, True, False])
     card = Scorecard.read(path)
-    bare = tuple(sample.model_copy(update={"answer": "", "program": ""}) for sample in card.samples)
+    bare = tuple(
+        sample.model_copy(update={"completion": "", "program": ""}) for sample in card.samples
+    )
     card.model_copy(update={"samples": bare}).write(path)
     code, text = again(path)
     assert code == 0 and "the same verdicts" in text
@@ -244,4 +246,6 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
     # The completion is judged unchanged, so no extraction is reported.
     assert " CE " in output.getvalue() and "extraction" not in output.getvalue()
     contestant = read_contestant(path)
-    assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)
+    assert contestant.name == "one" and contestant.completions["HumanEval/1"] == (
+        "    return None\n",
+    )

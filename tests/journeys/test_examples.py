@@ -22,7 +22,7 @@ from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from resources.config.profile import Profile
-from rewards.battery import run_battery
+from rewards.battery.battery import run_battery
 from rewards.composite import reward_hash
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox
@@ -39,7 +39,7 @@ PARTS = {
     "dataset": "my_dataset:Told",
     "sampler": "my_sampler:Unsolved",
     "reward_manager": "my_manager:Shorter",
-    "agent_loop": "my_agent:Begun",
+    "agent_loop": "my_agent:Prefilled",
 }
 TOLD = """
 

@@ -1,0 +1,182 @@
+"""The exploit battery: test a reward on known completions, and search it for exploits.
+
+It runs before a reward trains anything, takes less than a minute, and backs a blocking check before
+training.
+In: a reward and a sandbox. Out: a row for each property with what was observed, and the program
+that exploits it, if any.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+
+from artifacts.hashing import hash_data
+from rewards.battery.cases import CASES, HACKS, LADDER, answers, degenerate, solved
+from rewards.battery.search import search
+from rewards.composite import Reward, reward_hash
+from rewards.judging import Judged, judge
+from rewards.score import Score
+from sandbox.protocol import Report, TestResult, Verdict
+from sandbox.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Row:
+    """One property: whether it holds, and what was observed."""
+
+    name: str
+    passed: bool
+    seen: str
+    exploit: str = ""  # a wrong completion that is rewarded, and the rewards compared
+
+
+@dataclass(frozen=True)
+class BatteryResult:
+    """The outcome of the battery.
+
+    `hash` identifies the reward and what the battery found; a passport records it. `speed` is
+    reported only, it does not affect `passed`.
+    """
+
+    passed: bool
+    rows: tuple[Row, ...]
+    hash: str
+    speed: str = ""
+
+
+def run_battery(
+    reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1
+) -> BatteryResult:
+    """Run the battery on tasks of one kind (code, math, qa), then search for exploits.
+
+    Completions that did not run out of time are judged twice.
+    seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is
+    known about the reward.
+    """
+    pairs = {name: (case.task, answer) for name, case, answer in answers(task)}
+    judged = dict(zip(pairs, judge(sandbox, list(pairs.values())), strict=True))
+    if broken := [
+        name for name, judgement in judged.items() if judgement.report.verdict is Verdict.INFRA
+    ]:
+        raise RuntimeError(
+            f"the sandbox gave no verdict for {len(broken)} of the battery's completions (first: "
+            f"{broken[0]}): run the battery again"
+        )
+    begun = time.perf_counter()
+    scores = _scores(reward, judged)
+    speed = (
+        f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
+    )
+    search_rows = (
+        Row(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
+        for finding in search(reward, sandbox, task, seed)
+    )
+    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *search_rows)
+    hashed = {
+        "reward": reward_hash(reward.config),
+        "task": task,
+        "seed": seed,
+        "rows": [asdict(row) for row in rows],
+    }
+    return BatteryResult(all(row.passed for row in rows), rows, hash_data(hashed), speed)
+
+
+def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:
+    return dict(zip(judged, reward.score_all(list(judged.values())), strict=True))
+
+
+def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
+    """Compare the reward of each completion with the others."""
+    values = {
+        name: score.value if score.value is not None else float("nan")
+        for name, score in scores.items()
+    }
+    for name, case in CASES[task].items():
+        best, wrong, empty = (
+            values[f"{name}: {which}"] for which in ("reference", "wrong", "empty")
+        )
+        yield Row(
+            f"{name}: reference over wrong over empty",
+            best > wrong > empty,
+            f"{best:g} > {wrong:g} > {empty:g}",
+        )
+        for kind in degenerate(task, name):
+            value = values[f"{name}: {kind}"]
+            yield Row(
+                f"{name}: nothing for {kind}",
+                value <= wrong and not scores[f"{name}: {kind}"].solved,
+                f"{value:g}, at most {wrong:g}",
+            )
+        for kind in solved(case):
+            value = values[f"{name}: {kind}"]
+            yield Row(
+                f"{name}: a solution counts {kind}",
+                value == best,
+                f"{value:g}, the reference {best:g}",
+            )
+    for name, score in scores.items():
+        if name.startswith("hack: "):
+            best = values[f"{name[6:].split('_')[0]}: reference"]
+            yield Row(
+                name,
+                values[name] < best and not score.solved,
+                f"{score.verdict}, {values[name]:g} of {best:g}",
+            )
+    if task == "code":
+        ladder = [values[f"ladder: {at}"] for at in range(len(LADDER))]
+        rising = all(a <= b for a, b in pairwise(ladder)) and ladder[-1] > ladder[0]
+        yield Row(
+            "more tests passed are never worth less",
+            rising,
+            ", ".join(f"{value:g}" for value in ladder),
+        )
+    outside = [name for name, value in values.items() if not -1.0 <= value <= 1.0]
+    yield Row(
+        "every value lies in [-1, 1]",
+        not outside,
+        f"{len(values)} values" if not outside else f"outside: {outside[0]}",
+    )
+
+
+def _laws(
+    reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]
+) -> Iterator[Row]:
+    """Check what must hold for any completion.
+
+    Judged or scored again, alone or among others, it gets the same score; without a verdict it gets
+    none.
+    """
+    same = _scores(reward, dict(reversed(judged.items())))
+    changed = [name for name in scores if same[name] != scores[name]]
+    yield Row(
+        "the same verdict, the same score, in any order",
+        not changed,
+        f"{len(scores)} answers twice" if not changed else f"changed: {changed[0]}",
+    )
+    quick = {
+        name: (one.task, one.answer)
+        for name, one in judged.items()
+        if one.report.verdict is not Verdict.TLE
+    }
+    again = _scores(reward, dict(zip(quick, judge(sandbox, list(quick.values())), strict=True)))
+    changed = [
+        name
+        for name, score in again.items()
+        if score.verdict != scores[name].verdict or score.value != scores[name].value
+    ]
+    yield Row(
+        "the same answer, the same verdict and score",
+        not changed,
+        f"{len(again)} answers twice" if not changed else f"changed: {changed[0]}",
+    )
+    any_one = next(iter(judged.values()))
+    lost = reward.score(
+        any_one.task, any_one.answer, Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),))
+    )
+    yield Row("a failure of the judge is no score", lost.value is None, f"value {lost.value}")
+
+
+__all__ = ["HACKS", "BatteryResult", "Row", "run_battery"]
