@@ -263,8 +263,10 @@ def _show(figures: Figures, console: Console) -> None:
             "home's training data"
         )
     if card.unmeasured:
+        tasks = sorted(card.unmeasured)
         lines.append(
-            f"not measured: {len(card.unmeasured)} tasks ({_few(sorted(card.unmeasured))})"
+            f"not measured: {len(tasks)} tasks ({_few(tasks)}); the first "
+            f"{card.unmeasured[tasks[0]]}"
         )
     if card.partial:
         of = len(card.partial) + len(card.first) + len(card.unmeasured)
