@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.checkpoint_jobs import checkpoint_name, run_job
+from cli.evaluate.checkpoint import checkpoint_name, run_job
 from cli.options import (
     CheckpointArgument,
     ProfileOption,

@@ -90,7 +90,7 @@ def _judged_again(
     home: Home,
     console: Console,
 ) -> int:
-    from cli.rejudge import judge_again
+    from cli.evaluate.rejudge import judge_again
 
     if len(scorecards) > 1:
         raise NotReproducible(

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.compare import compare
-from cli.evaluate_benchmark import EvaluationOptions, evaluate_completions
+from cli.evaluate.completions import EvaluationOptions, evaluate_completions
 from cli.failures import show_failures
 from cli.quality import show_quality
 from cli.reproduce import NotReproducible, reproduce
@@ -207,7 +207,7 @@ def test_reproduce_names_what_is_missing(benchmark: SmallBenchmark) -> None:
         again(path)
     assert again(path, data=moved)[0] == 0
     moved.write_text("".join(moved.read_text().splitlines(keepends=True)[:3]))
-    with pytest.raises(NotReady, match=r"another version of humaneval.*--data"):
+    with pytest.raises(NotReady, match=r"moved\.jsonl.*humaneval.*--data"):
         again(path, data=moved)
     with pytest.raises(ProblemError):
         again(path, data=benchmark.folder / "one.jsonl")
