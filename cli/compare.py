@@ -13,9 +13,7 @@ from rich.table import Table
 
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from cli.scorecards import NoScorecard, at_path, short
 from evaluation.promotion.comparison import Incomparable, p_text, points, signed
 from evaluation.reports.compare_models import Contestant, Row, can_show, compare_models

@@ -11,9 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.gpus import gpus_of
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
@@ -21,8 +19,6 @@ from verl_jobs.planner.planner import MFU, RESERVE, plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, shape_of
 
 GROUP = "Train"
-
-
 IN_A_MACHINE = 8  # GPUs, as they are rented
 
 

@@ -13,9 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.hashing import hash_data
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
 from evaluation.promotion.gate import p_text
 from evaluation.scorecard import Scorecard

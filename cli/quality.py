@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.failures import price_of, read_score
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from evaluation.judging.quality import HEAD, trend
 from evaluation.reports.cost import Spent
 from evaluation.scorecard import Scorecard
@@ -25,8 +23,9 @@ GROUP = "Evaluate"
 def show_quality(
     scores: Sequence[str], benchmark: str, settings: Settings, console: Console
 ) -> int:
-    """Print the named scores in that order; without names all of the home, the oldest first. Raises
-    NotReady.
+    """Print these scores in this order; without names all of the home, the oldest first.
+
+    Raises NotReady.
     """
     store, price = settings.store, price_of(settings.profile)
     artifacts = [
@@ -40,9 +39,9 @@ def show_quality(
     ]
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
-        raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
+        raise NotReady("no score yet: `ratchet evaluate CHECKPOINT` makes the first")
     table = Table(box=None, header_style="dim")
-    for name in (*HEAD, "cut", "a solved problem took"):
+    for name in (*HEAD, "truncated", "cost of a solved problem"):
         table.add_column(name)
     for card, row in zip(cards, trend(cards), strict=True):
         table.add_row(*row, f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
@@ -53,9 +52,9 @@ def show_quality(
 def command(
     scores: Annotated[
         list[str] | None,
-        typer.Argument(help="Scores by name or path; without any all of this home."),
+        typer.Argument(help="Scores by name or path. Default: all of this home."),
     ] = None,
-    benchmark: Annotated[str, typer.Option(help="This benchmark alone.")] = "",
+    benchmark: Annotated[str, typer.Option(help="Only this benchmark.")] = "",
     profile: ProfileOption = None,
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""

@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.integrity import check_champion
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.run_record import records

@@ -36,8 +36,6 @@ from verl_jobs.trainer.checkpoints import best
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-
-
 NONE_SHOWN = (
     "no problem shows a test, so there is nothing to report: add problems with visible tests, or "
     "--set family.visible_tests=2"

@@ -9,9 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.settings import Settings
 from rewards.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
@@ -19,8 +17,6 @@ from sandbox.sandbox import Sandbox
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-
-
 EXPLOITS = 5  # programs that are shown at most
 
 

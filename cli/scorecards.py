@@ -1,6 +1,4 @@
-"""Scorecards as named on the command line: a file, or a folder of files, written by `ratchet
-evaluate`.
-"""
+"""Read scorecards that are named by a path on the command line: a file, or a folder of files."""
 
 from __future__ import annotations
 
@@ -13,14 +11,15 @@ PATTERNS = ("scorecard.json", "*.scorecard.json")
 
 
 class NoScorecard(Incomparable):
-    """What was named has no scores, or is no scorecard; the message says which, and the mend."""
+    """No scorecard has this name or path; the message names the fix."""
 
 
-def at_path(named: str) -> list[Scorecard] | None:
-    """Return a file's card, or those of a folder by benchmark; None if there is none. Raises
-    NoScorecard.
+def at_path(name: str) -> list[Scorecard] | None:
+    """Return the scorecard of a file, or all scorecards of a folder, at most one a benchmark.
+
+    Return None if the path does not exist or has no scorecard. Raises NoScorecard.
     """
-    path = Path(named).expanduser()
+    path = Path(name).expanduser()
     if path.is_file():
         return [read(path)]
     if not path.is_dir():
@@ -30,24 +29,24 @@ def at_path(named: str) -> list[Scorecard] | None:
         card = read(file)
         if before := cards.get(card.benchmark):
             raise NoScorecard(
-                f"{path} holds two scores on {card.benchmark}, {before[0].name} and "
-                f"{file.name}: name the file that is meant"
+                f"{path} holds two scores on {card.benchmark}: give one of the files, "
+                f"{before[0].name} or {file.name}"
             )
         cards[card.benchmark] = file, card
     return [card for _, card in cards.values()] or None
 
 
 def read(path: Path) -> Scorecard:
-    """Raises NoScorecard for a file that is half written or something else."""
+    """Read a scorecard. Raises NoScorecard if the file is incomplete or something else."""
     try:
         return Scorecard.read(path)
     except ValueError as error:
         raise NoScorecard(
-            f"{path}: no whole scorecard ({str(error).splitlines()[0]}): write it again with "
-            "`ratchet evaluate`"
+            f"{path}: not a complete scorecard ({str(error).splitlines()[0]}): write it again "
+            "with `ratchet evaluate --out`"
         ) from error
 
 
 def short(path: str) -> str:
-    """A file without folder and endings, as a name."""
+    """Return the file's name without folder and endings."""
     return Path(path).name.removesuffix(".json").removesuffix(".scorecard")

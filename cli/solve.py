@@ -13,9 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from problems.prompt import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
@@ -37,8 +35,6 @@ from verl_jobs.agents.play import (
 from verl_jobs.agents.writers import EndpointWriter
 
 GROUP = "Evaluate"
-
-
 NOBODY, ITSELF = "none", "self"
 
 
