@@ -25,7 +25,7 @@ GROUP = "Evaluate"
 
 
 def compare(
-    named: Sequence[str],
+    models: Sequence[str],
     benchmarks: Sequence[str],
     k: int,
     alpha: float,
@@ -34,25 +34,24 @@ def compare(
     settings: Settings,
     console: Console,
 ) -> int:
-    """Compare the first with each other one; for a single one, report what its benchmarks can show.
-    Raises NoScorecard and Incomparable.
+    """Compare the first model with each other one. For a single model, report the differences that
+    its benchmarks can detect. Raises NoScorecard and Incomparable.
     """
     store = settings.store
-    cards_by_model = [[_cards(store, run) for run in each.split(",")] for each in named]
+    cards_by_model = [[_cards(store, run) for run in each.split(",")] for each in models]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
-    names = _short(named)
+    names = _short_names(models)
     contestants = [
-        Contestant(each, _on_same_tasks(each, runs, cards_by_model, benchmark_names))
+        Contestant(each, _common_cards(each, runs, cards_by_model, benchmark_names))
         for each, runs in zip(names, cards_by_model, strict=True)
     ]
     if unknown := sorted(
         benchmark_names - {name for contestant in contestants for name in contestant.cards}
     ):
         raise NoScorecard(
-            f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, "
-            "or evaluate on it first"
+            f"no model has a score on {', '.join(unknown)}: evaluate on it first, or leave it out"
         )
     if len(contestants) == 1:
         console.print(
@@ -67,20 +66,22 @@ def compare(
     )
     console.print(_table(rows, k, alpha))
     console.print(
-        "\n".join([*_told(rows, alpha), *_partial(contestants)]), highlight=False, soft_wrap=True
+        "\n".join([*_notes(rows, alpha), *_partial_notes(contestants)]),
+        highlight=False,
+        soft_wrap=True,
     )
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return 0
 
 
-def _cards(store: Store, named: str) -> list[Scorecard]:
-    """Return all scorecards of a checkpoint in the store, the newest last; or those of a file or
-    folder.
+def _cards(store: Store, model: str) -> list[Scorecard]:
+    """Return the scorecards of a file or folder, else all of a checkpoint in the store, the newest
+    last. Raises NoScorecard.
     """
-    if cards := at_path(named):
+    if cards := at_path(model):
         return cards
-    names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
+    names = [name for name in store.names("scores") if name.rpartition("--")[0] == model]
     cards = [
         Scorecard.stored(version) for name in names for version in store.versions("scores", name)
     ]
@@ -88,37 +89,37 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
         scored = sorted(
             {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
         )
-        mend = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
+        known = f"one of {', '.join(scored)}" if scored else "evaluate a checkpoint first"
         raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file or folder, or {mend}; `ratchet "
-            "evaluate` makes them"
+            f"no scores of {model!r}: give a scorecard, a folder of scorecards, or {known} "
+            "(`ratchet evaluate`)"
         )
     return cards
 
 
-def _short(named: Sequence[str]) -> list[str]:
-    """Files by their names without folder and ending, where that tells them apart."""
+def _short_names(models: Sequence[str]) -> list[str]:
+    """Return files' names without folder and ending, if these stay distinct."""
     names = [
         ",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(","))
-        for each in named
+        for each in models
     ]
-    return names if len(set(names)) == len(set(named)) else list(named)
+    return names if len(set(names)) == len(set(models)) else list(models)
 
 
-def _on_same_tasks(
+def _common_cards(
     name: str,
     runs: Sequence[Sequence[Scorecard]],
-    everybody: Sequence[Sequence[Sequence[Scorecard]]],
+    cards_by_model: Sequence[Sequence[Sequence[Scorecard]]],
     benchmark_names: set[str],
 ) -> dict[str, tuple[Scorecard, ...]]:
-    """Return one card for each run and benchmark: of several draws the newest that all have in
-    common, else each one's newest.
+    """Return a model's scorecards by benchmark, one for each run: the newest of a version that all
+    models have, else the run's newest. Raises Incomparable.
     """
     chosen = {}
     for benchmark in sorted(benchmark_names):
         versions = [
             {c.benchmark_version for c in run if c.benchmark == benchmark}
-            for each in everybody
+            for each in cards_by_model
             for run in each
         ]
         common = set.intersection(*filter(None, versions)) if any(versions) else set()
@@ -127,7 +128,7 @@ def _on_same_tasks(
             if any(own):
                 without = name.split(",")[next(i for i, cards in enumerate(own) if not cards)]
                 raise Incomparable(
-                    f"{without} has no score on {benchmark}, other runs of its recipe have: "
+                    f"{without} has no score on {benchmark}, but other runs of its recipe have: "
                     f"evaluate it there, or leave {benchmark} out"
                 )
             continue
@@ -138,7 +139,7 @@ def _on_same_tasks(
 
 
 def _suspects(path: Path) -> dict[str, list[str]]:
-    """By benchmark, the tasks in a `suspects.json`."""
+    """Return the tasks of a `suspects.json` by benchmark. Raises NoScorecard for another file."""
     try:
         return {
             name: [row["task"] for row in rows]
@@ -146,12 +147,11 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoScorecard(
-            f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a "
-            "dataset's contamination report"
+            f"{path}: not a list of suspect tasks ({error}): give a dataset's suspects.json"
         ) from error
 
 
-def _partial(contestants: Sequence[Contestant]) -> list[str]:
+def _partial_notes(contestants: Sequence[Contestant]) -> list[str]:
     partial_tasks = {
         (c.name, name): len(card.partial)
         for c in contestants
@@ -160,7 +160,7 @@ def _partial(contestants: Sequence[Contestant]) -> list[str]:
         if card.partial
     }
     return [
-        f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others."
+        f"PARTIAL: {who} has no completion for {count} tasks of {name}; the others are compared."
         for (who, name), count in partial_tasks.items()
     ]
 
@@ -177,7 +177,7 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
         "p",
         "p (Holm)",
         "verdict",
-        "sees gains of",
+        "detects gains of",
     )
     for row in rows:
         runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
@@ -197,24 +197,21 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
     return table
 
 
-def _told(rows: Sequence[Row], alpha: float) -> list[str]:
+def _notes(rows: Sequence[Row], alpha: float) -> list[str]:
     lines = [
-        (
-            f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
-            f"verdict among all is at most {alpha:g}."
-        )
+        f"{len(rows)} tests with Holm's correction: the probability of any false verdict is at "
+        f"most {alpha:g}."
     ]
     if any(row.smallest_gain is not None for row in rows):
         lines.append(
-            "Sees gains of: the true gain, in points, that so many tasks show four times in "
-            f"five (one-sided, {alpha:g}, uncorrected)."
+            "Detects gains of: the true gain, in points, that this number of tasks shows with "
+            f"power 0.8 (one-sided, {alpha:g}, uncorrected)."
         )
     for row in rows:
         if row.clean and row.clean.before and row.clean.after:
             lines.append(
-                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble "
-                f"something in the training data: {row.first} "
-                f"{row.clean.before}, {row.other} {row.clean.after}."
+                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble training "
+                f"data: {row.first} {row.clean.before}, {row.other} {row.clean.after}."
             )
     return lines
 
@@ -224,37 +221,33 @@ def command(
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by "
-                "commas."
+                "Scored checkpoints, scorecards, or folders of scorecards; several runs of a "
+                "recipe joined by commas."
             )
         ),
     ],
     benchmark: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this benchmark; may be given again. Without it all but validation."
-        ),
+        typer.Option(help="Only this benchmark; repeatable. Default: all but validation."),
     ] = None,
-    k: Annotated[int, typer.Option(min=1, help="Compare pass@k.")] = 1,
+    k: Annotated[int, typer.Option(min=1, help="k of pass@k.")] = 1,
     alpha: Annotated[
         float,
-        typer.Option(
-            min=0.0001, max=0.5, help="Chance of one false verdict among all that are given."
-        ),
+        typer.Option(min=0.0001, max=0.5, help="Probability of any false verdict."),
     ] = 0.05,
     suspects: Annotated[
         Path | None,
         typer.Option(
-            exists=True, help="A suspects.json; without it that of this home's clean_problems."
+            exists=True, help="A suspects.json. Default: that of this home's clean_problems."
         ),
     ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="Write the rows as JSON, too.")] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="Also write the rows as JSON.")] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Compare models task by task, with intervals.
 
-    The first model is compared with each other one, with Holm's correction. For a single model:
-    which differences its benchmarks could detect.
+    The first model is compared with each other one, with Holm's correction. For a single model, the
+    command reports which differences its benchmarks can detect.
     """
     raise typer.Exit(
         compare(models, benchmark or [], k, alpha, suspects, to, Settings.read(profile), Console())
