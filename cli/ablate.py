@@ -1,4 +1,4 @@
-"""Measure what each setting contributes: change one at a time, same budget and seeds."""
+"""Measure the contribution of each setting: change one at a time, same budget and seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command(
     change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Measure what each setting contributes: change one at a time, same budget and seeds.
+    """Measure the contribution of each setting: change one at a time, same budget and seeds.
 
     Results have intervals (docs/how-to/ablation.md).
     """

@@ -1,4 +1,4 @@
-"""Measure what a few examples are worth: in the prompt, or as gradient steps."""
+"""Measure the value of a few examples: in the prompt, or as gradient steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(
     change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Measure what a few examples are worth: in the prompt, or as gradient steps.
+    """Measure the value of a few examples: in the prompt, or as gradient steps.
 
     Results have intervals (docs/how-to/adaptation.md).
     """

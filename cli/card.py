@@ -42,7 +42,7 @@ TRAINING_SETTINGS = (
 
 
 def card(version: str, out: Path | None, wandb: bool, settings: Settings, console: Console) -> int:
-    """Print the model card, or write it to a folder; log it to W&B if wanted.
+    """Print the model card, or write it to a folder; log it to W&B too if `wandb` is set.
 
     Raises UnknownVersion, and CorruptArtifact for an artifact whose files have changed.
     """

@@ -160,8 +160,8 @@ def _partial_notes(contestants: Sequence[Contestant]) -> list[str]:
         if card.partial
     }
     return [
-        f"PARTIAL: {who} has no completion for {count} tasks of {name}; the others are compared."
-        for (who, name), count in partial_tasks.items()
+        f"PARTIAL: {model} has no completion for {count} tasks of {name}; the others are compared."
+        for (model, name), count in partial_tasks.items()
     ]
 
 

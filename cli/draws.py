@@ -1,4 +1,4 @@
-"""Show which problems each training step drew, with expected and measured pass rates."""
+"""Show the problems of each training step, with expected and measured pass rates."""
 
 from __future__ import annotations
 
@@ -76,5 +76,5 @@ def command(
         typer.Option(help="Show the problems of this training step. Default: one line a step."),
     ] = None,
 ) -> None:
-    """Show which problems each training step drew, with expected and measured pass rates."""
+    """Show the problems of each training step, with expected and measured pass rates."""
     raise typer.Exit(show_draws(run, step, Settings.read().home, Console()))

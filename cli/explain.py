@@ -166,7 +166,7 @@ def _numbers(comparisons: list[dict[str, Any]]) -> Table:
 def picture(compared: dict[str, Any]) -> str:
     """Draw both pass rates with their intervals, a line each, from 0 to 100 %."""
     lines = [f"{compared['benchmark']:<12}{'0 %':<{WIDTH - 4}}100 %"]
-    for who, side in (("champion", "before"), ("challenger", "after")):
+    for role, side in (("champion", "before"), ("challenger", "after")):
         rate = compared[side]
         low, at, high = (
             min(round(rate[key] * WIDTH), WIDTH - 1) for key in ("low", "share", "high")
@@ -174,7 +174,7 @@ def picture(compared: dict[str, Any]) -> str:
         line = ["·"] * WIDTH
         line[low : high + 1] = ["─"] * (high - low + 1)
         line[at] = "●"
-        lines.append(f"{who:<12}{''.join(line)}  {100 * rate['share']:.1f} %")
+        lines.append(f"{role:<12}{''.join(line)}  {100 * rate['share']:.1f} %")
     return "\n".join(lines)
 
 

@@ -122,7 +122,7 @@ def command(
 ) -> None:
     """List all versions and their outcomes, and sync pending changes to MLflow; or verify them.
 
-    Exits 1 if MLflow cannot be reached, 2 if an entry or a file is not what was recorded.
+    Exits 1 if MLflow cannot be reached, 2 if an entry or a file has changed.
     """
     settings = Settings.read(profile)
     if action is Action.verify:

@@ -120,14 +120,16 @@ def writer_of(where: str, name: str, options: ModelOptions) -> Iterator[Writer]:
 
 
 @contextmanager
-def reviewer_of(who: str, generator: Writer, name: str, options: ModelOptions) -> Iterator[Reviews]:
+def reviewer_of(
+    reviewer: str, generator: Writer, name: str, options: ModelOptions
+) -> Iterator[Reviews]:
     """Yield the Reviewer: none, self, or that of a folder or an endpoint."""
-    if who == NONE:
+    if reviewer == NONE:
         yield NoReviewer()
-    elif who == SELF:
+    elif reviewer == SELF:
         yield SelfReview(generator)
     else:
-        with writer_of(who, name, options) as writer:
+        with writer_of(reviewer, name, options) as writer:
             yield SeparateReviewer(writer)
 
 
@@ -178,9 +180,9 @@ def print_attempt(conversation: Conversation, console: Console) -> None:
     _print_message("Executor", last.finding.text, console)
 
 
-def _print_message(who: str, text: str, console: Console) -> None:
+def _print_message(role: str, text: str, console: Console) -> None:
     console.print(
-        f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
+        f"[{STYLES[role]}]{role}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
     )
 
 

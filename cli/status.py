@@ -1,4 +1,4 @@
-"""Show the champion, running pipeline runs, and scores that are out of date."""
+"""Show the champion, running pipeline runs, and datasets that are out of date."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def stale(settings: Settings) -> list[str]:
     from problems.verification.chosen_limits import input_of, read_choice
 
     store = settings.store
-    current = {name: made for name in DATASETS if (made := store.current("datasets", name))}
+    current = {name: artifact for name in DATASETS if (artifact := store.current("datasets", name))}
     raw, verified = current.get("raw_problems"), current.get("verified_problems")
     lines = _changed_sources(raw.manifest, settings.home) if raw else []
     limits = input_of(read_choice(settings.home.path)).get("limits")
@@ -183,7 +183,7 @@ def command(
         bool, typer.Option("--provenance", help="Trace the champion back to the raw problems.")
     ] = False,
 ) -> None:
-    """Show the champion, running pipeline runs, and scores that are out of date."""
+    """Show the champion, running pipeline runs, and datasets that are out of date."""
     from cli.provenance import show_champion
 
     (show_champion if provenance else show_status)(Settings.read(), Console())

@@ -31,7 +31,7 @@ def show_algorithm(settings: Settings, console: Console) -> int:
     for limit in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
         console.print(f"[yellow]{escape(limit)}[/]", soft_wrap=True, highlight=False)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
-    lines = overrides(training, seed=0, loggers=[], name="<chain>", **paths)
+    lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)
     console.print(
         "\n[bold]Overrides for verl.trainer.main_ppo[/] (the pipeline run sets the seed)",
         soft_wrap=True,

@@ -69,7 +69,7 @@ def add(
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(
         f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
-        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads them",
+        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems",
         highlight=False,
         soft_wrap=True,
     )

@@ -1,6 +1,4 @@
-"""The last screen of a run: champion, challenger, difference, decision with reasons, duration, and
-the report's path.
-"""
+"""The summary at the end of a run: champion, challenger, decision, duration, report."""
 
 from __future__ import annotations
 
@@ -34,10 +32,10 @@ def show(report: Path, record: Record, console: Console) -> None:
         table.add_row("champion", f"{_rate(compared['before'])}  {decision['champion']['name']}")
         table.add_row("challenger", f"{_rate(compared['after'])}  {decision['challenger']['name']}")
         table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
-    table.add_row("in short", decision_summary(decision))
-    table.add_row("why", "\n".join(decision["reasons"]))
+    table.add_row("summary", decision_summary(decision))
+    table.add_row("reasons", "\n".join(decision["reasons"]))
     table.add_row(
-        "took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most"
+        "took", f"{record.took_minutes:.1f} minutes, peak memory {record.peak_pss_gib:.1f} GiB"
     )
     console.print(
         Panel(
