@@ -1,45 +1,83 @@
-"""Draw a passport as one SVG: boxes in rows, inputs above what was made of them, curves between."""
+"""Draw provenance as SVG: boxes in rows, inputs above the artifacts made from them, curves between.
+
+In: boxes, or a passport. Out: SVG or HTML. `draw` sets classes (`lineage`, `node`, `edge`, `hash`)
+and no colours: a page can style it for light and dark. `svg` adds STYLE.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from html import escape
+from statistics import fmean
+from typing import NamedTuple
 
-from artifacts.passport import Node, Passport
+from artifacts.passport import Passport
 
-WIDE, HIGH, GAP_X, GAP_Y, EDGE, BOW = 210, 46, 24, 34, 20, 22
-COLOURS = {
+WIDE, HIGH, GAP_X, GAP_Y, EDGE = 214, 46, 24, 34, 20
+BOW = 22  # sideways distance of a curve for each row that it passes
+MOST = 25  # characters of a label that fit a box
+FILLS = {
+    "node": "#f2f2f2",
     "datasets": "#e3eefb",
     "checkpoints": "#fdeccb",
     "scores": "#e0f3e3",
     "version": "#f3e0f0",
-    "input": "#f2f2f2",
 }
 STYLE = (
-    "text{font:12px "
-    "system-ui,sans-serif;fill:#222}.small{font-size:10px;fill:#666}rect{stroke:#999}path{fill:none;stroke:#aaa}"
-    ".missing rect{stroke:#c00;stroke-dasharray:4}"
+    ".lineage{font:12px system-ui,sans-serif}.lineage text{fill:#222}.lineage .hash"
+    "{font-size:10px;fill:#666}.lineage rect{stroke:#999}.edge{fill:none;stroke:#aaa}"
+    + "".join(f".{kind} rect{{fill:{colour}}}" for kind, colour in FILLS.items())
+    + ".lineage .missing rect{stroke:#c00;stroke-dasharray:4}"
 )
 
 
-def svg(passport: Passport) -> str:
-    """Return the SVG. Tooltips show the facts of a box and the role of a curve."""
-    places = _places(passport)
-    rows = [y for _, y in places.values()]
-    longest = (max(rows) - min(rows)) // (HIGH + GAP_Y)
-    width = max(x for x, _ in places.values()) + WIDE + BOW * longest + EDGE
-    height = max(y for _, y in places.values()) + HIGH + EDGE
+class Box(NamedTuple):
+    """One artifact. `sources`: (role, id) of its inputs, each the id of another box."""
+
+    id: str
+    kind: str  # its CSS class
+    label: str
+    small: str  # second line
+    details: str  # tooltip
+    sources: tuple[tuple[str, str], ...]
+
+
+def draw(boxes: Sequence[Box], background: str = "") -> str:
+    """Return the SVG. Tooltips show the details of a box and the role of a curve."""
+    places = _places(boxes)
+    columns, rows = zip(*places.values(), strict=True)
+    width = max(columns) + WIDE + BOW * (max(rows) - EDGE) // (HIGH + GAP_Y) + EDGE
+    height = max(rows) + HIGH + EDGE
     curves = [
-        _curve(places[source], places[node.id], role)
-        for node in passport.nodes
-        for role, source in node.made_from
+        _curve(places[source], places[box.id], role)
+        for box in boxes
+        for role, source in box.sources
     ]
-    boxes = [_box(node, *places[node.id]) for node in passport.nodes]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="lineage" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" aria-label="provenance">'
     )
-    paper = '<rect width="100%" height="100%" fill="#fff" style="stroke:none"/>'
-    return "\n".join([head, f"<style>{STYLE}</style>", paper, *curves, *boxes, "</svg>"])
+    return "\n".join(
+        [head, background, *curves, *(_box(box, *places[box.id]) for box in boxes), "</svg>"]
+    )
+
+
+def svg(passport: Passport) -> str:
+    """Return a passport as a standalone SVG."""
+    boxes = [
+        Box(
+            node.id,
+            "missing" if node.missing else node.kind,
+            node.name,
+            "missing" if node.missing else f"{node.kind} {node.content_hash[:12]}",
+            f"{node.kind}/{node.name}\n{node.content_hash}\n{node.facts_line}",
+            node.made_from,
+        )
+        for node in passport.nodes
+    ]
+    paper = '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>'
+    return draw(boxes, f"<style>{STYLE}</style>{paper}")
 
 
 def page(passport: Passport) -> str:
@@ -61,72 +99,61 @@ def page(passport: Passport) -> str:
     )
 
 
-def _places(passport: Passport) -> dict[str, tuple[int, int]]:
-    """Return the nodes in rows: by the longest path to the subject, which is in the last row;
-    within a row near what was made of them.
+def _places(boxes: Sequence[Box]) -> dict[str, tuple[int, int]]:
+    """Return x and y by id. The row is the longest path to a result, and results are in the last
+    row. Within a row, boxes are near those made from them.
     """
-    depth: dict[str, int] = {}
+    sources = {box.id: [id for _, id in box.sources] for box in boxes}
+    users: dict[str, list[str]] = defaultdict(list)
+    for box in boxes:
+        for source in sources[box.id]:
+            users[source].append(box.id)
+    steps: dict[str, int] = {}
 
-    def deepen(node: Node, at: int) -> None:
-        if depth.get(node.id, -1) < at <= len(passport.nodes):
-            depth[node.id] = at
-            for _, source in node.made_from:
-                deepen(passport.node(source), at + 1)
+    def raise_to(id: str, step: int) -> None:
+        if steps.get(id, -1) < step < len(boxes):  # the bound ends a cycle
+            steps[id] = step
+            for source in sources[id]:
+                raise_to(source, step + 1)
 
-    deepen(passport.nodes[0], 0)
-    users: dict[str, list[str]] = {}
-    for node in passport.nodes:
-        for _, source in node.made_from:
-            users.setdefault(source, []).append(node.id)
-    lowest = max(depth.values())
+    for id in sorted(sources, key=lambda id: bool(users[id])):  # a cycle may have no result
+        raise_to(id, steps.get(id, 0))
+    rows = [[id for id in sources if steps[id] == step] for step in range(max(steps.values()) + 1)]
+    widest = max(map(len, rows))
     places: dict[str, tuple[int, int]] = {}
-    for row in range(lowest + 1):
-        below = {
-            node.id: [places[user][0] for user in users.get(node.id, []) if user in places]
-            for node in passport.nodes
-            if depth[node.id] == row
-        }
-        ordered = sorted(
-            below, key=lambda id: sum(below[id]) / len(below[id]) if below[id] else 0.0
-        )
-        for column, id in enumerate(ordered):
-            places[id] = (EDGE + column * (WIDE + GAP_X), EDGE + (lowest - row) * (HIGH + GAP_Y))
+    for step, row in enumerate(rows):
+        at = {id: [places[user][0] for user in users[id] if user in places] for id in row}
+        for column, id in enumerate(sorted(row, key=lambda id: fmean(at[id] or [0]))):
+            x = EDGE + (2 * column + widest - len(row)) * (WIDE + GAP_X) // 2
+            places[id] = x, EDGE + (len(rows) - 1 - step) * (HIGH + GAP_Y)
     return places
 
 
-def _box(node: Node, x: int, y: int) -> str:
-    colour = COLOURS.get(node.kind, COLOURS["input"])
-    title = escape(f"{node.kind}/{node.name}\n{node.content_hash}\n{node.facts_line}")
-    small = "missing" if node.missing else f"{node.kind} {node.content_hash[:12]}"
+def _box(box: Box, x: int, y: int) -> str:
+    short = box.label if len(box.label) <= MOST else f"{box.label[:12]}…{box.label[-12:]}"
     return (
-        f'<g class="{"missing" if node.missing else node.kind}"><title>{title}</title>'
-        f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="6" fill="{colour}"/>'
-        f'<text x="{x + 10}" y="{y + 19}">{escape(_fitting(node.name))}</text>'
-        f'<text x="{x + 10}" y="{y + 36}" class="small">{escape(small)}</text></g>'
+        f'<g class="node {escape(box.kind)}"><title>{escape(box.details)}</title>'
+        f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="8"/>'
+        f'<text x="{x + 12}" y="{y + 19}">{escape(short)}</text>'
+        f'<text x="{x + 12}" y="{y + 36}" class="hash">{escape(box.small)}</text></g>'
     )
 
 
-def _fitting(name: str) -> str:
-    return name if len(name) <= 30 else f"{name[:14]}…{name[-15:]}"
-
-
 def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
-    """Return a curve down to the next row; it bows to the right of rows in between."""
+    """Return a curve down to the next row. One past several rows bows to the right, so that no box
+    hides it.
+    """
     rows = (target[1] - source[1]) // (HIGH + GAP_Y)
     if rows == 1:
         x1, y1, x2, y2 = source[0] + WIDE // 2, source[1] + HIGH, target[0] + WIDE // 2, target[1]
         bend = (y2 - y1) // 2
         line = f"M{x1},{y1} C{x1},{y1 + bend} {x2},{y2 - bend} {x2},{y2}"
     else:
-        x1, y1, x2, y2 = (
-            source[0] + WIDE,
-            source[1] + HIGH // 2,
-            target[0] + WIDE,
-            target[1] + HIGH // 2,
-        )
-        out = max(x1, x2) + BOW * rows
+        x1, y1 = source[0] + WIDE, source[1] + HIGH // 2
+        x2, y2 = target[0] + WIDE, target[1] + HIGH // 2
+        out = max(x1, x2) + BOW * abs(rows)
         line = f"M{x1},{y1} C{out},{y1} {out},{y2} {x2},{y2}"
-    return f'<path d="{line}"><title>{escape(role)}</title></path>'
+    return f'<path class="edge" d="{line}"><title>{escape(role)}</title></path>'
 
 
 def _plain(value: object) -> str:

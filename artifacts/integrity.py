@@ -17,8 +17,8 @@ from artifacts.atomic import write_atomic
 from artifacts.hashing import MEASURED, folder_hash, hash_file
 from artifacts.manifest import NAME, Manifest
 
-MEND = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
-MEND_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
+FIX = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
+FIX_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
 
 
 class CorruptArtifact(RuntimeError):
@@ -59,7 +59,7 @@ def content_of(hashes: dict[str, str]) -> str:
     return folder_hash({n: h for n, h in hashes.items() if Path(n).name not in MEASURED})
 
 
-def check(folder: Path, manifest: Manifest, known: Path | None = None, mend: str = MEND) -> None:
+def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str = FIX) -> None:
     """Raise CorruptArtifact for a file that was changed, added or removed after publishing.
 
     known: file with kept hashes. If they differ from the manifest, all files are hashed again.
@@ -74,29 +74,29 @@ def check(folder: Path, manifest: Manifest, known: Path | None = None, mend: str
     if known:
         with suppress(OSError):
             known.unlink()
-        return check(folder, manifest, mend=mend)
+        return check(folder, manifest, fix=fix)
     if not wrong:
-        raise changed(folder, mend=mend)
+        raise changed(folder, fix=fix)
     what = "was changed" if wrong[0] in hashes else "is missing"
-    raise changed(folder / wrong[0], what if wrong[0] in listed else "was added", mend)
+    raise changed(folder / wrong[0], what if wrong[0] in listed else "was added", fix)
 
 
 def check_champion(folder: Path, content: str, known: Path | None = None) -> None:
     """Raise CorruptArtifact unless a champion's folder has the content that the ledger names."""
     if (folder / NAME).exists():
         manifest = read_manifest(folder / NAME)
-        check(folder, manifest, known, MEND_CHAMPION)
+        check(folder, manifest, known, FIX_CHAMPION)
         actual = manifest.content_hash
     else:
         actual = content_of(hashes_of(folder, known))
     if actual != content:
         what = "was changed" if folder.is_dir() else "is missing"
-        raise changed(folder, what, MEND_CHAMPION)
+        raise changed(folder, what, FIX_CHAMPION)
 
 
-def changed(path: Path | str, what: str = "was changed", mend: str = MEND) -> CorruptArtifact:
+def changed(path: Path | str, what: str = "was changed", fix: str = FIX) -> CorruptArtifact:
     """Return the error for a file or folder of an artifact."""
-    return CorruptArtifact(f"{path}: {what} after it was written: {mend}")
+    return CorruptArtifact(f"{path}: {what} after it was written: {fix}")
 
 
 def seal(text: str) -> str:
@@ -105,7 +105,7 @@ def seal(text: str) -> str:
     return f'{{\n "sha256": "{_sha256(body)}",\n{body}'
 
 
-def unseal(text: str, path: Path | str, mend: str = MEND) -> Any:
+def unseal(text: str, path: Path | str, fix: str = FIX) -> Any:
     """Return the JSON data of a file without its seal. Older files have none. Raises ValueError
     for text that is no JSON, and CorruptArtifact for an object that differs from its seal.
     """
@@ -113,7 +113,7 @@ def unseal(text: str, path: Path | str, mend: str = MEND) -> Any:
     if isinstance(data, dict) and (expected := data.pop("sha256", "")):
         body = text.partition("\n")[2].partition("\n")[2]
         if _sha256(body) != expected:
-            raise changed(path, mend=mend)
+            raise changed(path, fix=fix)
     return data
 
 

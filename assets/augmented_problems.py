@@ -68,7 +68,7 @@ def augmented_problems(
                     verification_config,
                     on_progress=stage.report.progress.at,
                 )
-            write_parquet(verification.kept, folder / "problems.parquet")
+            write_parquet(verification.problems, folder / "problems.parquet")
             strength.write(verification.strength, folder)
             removed = [asdict(row) for row in (*augmented.refused, *verification.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
@@ -79,7 +79,7 @@ def augmented_problems(
             )
             facts = {
                 "attempts": augmented.stage.came_in,
-                "kept": len(verification.kept),
+                "kept": len(verification.problems),
                 "not_parents": dict(sorted(not_parents.items())),
             }
             return StageOutput(facts, isolation=", ".join(verification.isolation))

@@ -74,7 +74,7 @@ def clean_problems(
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
             ] + [problem for problems in custom.values() for problem in problems]
             curated = curate(candidates, gated, config)
-            write_parquet(curated.kept, folder / "problems.parquet")
+            write_parquet(curated.problems, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
             (folder / "removed.json").write_text(
                 json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8"
@@ -87,7 +87,7 @@ def clean_problems(
             duplicates = curated.duplicates
             facts = {
                 "came_in": len(candidates),
-                "kept": len(curated.kept),
+                "kept": len(curated.problems),
                 "gated": len(gated),
                 "licences": licences(candidates, config),
             }

@@ -245,7 +245,7 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     draw = stage.pipeline_run.draw(family.seed, config.heldout)
     drawn = heldout(heldout_tasks(family, draw.first, draw.count), sampling)
     asked = config.settings_of(HELDOUT)
-    benchmarks: list[Benchmark] = [tuned_on, drawn.asked(asked) if asked else drawn]
+    benchmarks: list[Benchmark] = [tuned_on, drawn.with_settings(asked) if asked else drawn]
     if lost := [
         row.as_problem()
         for row in RegressionSet(stage.run_context.home.regressions).read(

@@ -28,7 +28,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
-from rewards.battery import run_battery
+from rewards.battery.battery import run_battery
 from rewards.composite import score_answers
 from rewards.own import reward_of
 from rewards.question import Task

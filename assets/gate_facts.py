@@ -115,7 +115,7 @@ def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
                 gate.benchmark,
                 f"{gate.level:.3g}",
                 f"{gate.p_value:.4f}",
-                "shown" if gate.shown else "",
+                "shown" if gate.significant else "",
                 f"{total:.3g}",
             )
         )

@@ -18,17 +18,17 @@ from assets.tables import markdown
 from assets.verified_problems import stored_stage
 from assets.verified_reward import unverified_by
 from evaluation.promotion.gate import Decision, Rate, decide
-from evaluation.reports.cost import Price, Spent
+from evaluation.reports.cost import Price, Usage
 from evaluation.reports.facts import (
     BenchmarkScore,
     Curve,
+    Effort,
     Environment,
     Link,
     Minutes,
     Model,
     ReportFacts,
     Score,
-    Spending,
     Step,
     Unmeasured,
 )
@@ -208,7 +208,7 @@ def report(stage: StageContext, decision: Decision, version: int | None = None) 
             Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "")
             for name, t in record.stages.items()
         ),
-        spent=_spent(challenger, scores, profile.price_per_hour),
+        effort=_effort(challenger, scores, profile.price_per_hour),
         price=_price(
             sum(timing.seconds for timing in record.stages.values()) / 3600, profile.price_per_hour
         ),
@@ -307,14 +307,14 @@ def _curve(challenger: Artifact, tasks: int) -> Curve:
     )
 
 
-def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple[Spending, ...]:
-    """Return the training's time and steps by verl's own clock, then each score; a score that
-    existed already took this when it was made.
+def _effort(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple[Effort, ...]:
+    """Return the training's time and tokens by verl's own clock, then those of each score. For a
+    score that existed already, the figures are of its first evaluation.
     """
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     token_counts = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
     rows = [
-        Spending(
+        Effort(
             what="training",
             seconds=seconds_trained(history),
             tokens=sum(token_counts) if token_counts else None,
@@ -323,13 +323,13 @@ def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple
     ]
     for side, cards in (("challenger", scores.challenger), ("champion", scores.champion)):
         for name, card in cards.items():
-            spent = Spent.of(card)
-            note = f"a solved problem: {spent.a_problem(Price(hour=price_per_hour))}"
+            usage = Usage.of(card)
+            note = f"a solved problem: {usage.per_solved_problem(Price(hour=price_per_hour))}"
             rows.append(
-                Spending(
+                Effort(
                     what=f"{name}, {side}",
-                    seconds=spent.seconds or None,
-                    tokens=spent.tokens or None,
+                    seconds=usage.seconds or None,
+                    tokens=usage.tokens or None,
                     note=note,
                 )
             )
@@ -386,7 +386,7 @@ def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
                 name if name in own_names else names.get(content, name)
                 for name, content in manifest.inputs.items()
             ),
-            said=", ".join(
+            details=", ".join(
                 f"{name} {value}"
                 for name, value in list(manifest.facts.items())[:3]
                 if isinstance(value, int | float | str)

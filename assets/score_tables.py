@@ -10,7 +10,7 @@ from assets.tables import markdown
 from evaluation.judging.failure_kinds import rows
 from evaluation.judging.quality import HEAD, trend
 from evaluation.promotion.comparison import Rate, points
-from evaluation.reports.cost import Price, Spent
+from evaluation.reports.cost import Price, Usage
 from evaluation.reports.figures import Suspects, clean_text
 from evaluation.scorecard import Scorecard
 
@@ -31,7 +31,7 @@ def scores_table(
             *full_and_clean(card, suspects),
             len(card.first),
             f"{100 * card.cut:.1f} %",
-            Spent.of(card).a_problem(price),
+            Usage.of(card).per_solved_problem(price),
         )
         for side, cards in sides
         for name, card in cards.items()

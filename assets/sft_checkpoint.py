@@ -40,9 +40,9 @@ def sft_checkpoint(
             stage.store.require("datasets", "clean_problems"),
             stage.store.require("checkpoints", "base_model"),
         )
-        config, mending = stage.profile.warm_up, stage.profile.training.agents.on
+        config, correcting = stage.profile.warm_up, stage.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
-        artifact_config = config.model_dump(mode="json") | ({"mends": True} if mending else {})
+        artifact_config = config.model_dump(mode="json") | ({"mends": True} if correcting else {})
 
         def make(folder: Path) -> StageOutput:
             from verl_jobs.sft.warm_up import warm_up
@@ -51,7 +51,7 @@ def sft_checkpoint(
                 (prompt_text(problem), demonstration(problem))
                 for problem in demonstrations(clean.path)
             ]
-            if mending:  # also train on sandbox reports, which conversations contain
+            if correcting:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.sandbox() as sandbox:
                     chats += corrections(demonstrations(clean.path), Executor(sandbox))
             progress = stage.report.progress

@@ -122,7 +122,7 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
             journals / "verification.jsonl",
             stage.profile.verification,
         )
-    write_parquet(verification.kept, folder / "problems.parquet")
+    write_parquet(verification.problems, folder / "problems.parquet")
     strength.write(verification.strength, folder)
     removed = [asdict(row) for row in (*synthesized.refused, *verification.removed)]
     (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
@@ -133,6 +133,6 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
         "replies": replies.content_hash,
     }
     return StageOutput(
-        {"proposals": synthesized.stage.came_in, "kept": len(verification.kept), **facts},
+        {"proposals": synthesized.stage.came_in, "kept": len(verification.problems), **facts},
         isolation=", ".join(verification.isolation),
     )

@@ -47,7 +47,7 @@ def verified_problems(
                 verified = verify(
                     problems, sandbox, journal, config, on_progress=stage.report.progress.at
                 )
-            write_parquet(verified.kept, folder / "problems.parquet")
+            write_parquet(verified.problems, folder / "problems.parquet")
             strength.write(verified.strength, folder)
             write_measured(verified.measured, folder)
             (folder / "removed.json").write_text(
@@ -55,7 +55,7 @@ def verified_problems(
             )
             facts = {
                 "came_in": len(problems),
-                "kept": len(verified.kept),
+                "kept": len(verified.problems),
                 "removed": len(verified.removed),
             } | ({"learned_limits": len(limits)} if limits else {})
             return StageOutput(facts, isolation=", ".join(verified.isolation))

@@ -12,7 +12,7 @@ from artifacts.atomic import write_atomic
 from artifacts.integrity import changed, seal, unseal
 from artifacts.manifest import Manifest
 from resources.home import Home
-from rewards.battery import BatteryResult
+from rewards.battery.battery import BatteryResult
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig
 
@@ -50,11 +50,11 @@ def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
     path = home.batteries / f"{reward_hash(config)}.json"
     if not path.exists():
         return None
-    mend = "delete it, and run `ratchet reward verify`"
+    fix = "delete it, and run `ratchet reward verify`"
     try:
-        return dict(unseal(path.read_text(encoding="utf-8"), path, mend))
+        return dict(unseal(path.read_text(encoding="utf-8"), path, fix))
     except ValueError as error:
-        raise changed(path, mend=mend) from error
+        raise changed(path, fix=fix) from error
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:

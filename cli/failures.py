@@ -95,7 +95,7 @@ def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
     )
     for title, text in (
         ("Prompt", prompt or "(not stored with this score)"),
-        ("Completion", sample.answer),
+        ("Completion", sample.completion),
         ("First failing test", _test(sample)),
     ):
         console.print(

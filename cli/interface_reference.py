@@ -199,7 +199,12 @@ def _annotated(model: type[Any]) -> Iterator[tuple[str, str, str, str]]:
         shown = lines[node.lineno - 1 : (node.end_lineno or node.lineno)]
         comments = [match.group(1) for line in shown if (match := re.search(r"\s#\s+(.*)", line))]
         comment = " ".join(text for text in comments if not text.startswith("noqa"))
-        yield node.target.id, ast.unparse(node.annotation), default, comment
+        name = node.target.id
+        field = getattr(model, "model_fields", {}).get(name)
+        if field and field.serialization_alias:  # the key in files
+            name = field.serialization_alias
+            default = "" if field.is_required() else repr(field.default)
+        yield name, ast.unparse(node.annotation), default, comment
 
 
 def _text(value: Any) -> str:

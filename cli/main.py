@@ -123,7 +123,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from artifacts.integrity import CorruptArtifact
     from assets.verified_reward import UnverifiedReward
     from cli.explain import UnknownVersion
-    from evaluation.generation.openai_client import Unanswered
+    from evaluation.generation.openai_client import MissingCompletions
     from evaluation.judging.reports import NotJudged
     from evaluation.promotion.comparison import Incomparable
     from problems.columns import ProblemError
@@ -140,7 +140,7 @@ def user_errors() -> tuple[type[Exception], ...]:
 
     configuration = (NotReady, ProfileError, ProblemError, PluginError, RewardFileError)
     training = (UnverifiedReward, UnfitStart, CannotTrain, TrainingFailed)
-    evaluation = (Unanswered, EndpointDown, NotJudged, Incomparable)
+    evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
     changed = (CorruptArtifact, LedgerChanged)
     return (FileNotFoundError, *configuration, *training, *evaluation, *registry, *changed)

@@ -20,9 +20,9 @@ from evaluation.scorecard import Scorecard
 from evaluation.statistics.bradley_terry import (
     Agreement,
     Duel,
-    Met,
+    PairChoice,
     agreement,
-    favoured_left,
+    left_share,
     standings,
 )
 from evaluation.statistics.hypothesis_tests import Interval
@@ -184,7 +184,7 @@ def _listening_socket(host: str, port: int) -> socket.socket:
     raise NotReady(f"no free port from {port} on at {host} ({reason}): give another with --port")
 
 
-def show(folder: Path, matches: Sequence[Met], console: Console) -> None:
+def show(folder: Path, matches: Sequence[PairChoice], console: Console) -> None:
     """Print the result of the round, and write it to `standing.md` beside the choices."""
     from artifacts.atomic import write_atomic
     from assets.tables import markdown
@@ -214,7 +214,7 @@ def show(folder: Path, matches: Sequence[Met], console: Console) -> None:
 
 
 def summary(
-    matches: Sequence[Met], duels: Sequence[Duel], info: RoundInfo, pairs: int
+    matches: Sequence[PairChoice], duels: Sequence[Duel], info: RoundInfo, pairs: int
 ) -> list[str]:
     """Return the result in sentences: the counts, each comparison, the judges' agreement, and
     whether a side was favoured. pairs: number of pairs in the round.
@@ -236,7 +236,7 @@ def summary(
             f"({p_text(duel.p_value)}, sign test over tasks)."
         )
     lines.append(f"Agreement of the judges: {agreement_text(agreement(matches))}.")
-    if left := favoured_left(matches):
+    if left := left_share(matches):
         lines.append(
             f"The left completion was chosen in {share(left[0], left[1])} of decided choices; "
             f"seed {info.seed} decided the sides."

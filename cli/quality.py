@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.failures import price_of, read_score
 from cli.options import ProfileOption
 from evaluation.judging.quality import HEAD, trend
-from evaluation.reports.cost import Spent
+from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard
 from resources.home import NotReady
 from resources.settings import Settings
@@ -44,7 +44,7 @@ def show_quality(
     for name in (*HEAD, "truncated", "cost of a solved problem"):
         table.add_column(name)
     for card, row in zip(cards, trend(cards), strict=True):
-        table.add_row(*row, f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
+        table.add_row(*row, f"{100 * card.cut:.1f} %", Usage.of(card).per_solved_problem(price))
     console.print(table)
     return 0
 

@@ -110,9 +110,9 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
         elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
             completion = (
                 "same completion"
-                if old[key].answer == new[key].answer
+                if old[key].completion == new[key].completion
                 else "different completion"
-                if before.keeps_answers
+                if before.keeps_completions
                 else "completion not recorded"
             )
             lines.append(
@@ -153,8 +153,10 @@ def _report(
 ) -> int:
     """Print the differences. Return 1 if a verdict differs, else 0."""
     changed_verdicts = differences(card, again)
-    completions = {(s.task_id, s.sample): s.answer for s in again.samples}
-    changed_texts = sum(completions.get((s.task_id, s.sample)) != s.answer for s in card.samples)
+    completions = {(s.task_id, s.sample): s.completion for s in again.samples}
+    changed_texts = sum(
+        completions.get((s.task_id, s.sample)) != s.completion for s in card.samples
+    )
     state = (
         f"{len(changed_verdicts)} of {len(card.samples)} verdicts differ"
         if changed_verdicts
@@ -162,7 +164,7 @@ def _report(
     )
     texts = (
         f"{changed_texts} completions differ"
-        if card.keeps_answers
+        if card.keeps_completions
         else "the recorded score has no completions"
     )
     console.print(f"{name}: {state}; {texts}.", style="bold", soft_wrap=True, highlight=False)

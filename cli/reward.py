@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli.options import ProfileOption
 from resources.settings import Settings
-from rewards.battery import BatteryResult, run_battery
+from rewards.battery.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox
 

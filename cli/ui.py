@@ -14,8 +14,9 @@ from rich.console import Console
 from cli.options import ProfileOption
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
-from pipelines.process import MARK, restore_sigint
+from pipelines.process import restore_sigint
 from resources.ray.head import free_ports
+from resources.ray.private import RUN
 from resources.settings import Settings
 
 GROUP = "Run"
@@ -30,7 +31,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
     if listens(port):
         busy, [port] = port, free_ports(1)
         console.print(f"Port {busy} is in use; using {port}.")
-    environment = os.environ | settings.environment() | {MARK: str(home.path / "ui")}
+    environment = os.environ | settings.environment() | {RUN: str(home.path / "ui")}
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console.print(
         f"Dagster for {home.path}: http://127.0.0.1:{port}   (sensors and schedules are on; Ctrl-C "

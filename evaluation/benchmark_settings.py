@@ -1,4 +1,4 @@
-"""How a profile asks for a benchmark: its name, the number of completions, and the prompt."""
+"""A benchmark in a profile: its name, the number of completions, and the prompt."""
 
 from __future__ import annotations
 

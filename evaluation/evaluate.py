@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.completion_sources import Folder, GenerationReport, answers
-from evaluation.judging.harness import Judged, Verdicts, judge
+from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
+from evaluation.judging.harness import CompletionResult, Verdicts, judge
 from evaluation.judging.reports import NotMeasurable, Runs
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.sampling import Prompt
@@ -38,7 +38,7 @@ def evaluate(
     a verdict.
     """
     started, generation = time.perf_counter(), GenerationReport()
-    completions = answers(
+    completions = generate_completions(
         benchmark,
         Folder(checkpoint, form=benchmark.form, engine="hf"),
         benchmark.sampling,
@@ -48,7 +48,7 @@ def evaluate(
     )
     generated = time.perf_counter()
     prompts = {
-        benchmark.task_id(problem): _last_turn(benchmark.asks(problem))
+        benchmark.task_id(problem): _last_turn(benchmark.model_prompt(problem))
         for problem in benchmark.problems
     }
     submission = Submission(
@@ -61,7 +61,7 @@ def evaluate(
         benchmark.version,
     )
     card = score(benchmark, submission, sandbox, on_progress)
-    times = {"generation_s": generation.found_s + generated - started}
+    times = {"generation_s": generation.cached_s + generated - started}
     return card.model_copy(update={"measured": card.measured | times})
 
 
@@ -71,27 +71,27 @@ def score(
     sandbox: Runs,
     on_progress: Progress = lambda stage, done, total: None,
 ) -> Scorecard:
-    """Judge a submission by the benchmark's harness. Raises NotMeasurable for a task that needs
-    what is not here: a score over the other tasks would be another score.
+    """Judge a submission by the benchmark's harness. Raises NotMeasurable if a task cannot be
+    judged on this machine: a score over the other tasks would be another score.
     """
     started = time.perf_counter()
 
-    def count(judged: Sequence[Judged | None]) -> None:
-        on_progress("judge", sum(each is not None for each in judged), len(judged))
+    def count(results: Sequence[CompletionResult | None]) -> None:
+        on_progress("judge", sum(each is not None for each in results), len(results))
 
-    judged = judge(
+    results = judge(
         benchmark.harness,
         submission.extracted(benchmark.harness),
         lambda: nullcontext(sandbox),
         Verdicts(None),
-        told=count,
+        on_results=count,
     )
-    if absent := [each for each in judged if not each.measured]:
+    if absent := [each for each in results if not each.measured]:
         raise NotMeasurable(
             f"{len({each.task_id for each in absent})} of {len(benchmark.problems)} tasks cannot "
             f"be measured here: {absent[0].task_id} {absent[0].detail}"
         )
-    return scorecard(benchmark.harness, submission, judged, (), time.perf_counter() - started)
+    return scorecard(benchmark.harness, submission, results, (), time.perf_counter() - started)
 
 
 def _last_turn(prompt: Prompt) -> str:

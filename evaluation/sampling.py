@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from artifacts.section import Section
-
-if TYPE_CHECKING:
-    pass
-
 
 Chat = list[dict[str, str]]
 
@@ -42,7 +37,9 @@ class Sampling(Section):
 
 
 @dataclass(frozen=True)
-class Answer:
+class CompletionOutput:
+    """What an engine generates for a prompt. A `Completion` is the same for a benchmark's task."""
+
     text: str
     tokens: int
     cut: bool  # truncated at the token limit, not ended by the model or a stop word
@@ -50,4 +47,5 @@ class Answer:
     seconds: float = field(default=0.0, compare=False)
 
 
-Answers = Callable[[list[tuple[int, Answer]]], None]  # takes (place, completion) of a new batch
+# Takes the place and the completion of each row of a new batch.
+OnCompletions = Callable[[list[tuple[int, CompletionOutput]]], None]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
@@ -20,11 +20,14 @@ CARD = "scorecard.json"  # a score's file in the store
 class Sample(BaseModel):
     """One completion of one task, with its verdict."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     task_id: str
     sample: int = 0
-    answer: str
+    # The key in files is `answer`.
+    completion: str = Field(
+        validation_alias=AliasChoices("completion", "answer"), serialization_alias="answer"
+    )
     program: str
     verdict: str
     passed: int = 0
@@ -66,7 +69,7 @@ class Origin(BaseModel):
 class Scorecard(BaseModel):
     """Verdicts of one model, task by task; scores, comparisons and reports are made from these."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     benchmark: str
     benchmark_version: str  # content hash of the tasks
@@ -92,9 +95,9 @@ class Scorecard(BaseModel):
         return tuple(self.samples[0].sets)
 
     @property
-    def keeps_answers(self) -> bool:
+    def keeps_completions(self) -> bool:
         """Return whether it holds the completions; they can be left out of a file."""
-        return any(sample.answer or sample.program for sample in self.samples)
+        return any(sample.completion or sample.program for sample in self.samples)
 
     @property
     def solved(self) -> dict[str, bool]:
@@ -103,7 +106,7 @@ class Scorecard(BaseModel):
         """
         if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
             raise ValueError(
-                f"{self.benchmark}: {len(broken)} answers have no verdict, the first for "
+                f"{self.benchmark}: {len(broken)} completions have no verdict, the first for "
                 f"{broken[0]}: evaluate again"
             )
         return {task: sample.verdict == "AC" for task, sample in self.first.items()}

@@ -1,1 +1,5 @@
-"""Compare many trainings: seeds, ablation, hyperparameter tuning and few-shot adaptation."""
+"""Compare many trainings: seeds, ablation, hyperparameter tuning and few-shot adaptation.
+
+In: settings and the current champion. Out: tables, plots and JSON files under the home's reports.
+Nothing is promoted here.
+"""

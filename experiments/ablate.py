@@ -1,8 +1,7 @@
-"""`ratchet ablate`: repeat a training with one thing changed at a time, and report what each change
-contributes.
+"""`ratchet ablate`: repeat a training with one setting changed at a time and report its effect.
 
-Every run has the baseline's start, problems, seeds and number of steps, and is scored on one
-held-out draw that no gate uses. Runs that ended are found again when the command is repeated.
+Every run has the baseline's start, problems, seeds and number of steps. All are scored on one
+held-out draw that no gate uses. A repeated command skips runs that have ended.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from evaluation.promotion.gate import points, signed
 from evaluation.reports.ablation import Contribution, contribution
 from evaluation.reports.plots import contributions
 from evaluation.scorecard import Scorecard
-from experiments.study import Ended, Study, conduct, train_job, write_report
+from experiments.study import Study, StudyResult, run_study, train_job, write_report
 from resources.config.load import ProfileError
 from resources.config.profile import Profile
 from resources.plugin_check import check_plugins
@@ -33,73 +32,76 @@ from verl_jobs.config.training import Curriculum, Training
 from verl_jobs.job import TrainingJob
 
 BASELINE = "baseline"
-BUDGET = (
-    "steps",
-    "problems_per_step",
-    "group_size",
-)  # of `training`: with these a run would cost more or less than the baseline
+# Keys of `training` that change a run's cost, which must equal the baseline's.
+BUDGET = ("steps", "problems_per_step", "group_size")
 OFF = ("off", "none", "no", "false")
-COLUMNS = ("change", "pass@1, baseline", "changed", "contribution, points", "interval", "seen")
+COLUMNS = ("change", "pass@1, baseline", "changed", "contribution, points", "interval", "result")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One change, as it was asked for and as the profile's keys."""
+    """One change: its name as given on the command line, and the profile keys that it sets."""
 
     name: str
     changes: tuple[str, ...]
 
 
 def ablate(words: Sequence[str], seeds: int, settings: Settings, console: Console) -> int:
-    """Train baseline and variants with each seed, score them, report. Exit code 0, or 1 if a
-    training failed. Raises ProfileError at once.
+    """Train the baseline and the variants with each seed, score them and write the report.
+
+    words: changes as the command line takes them. Returns exit code 0, or 1 if a training failed.
+    Raises ProfileError before anything starts.
     """
     variants = [variant(each, settings) for each in words]
     if len({each.changes for each in variants}) < len(variants):
-        raise ProfileError(f"{' and '.join(words)} ask for one change twice: leave one out")
+        raise ProfileError(f"{' and '.join(words)} make the same change: leave one out")
 
-    def measure(study: Study) -> Ended:
+    def measure(study: Study) -> StudyResult:
         failed: dict[str, str] = {}
         scores = _all_scores(study, variants, seeds, failed, console)
-        contributions = compared(scores, variants)
+        contributions = compare(scores, variants)
         if contributions:
             show(contributions, report(contributions, failed, study, seeds), console)
-        return Ended(len(failed), len(failed))
+        return StudyResult(failed=len(failed), remaining=len(failed))
 
-    return conduct(
+    return run_study(
         settings, f"ratchet ablate {shlex.join(words)} --seeds {seeds}", console, measure
     )
 
 
 def variant(word: str, settings: Settings) -> Variant:
-    """Return the change that a word such as `reward.style=0` or `curriculum=off` means. Raises
-    ProfileError for an unknown word.
+    """Return the variant for a word such as `reward.style=0` or `curriculum=off`.
+
+    Raises ProfileError for an unknown key, a change without effect, and a change outside
+    `training` and `reward` or of the budget.
     """
-    variant = Variant(word, (spelled_out(word),))
+    variant = Variant(word, (full_key(word),))
     base, profile = settings.profile, settings.with_changes(variant.changes).profile
     sections = [
         name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)
     ]
     if not sections:
-        raise ProfileError(f"{word!r} changes nothing: the baseline has it so already")
+        raise ProfileError(f"{word!r} changes nothing: the baseline already has this value")
     if other := [name for name in sections if name not in ("training", "reward")]:
         raise ProfileError(
             f"{word!r} changes {', '.join(other)}, which the trainings of an ablation share: "
             "change training or reward"
         )
-    if spent := [
+    if keys := [
         name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)
     ]:
         raise ProfileError(
-            f"{word!r} changes training.{spent[0]}, and with it the budget: give all runs "
-            f"the same with --set training.{spent[0]}=N"
+            f"{word!r} changes training.{keys[0]}, and with it the budget: give all runs "
+            f"the same with --set training.{keys[0]}=N"
         )
     return variant
 
 
-def spelled_out(word: str) -> str:
-    """Return `section.key=value` for a short form. A key of a reward's weight or of `training` may
-    be given without its section; `off` turns it off.
+def full_key(word: str) -> str:
+    """Return `section.key=value` for a short form.
+
+    Keys of `training` and of the reward's weights need no section; the value `off` turns a reward
+    component or the curriculum off. Raises ProfileError for an unknown key.
     """
     key, equals, value = word.partition("=")
     key = key.strip()
@@ -132,8 +134,10 @@ def spelled_out(word: str) -> str:
 def _all_scores(
     study: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
 ) -> dict[tuple[str, int], Scorecard]:
-    """Seed by seed, so that what is there when it is stopped can be compared."""
-    studies = {BASELINE: study} | {each.name: study.changed(each.changes) for each in variants}
+    """Train and score all variants for one seed after another, so that an interrupted ablation has
+    complete comparisons for the first seeds. Adds errors to `failed`.
+    """
+    studies = {BASELINE: study} | {each.name: study.with_changes(each.changes) for each in variants}
     for each in studies.values():
         _check_parts(each)
     scorecards: dict[tuple[str, int], Scorecard] = {}
@@ -145,7 +149,7 @@ def _all_scores(
                 failed[f"{name}, seed {seed}"] = error
                 continue
             try:
-                scorecards[name, seed] = scorecard = scored(job, study)
+                scorecards[name, seed] = scorecard = score(job, study)
             except LookupError as error:
                 failed[f"{name}, seed {seed}"] = str(error)
                 console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
@@ -159,11 +163,12 @@ def _all_scores(
 
 
 def _check_parts(study: Study) -> None:
-    """No reward trains before it passed the exploit battery, no own part before its dry step.
+    """Run the exploit battery on the study's reward and a dry step of its plug-ins.
+
     Raises UnverifiedReward and PluginError.
     """
     from assets.verified_reward import battery_stamp, store_result, stored_result
-    from rewards.battery import run_battery
+    from rewards.battery.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
     check_plugins(study.profile.training, unverified=study.profile.reward.unverified)
@@ -181,9 +186,11 @@ def _check_parts(study: Study) -> None:
     battery_stamp(study.home, config)
 
 
-def scored(job: TrainingJob, study: Study) -> Scorecard:
-    """Score the best checkpoint of an ended training on the study's held-out draw; the score is
-    stored beside it. Raises LookupError if it saved none.
+def score(job: TrainingJob, study: Study) -> Scorecard:
+    """Score the best checkpoint of a finished training on the study's held-out draw.
+
+    The scorecard is stored in the job's folder and read from there the next time. Raises
+    LookupError if the training saved no checkpoint.
     """
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
@@ -198,12 +205,12 @@ def scored(job: TrainingJob, study: Study) -> Scorecard:
     benchmark, path = heldout(tasks, sampling), job.path / "heldout.json"
     if path.exists() and (scorecard := Scorecard.read(path)).benchmark_version == benchmark.version:
         return scorecard
-    step, chosen = best(job.path, job.validations())
+    step, checkpoint = best(job.path, job.validations())
     with study.stage.run_context.sandbox() as sandbox:
         scorecard = evaluate(
-            chosen,
+            checkpoint,
             f"{job.chain}-{job.key[:8]}-step-{step}",
-            hash_folder(chosen),
+            hash_folder(checkpoint),
             benchmark,
             sandbox,
         )
@@ -211,11 +218,12 @@ def scored(job: TrainingJob, study: Study) -> Scorecard:
     return scorecard
 
 
-def compared(
+def compare(
     scores: dict[tuple[str, int], Scorecard], variants: Sequence[Variant]
 ) -> dict[str, Contribution]:
-    """Compare each change by the seeds that both it and the baseline finished; the intervals hold
-    together (Bonferroni).
+    """Compare each variant with the baseline on the seeds that both have finished.
+
+    The intervals hold simultaneously with 95 % confidence (Bonferroni).
     """
     confidence = 1 - 0.05 / len(variants)
     by_change = {}
@@ -231,38 +239,32 @@ def compared(
     return by_change
 
 
-def _row(card: Scorecard) -> list[float]:
-    return [float(solved) for _, solved in sorted(card.solved.items())]
+def _row(scorecard: Scorecard) -> list[float]:
+    return [float(solved) for _, solved in sorted(scorecard.solved.items())]
 
 
 def report(
     by_change: dict[str, Contribution], failed: dict[str, str], study: Study, seeds: int
 ) -> Path:
-    """Table, plot and figures under the home's reports. Returns the page."""
-    known = hash_data(
-        {
-            "changes": sorted(by_change),
-            "seeds": seeds,
-            "training": study.profile.training.model_dump(mode="json"),
-        }
-    )[:8]
-    name = f"ablation-{known}"
+    """Write table, plot and figures under the home's reports. Return the page's path."""
+    training = study.profile.training.model_dump(mode="json")
+    identity = {"changes": sorted(by_change), "seeds": seeds, "training": training}
+    name = f"ablation-{hash_data(identity)[:8]}"
     study.reports.mkdir(parents=True, exist_ok=True)
     (study.reports / f"{name}.png").write_bytes(
         contributions(
             [(change, each.difference, each.interval) for change, each in by_change.items()]
         )
     )
-    lines = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(by_change)]
-    listed = "\n".join(f"- {line}" for line in lines)
+    lines = [*(f"{run} failed: {why}" for run, why in failed.items()), *limits(by_change)]
+    bullets = "\n".join(f"- {line}" for line in lines)
     text = (
-        f"# Ablation of {study.id}\n\n{markdown(COLUMNS, rows(by_change))}\n\n{listed}\n\n"
+        f"# Ablation of {study.id}\n\n{markdown(COLUMNS, rows(by_change))}\n\n{bullets}\n\n"
         f"![contributions]({name}.png)\n"
     )
     facts: dict[str, Any] = {
-        change: each._asdict() | {"shown": each.shown} for change, each in by_change.items()
+        change: each._asdict() | {"shown": each.significant} for change, each in by_change.items()
     }
-    training = study.profile.training.model_dump(mode="json")
     return write_report(
         study.reports,
         name,
@@ -281,41 +283,41 @@ def rows(by_change: dict[str, Contribution]) -> list[tuple[str, ...]]:
             f"{signed(each.interval.low)} to {signed(each.interval.high)}"
             if each.interval
             else "no task differs",
-            seen(each),
+            conclusion(each),
         )
         for change, each in by_change.items()
     ]
 
 
-def seen(each: Contribution) -> str:
-    if not each.shown:
+def conclusion(contribution: Contribution) -> str:
+    if not contribution.significant:
         return "not shown"
-    return "the baseline's setting helps" if each.difference > 0 else "the change helps"
+    return "the baseline's setting helps" if contribution.difference > 0 else "the change helps"
 
 
 def limits(by_change: dict[str, Contribution]) -> list[str]:
-    """What so few runs can and cannot say, in sentences."""
+    """Return sentences that say what so few runs can and cannot show."""
     each = next(iter(by_change.values()))
     fewest = min(one.seeds for one in by_change.values())
     lines = [
         (
-            f"Each run's best checkpoint on validation, on {each.tasks} held-out tasks that no "
-            "gate uses; contribution is baseline minus changed."
+            f"Each run's checkpoint with the best validation, scored on {each.tasks} held-out "
+            "tasks that no gate uses. The contribution is baseline minus changed."
         ),
         (
-            f"Intervals of {len(by_change)} change{'s' if len(by_change) > 1 else ''} hold "
-            "together with 95 % (Bonferroni)."
+            f"The intervals of {len(by_change)} change{'s' if len(by_change) > 1 else ''} hold "
+            "simultaneously with 95 % confidence (Bonferroni)."
         ),
     ]
     if fewest == 1:
         lines.append(
-            "One seed: the interval is over tasks alone. Another seed may give another sign; "
-            "give --seeds 3 or more before you believe it."
+            "One seed: the interval covers the choice of tasks alone. Another seed may reverse "
+            "the sign: use --seeds 3 or more before you rely on it."
         )
     else:
         lines.append(
-            f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few "
-            "seeds stretched by Student's t."
+            f"{fewest} seeds: the bootstrap resamples tasks and seeds together. Student's t widens "
+            "the spread of so few seeds."
         )
     return lines
 
@@ -327,4 +329,4 @@ def show(by_change: dict[str, Contribution], page: Path, console: Console) -> No
     console.print(table)
     for line in limits(by_change):
         console.print(line, soft_wrap=True, highlight=False)
-    console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {page}", soft_wrap=True, highlight=False)

@@ -1,5 +1,6 @@
-"""`ratchet adapt`: what a few examples of a new family are worth to a checkpoint, in the prompt and
-as gradient steps.
+"""`ratchet adapt`: measure how much a few examples of a new problem family improve a checkpoint.
+
+The examples are given in the prompt, or trained on with gradient steps.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ from verl_jobs.sft.start import UnfitStart, check_start
 def adapt(
     start: str, problems: Path | None, keep: bool, settings: Settings, console: Console
 ) -> int:
-    """Print the table and the path of the JSON; run again, it resumes. Raises NotReady for an unfit
-    start or unfit problems.
+    """Measure, then print the table and the path of the JSON; a repeated command resumes.
+
+    start: folder, stored name or hub id of a checkpoint. problems: a parquet file instead of the
+    embedded families. keep: whether adapted checkpoints stay on disk. Raises NotReady for an
+    unsuitable start or unsuitable problems.
     """
     home, profile = settings.home, settings.profile
     home.make()
@@ -40,7 +44,11 @@ def adapt(
     except UnfitStart as error:
         raise NotReady(f"cannot adapt {start!r}: {error}") from None
     try:
-        families = (own(problems, config),) if problems else of_the_house(profile.family, config)
+        families = (
+            (read_family(problems, config),)
+            if problems
+            else embedded_families(profile.family, config)
+        )
     except ValueError as error:
         raise NotReady(str(error)) from None
     sampling = SAMPLING.model_copy(update={"max_new_tokens": profile.training.answer_tokens})
@@ -57,12 +65,12 @@ def adapt(
             sandbox, lambda name, done, of: status.update(f"{done + 1} of {of}: {name}")
         )
     console.print(
-        f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the "
-        "start on the same problems; intervals: 95 %"
+        f"[bold]{start}[/], greedy decoding, at most {sampling.max_new_tokens} tokens; gain: "
+        "points over the start on the same problems; intervals: 95 %"
     )
     console.print(table(rows))
     console.print(
-        f"Every number, and what it takes to do it again: {study.folder / 'result.json'}",
+        f"Results and inputs: {study.folder / 'result.json'}",
         style="dim",
         soft_wrap=True,
         highlight=False,
@@ -70,8 +78,8 @@ def adapt(
     return 0
 
 
-def of_the_house(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]:
-    """The embedded families that the profile names. Raises ValueError where one is too small."""
+def embedded_families(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]:
+    """Return the embedded families of `config`. Raises ValueError if one has too few problems."""
     needed = max(config.shots) * config.seeds
     return tuple(
         Family(
@@ -83,34 +91,36 @@ def of_the_house(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]
     )
 
 
-def own(path: Path, config: Adaptation) -> Family:
-    """Read problems of a file in our schema: half of them, by a hash of their ids, are held out;
-    the others with a solution are examples.
+def read_family(path: Path, config: Adaptation) -> Family:
+    """Read a family from a parquet file of problems.
 
-    Raises ValueError if there are too few.
+    Half of the problems, selected by a hash of their ids, are held out. Of the others, those with a
+    solution are examples. Raises ValueError if there are too few.
     """
     problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
     heldout = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
         : config.problems
     ]
-    statements = {_squeezed(problem) for problem in heldout}
-    shown = [
+    statements = {_normalized_statement(problem) for problem in heldout}
+    examples = [
         problem
         for problem in problems
-        if problem not in heldout and problem.solutions and _squeezed(problem) not in statements
+        if problem not in heldout
+        and problem.solutions
+        and _normalized_statement(problem) not in statements
     ]
     needed = max(config.shots) * config.seeds
-    if not heldout or len(shown) < needed:
+    if not heldout or len(examples) < needed:
         raise ValueError(
-            f"{path}: {len(heldout)} held-out problems and {len(shown)} examples with a "
+            f"{path}: {len(heldout)} held-out problems and {len(examples)} examples with a "
             f"solution, of {len(problems)}; {needed} examples are needed: "
             "lower adaptation.shots, or give more problems"
         )
-    return Family(path.stem, tuple(shown[:needed]), tuple(heldout))
+    return Family(path.stem, tuple(examples[:needed]), tuple(heldout))
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """A row a family, way and k; the mean over all families last."""
+    """Return a table with a row per family, way and k. The mean over all families comes last."""
     table = Table(
         "family",
         "way",
@@ -148,7 +158,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
-    """A folder, a name of the store, or a hub id. Raises NotReady where it is none of them."""
+    """Return the folder of a checkpoint given as folder, stored name or hub id. Raises NotReady."""
     if Path(start).is_dir():
         return Path(start)
     if artifact := home.store(profile.storage.root).current("checkpoints", start):
@@ -158,7 +168,7 @@ def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
     return snapshot(start, "start")
 
 
-def _squeezed(problem: Problem) -> str:
+def _normalized_statement(problem: Problem) -> str:
     return " ".join(problem.statement.split())
 
 

@@ -1,9 +1,8 @@
-"""Measure few-shot adaptation: k examples in the prompt against k gradient steps on them, on
-families of problems.
+"""Measure few-shot adaptation: k examples in the prompt against training on the same k examples.
 
 In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: one row
-for each family, method and k, with intervals, and one JSON with everything needed to repeat it.
-Each scorecard is stored at once: after a kill the measurement resumes with the next.
+for each family, way and k, with intervals, and one JSON with all inputs needed to repeat it. Each
+scorecard is stored as soon as it is measured; after a kill the measurement resumes with the next.
 """
 
 from __future__ import annotations
@@ -31,15 +30,16 @@ from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, Way, learn
 
-START = "start"  # the way of no adaptation
+START = "start"  # the way without adaptation
 ALL = "all families"
-VERSION = 1  # of what a cell measures
+VERSION = 1  # version of a cell's measurement
 
 
 @dataclass(frozen=True)
 class Family:
-    """`examples` in the order in which they are used, at least as many as the largest k; `heldout`
-    shares none with them.
+    """A family of problems: `examples` in their order of use, and `heldout`, disjoint from them.
+
+    There are at least as many examples as the largest k.
     """
 
     name: str
@@ -48,8 +48,10 @@ class Family:
 
 
 class Row(BaseModel):
-    """`share` solved of `tasks`, and `gain` over the start on the same tasks, each with its 95 %
-    interval; `note` if it was not measured.
+    """One row of the result.
+
+    share: solved share of `tasks`. gain: difference of the share to the start's on the same tasks.
+    Both have a 95 % interval. note: the reason if it was not measured.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,8 +84,9 @@ class Study:
         sandbox: Sandbox,
         on_cell: Callable[[str, int, int], None] = lambda name, done, of: None,
     ) -> list[Row]:
-        """Measure what is missing and write `result.json`; on_cell gets the cell's name, cells
-        done, cells in all.
+        """Measure the missing cells, write `result.json` and return its rows.
+
+        on_cell is called with the cell's name, the number of cells done, and of all cells.
         """
         cells = list(self._cells())
         for done, cell in enumerate(cells):
@@ -94,7 +97,7 @@ class Study:
             for family in [*(family.name for family in self.families), ALL]
             for row in self._rows(family, cells)
         ]
-        write_atomic(self.folder / "result.json", json.dumps(self._told(rows), indent=1))
+        write_atomic(self.folder / "result.json", json.dumps(self._result(rows), indent=1))
         return rows
 
     def _cells(self) -> Iterator[Cell]:
@@ -108,22 +111,20 @@ class Study:
                     )
 
     def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[Row]:
-        ours = [cell for cell in cells if family in (ALL, cell.family.name)]
-        before = _mean_by_task([cell for cell in ours if cell.way == START])
-        for way, k in dict.fromkeys((cell.way, cell.k) for cell in ours):
-            group = [cell for cell in ours if (cell.way, cell.k) == (way, k)]
+        family_cells = [cell for cell in cells if family in (ALL, cell.family.name)]
+        before = _mean_by_task([cell for cell in family_cells if cell.way == START])
+        for way, k in dict.fromkeys((cell.way, cell.k) for cell in family_cells):
+            group = [cell for cell in family_cells if (cell.way, cell.k) == (way, k)]
             if notes := sorted({cell.note for cell in group} - {""}):
                 yield Row(family=family, way=way, k=k, note=notes[0])
                 continue
             after = _mean_by_task(group)
-            share, gains = (
-                sum(after.values()) / len(after),
-                [after[task] - before[task] for task in after],
-            )
-            whole = all(value in (0.0, 1.0) for value in after.values())
+            share = sum(after.values()) / len(after)
+            gains = [after[task] - before[task] for task in after]
+            binary = all(value in (0.0, 1.0) for value in after.values())
             interval = (
                 wilson(round(sum(after.values())), len(after))
-                if whole
+                if binary
                 else bootstrap_mean(list(after.values()))
             )
             yield Row(
@@ -138,7 +139,7 @@ class Study:
                 seconds=sum(cell.seconds for cell in group),
             )
 
-    def _told(self, rows: Sequence[Row]) -> dict[str, Any]:
+    def _result(self, rows: Sequence[Row]) -> dict[str, Any]:
         inputs = {"start": hash_folder(self.start)} | {
             family.name: _hash(family) for family in self.families
         }
@@ -167,7 +168,10 @@ class Study:
 
 @dataclass(frozen=True)
 class Cell:
-    """One family, way, k and choice of examples; its scorecard lies under its name."""
+    """One measurement: a family, a way, k and a choice of examples.
+
+    Its scorecard, or the note why there is none, is stored under its name.
+    """
 
     study: Study
     family: Family
@@ -184,40 +188,42 @@ class Cell:
         return self.study.folder / "cells" / f"{self.name}.json"
 
     @property
-    def card(self) -> Scorecard:
+    def scorecard(self) -> Scorecard:
         return Scorecard.read(self.path)
 
     @property
     def note(self) -> str:
-        """Why it could not be measured."""
+        """Return why it could not be measured, else ""."""
         return (
             "" if self.path.exists() else self.path.with_suffix(".note").read_text(encoding="utf-8")
         )
 
     @property
     def seconds(self) -> float:
-        """Of learning, answering and judging."""
-        measured = self.card.measured
+        """Return the seconds of training, generation and judging."""
+        measured = self.scorecard.measured
         return measured.get("learning_s", 0.0) + measured["generation_s"] + measured["judging_s"]
 
     def examples(self) -> list[Problem]:
-        """Return k examples of the family, including those of a smaller k; each seed begins
-        elsewhere in the list.
+        """Return the first k examples from the seed's offset into the family's list.
+
+        A larger k includes the examples of a smaller one.
         """
-        every = self.family.examples
+        examples = self.family.examples
         begin = (self.seed - self.study.config.seed) * max(self.study.config.shots)
-        return [every[(begin + at) % len(every)] for at in range(self.k)]
+        return [examples[(begin + index) % len(examples)] for index in range(self.k)]
 
     def measure(self, sandbox: Sandbox) -> None:
+        """Adapt, evaluate and store the scorecard, unless the cell has been measured."""
         if self.path.exists() or self.path.with_suffix(".note").exists():
             return
-        study, took = self.study, 0.0
-        shown = self.examples() if self.way == "prompt" else []
-        benchmark = few_shot(self.name, self.family.heldout, shown, study.sampling)
-        if lack := lacking(study.start, benchmark):
+        study, learning_s = self.study, 0.0
+        prompt_examples = self.examples() if self.way == "prompt" else []
+        benchmark = few_shot(self.name, self.family.heldout, prompt_examples, study.sampling)
+        if excess := lacking(study.start, benchmark):
             return write_atomic(
                 self.path.with_suffix(".note"),
-                f"the prompt is {lack} tokens longer than the model's positions allow",
+                f"the prompt is {excess} tokens longer than the model's positions allow",
             )
         checkpoint = study.start
         if self.way not in (START, "prompt"):
@@ -232,9 +238,10 @@ class Cell:
                 self.seed,
                 checkpoint,
             )
-            took = time.perf_counter() - began
-        card = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
-        card.model_copy(update={"measured": card.measured | {"learning_s": took}}).write(self.path)
+            learning_s = time.perf_counter() - began
+        scorecard = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
+        measured = scorecard.measured | {"learning_s": learning_s}
+        scorecard.model_copy(update={"measured": measured}).write(self.path)
         if checkpoint != study.start and not study.keep:
             shutil.rmtree(checkpoint)
 
@@ -242,7 +249,7 @@ class Cell:
 def study_id(
     start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling
 ) -> str:
-    """The same for the same weights, problems and settings: what was begun is gone on with."""
+    """Return an id derived from weights, problems and settings, under which a study resumes."""
     identity = [
         hash_folder(start),
         [_hash(family) for family in families],
@@ -258,16 +265,16 @@ def _hash(family: Family) -> str:
     return hash_data(
         [
             family.name,
-            [p.content_hash for p in family.examples],
-            [p.content_hash for p in family.heldout],
+            [problem.content_hash for problem in family.examples],
+            [problem.content_hash for problem in family.heldout],
         ]
     )
 
 
 def _mean_by_task(cells: Sequence[Cell]) -> dict[str, float]:
-    """Problem -> share of the cells that solve it."""
-    solved: dict[str, list[bool]] = {}
+    """Map each task to the share of the cells that solve it."""
+    by_task: dict[str, list[bool]] = {}
     for cell in cells:
-        for task, right in cell.card.solved.items():
-            solved.setdefault(task, []).append(right)
-    return {task: sum(right) / len(right) for task, right in solved.items()}
+        for task, solved in cell.scorecard.solved.items():
+            by_task.setdefault(task, []).append(solved)
+    return {task: sum(solved) / len(solved) for task, solved in by_task.items()}

@@ -1,8 +1,7 @@
-"""A profile's search space, checked against the profile: both bounds are validated before anything
-starts.
+"""A profile's search space. Both bounds of each range are validated before anything starts.
 
-In: a profile. Out: its ranges, the same for Ray Tune and Optuna, and a point of it as changes to
-the profile.
+In: a profile. Out: its ranges as Ray Tune's domains, and a point of the space as changes to the
+profile.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ CLIP = "training.clip"
 
 
 def space_of(profile: Profile) -> Mapping[str, Span]:
-    """Return `tuning.space` without the clip range if the algorithm clips by its own rule: every
-    trial that moved it would be refused.
+    """Return `tuning.space`, without the clip range if the algorithm ignores it.
+
+    An algorithm with its own clipping rule refuses every other clip range.
     """
     return {
         key: span
@@ -34,45 +34,43 @@ def space_of(profile: Profile) -> Mapping[str, Span]:
 
 
 def excluded_keys(profile: Profile) -> str:
-    """What of `tuning.space` is not searched and why, in a line; empty where all of it is."""
+    """Return a line on the keys of `tuning.space` that are not searched, and why; else ""."""
     if space_of(profile).keys() == profile.tuning.space.keys():
         return ""
-    return (
-        f"{CLIP} is left out of the search: {profile.training.algorithm} clips by a rule of its own"
-    )
+    return f"{CLIP} is not searched: {profile.training.algorithm} has its own clipping rule"
 
 
 def check_search_space(profile: Profile) -> Mapping[str, Span]:
-    """Return the space.
+    """Validate the search space and return it.
 
     Raises ProfileError, with key and fix, for an unknown key, a bound that the profile refuses, and
-    an empty space; CannotTrain for a setting that no training can have.
+    an empty space; CannotTrain for settings that cannot be trained with.
     """
     check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
         raise ProfileError(
-            f"tuning.space: {excluded_keys(profile)}, and nothing else is in it: give other keys "
-            "of `training`"
+            f"tuning.space: {excluded_keys(profile)}, and it has no other key: add keys of "
+            "`training`"
         )
     for key, span in space.items():
         if not key.startswith(SECTION):
             raise ProfileError(
-                f"tuning.space: {key} is no key of `training`, and trials share all that "
-                "comes before it: leave it out, or use --set"
+                f"tuning.space: {key} is not a key of `training`, and trials share all other "
+                "sections: leave it out, or use --set"
             )
         for value in span.ends:
             try:
                 profile_at = Profile.model_validate(changed(data, [change(key, value)]))
             except ValidationError as error:
                 raise ProfileError(
-                    f"tuning.space, where {change(key, value)}: {explained(error)}"
+                    f"tuning.space, with {change(key, value)}: {explained(error)}"
                 ) from error
             check_settings(profile_at.training)
-            now = value_at(profile_at, key)
-            if not span.choice and (isinstance(now, bool) or not isinstance(now, int | float)):
-                raise ProfileError(f"tuning.space: {key} is no number: give it a choice")
-            if span.log_uniform and isinstance(now, int):
+            typed = value_at(profile_at, key)
+            if not span.choice and (isinstance(typed, bool) or not isinstance(typed, int | float)):
+                raise ProfileError(f"tuning.space: {key} is not a number: give it a choice")
+            if span.log_uniform and isinstance(typed, int):
                 raise ProfileError(
                     f"tuning.space: {key} is a whole number: give uniform, or a choice"
                 )
@@ -80,25 +78,26 @@ def check_search_space(profile: Profile) -> Mapping[str, Span]:
 
 
 def value_at(profile: Profile, key: str) -> Any:
-    place: Any = profile
+    """Return the value of a dotted key."""
+    value: Any = profile
     for part in key.split("."):
-        place = getattr(place, part)
-    return place
+        value = getattr(value, part)
+    return value
 
 
 def change(key: str, value: object) -> str:
-    """As `--set` takes it."""
+    """Return `key=value` as `--set` takes it."""
     return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def whole(profile: Profile, key: str) -> bool:
-    """Whether only whole numbers lie between the ends of this key."""
+    """Return whether the key's range holds only whole numbers."""
     span = space_of(profile)[key]
     return bool(span.uniform) and isinstance(value_at(profile, key), int)
 
 
 def domains(profile: Profile) -> dict[str, Any]:
-    """As Ray Tune draws from it: both ends belong to it."""
+    """Return the space as Ray Tune's domains. Both bounds are included."""
     from ray import tune
 
     domains_by_key = {}
@@ -118,8 +117,9 @@ def domains(profile: Profile) -> dict[str, Any]:
 
 
 def own_point(profile: Profile) -> dict[str, Any] | None:
-    """Return the profile's own values, if they lie in the space: the trial that others are compared
-    with.
+    """Return the profile's values as a point of the space, or None if they lie outside it.
+
+    This point is the first trial, with which the others are compared.
     """
     space = space_of(profile)
     point = {key: value_at(profile, key) for key in space}

@@ -1,6 +1,4 @@
-"""`ratchet train --seeds 5`: the same training with several seeds, one after another, and what they
-agree on.
-"""
+"""`ratchet train --seeds 5`: run one training with several seeds and report mean and interval."""
 
 from __future__ import annotations
 
@@ -14,7 +12,15 @@ from rich.table import Table
 from assets.tables import markdown
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.hypothesis_tests import t_interval
-from experiments.study import Ended, Outcome, Study, conduct, outcome, train_job, write_report
+from experiments.study import (
+    Outcome,
+    Study,
+    StudyResult,
+    outcome,
+    run_study,
+    train_job,
+    write_report,
+)
 from resources.settings import Settings
 
 COLUMNS = (
@@ -30,11 +36,12 @@ COLUMNS = (
 
 
 def train_seeds(count: int, settings: Settings, console: Console) -> int:
-    """Train with `count` seeds, skipping those that ended before, and print the table. Exit code 0,
-    or 1 if a training failed.
+    """Train with `count` seeds, skip those that have ended, and print the table.
+
+    Returns exit code 0, or 1 if a training failed.
     """
 
-    def measure(study: Study) -> Ended:
+    def measure(study: Study) -> StudyResult:
         jobs = [study.job(1000 * study.profile.seed + number) for number in range(1, count + 1)]
         failed: dict[int, str] = {}
         for number, job in enumerate(jobs, 1):
@@ -43,13 +50,13 @@ def train_seeds(count: int, settings: Settings, console: Console) -> int:
         outcomes = [outcome(job) for job in jobs if job.done is not None]
         if outcomes:
             show(outcomes, report(outcomes, failed, study), console)
-        return Ended(len(failed), len(failed))
+        return StudyResult(failed=len(failed), remaining=len(failed))
 
-    return conduct(settings, f"ratchet train --seeds {count}", console, measure)
+    return run_study(settings, f"ratchet train --seeds {count}", console, measure)
 
 
 def report(outcomes: Sequence[Outcome], failed: dict[int, str], study: Study) -> Path:
-    """Table, figures and plot under the home's reports. Returns the page."""
+    """Write table, figures and plot under the home's reports. Return the page's path."""
     folder = study.reports
     folder.mkdir(parents=True, exist_ok=True)
     curves = {
@@ -93,8 +100,9 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """Return means over seeds with their 95 % intervals (Student's t): a seed is one draw, however
-    many problems validated it.
+    """Return means over seeds with their 95 % intervals (Student's t).
+
+    The sample size is the number of seeds, not of validation problems.
     """
     parts = []
     for name, values, form in (
@@ -102,15 +110,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         ("gain", [100 * (each.best - each.start) for each in outcomes], "{:+.1f} points"),
     ):
         mean = sum(values) / len(values)
-        between = " (one seed has no interval)"
+        interval = " (one seed has no interval)"
         if len(values) > 1:
             low, high = t_interval(values)
-            between = f" (95 % interval {low:.1f} to {high:.1f})"
-        parts.append(f"{name} {form.format(mean)}{between}")
-    over = f"{len(outcomes)} seed{'s' if len(outcomes) > 1 else ''}"
+            interval = f" (95 % interval {low:.1f} to {high:.1f})"
+        parts.append(f"{name} {form.format(mean)}{interval}")
+    seeds = f"{len(outcomes)} seed{'s' if len(outcomes) > 1 else ''}"
     return (
-        f"Mean of {over}: {', '.join(parts)}. The best of several validations is picked on the "
-        "same problems."
+        f"Mean of {seeds}: {', '.join(parts)}. The best checkpoint is selected on the same "
+        "validation problems, so its score is biased upwards."
     )
 
 
@@ -120,4 +128,4 @@ def show(outcomes: Sequence[Outcome], page: Path, console: Console) -> None:
         table.add_row(*row)
     console.print(table)
     console.print(summary(outcomes), soft_wrap=True, highlight=False)
-    console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {page}", soft_wrap=True, highlight=False)

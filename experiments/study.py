@@ -1,14 +1,14 @@
-"""A study: several trainings from one start, none of them promoted. Seeds, ablation and tuning say
-what varies and how results are compared; `conduct` starts, resumes and ends them.
+"""A study: several trainings from one start, none of them promoted.
 
-A study's name follows from the profile and the champion, a training's folder from its job: when the
-command is repeated, trainings that ended are not repeated.
+Seeds, ablation and tuning define the trainings and compare their results; `run_study` prepares the
+start, holds the lease and records whether the study is complete. A study's id is derived from the
+profile and the champion, a training's folder from its job, so a repeated command skips finished
+trainings.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +19,6 @@ from rich.console import Console
 
 from artifacts.hashing import hash_data
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
-from pipelines.process import MARK
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import STAGES, View
 from resources import lease
@@ -38,30 +37,29 @@ if TYPE_CHECKING:
     from artifacts.store import Artifact
     from resources.run_context import RunContext, StageContext
 
-BEFORE = tuple(STAGES)[
-    : tuple(STAGES).index("checkpoint")
-]  # stages that all trainings of a study share
+# All trainings of a study share the stages before `checkpoint`.
+SHARED_STAGES = tuple(STAGES)[: tuple(STAGES).index("checkpoint")]
 
 
 class NotPrepared(RuntimeError):
-    """The stages before the trainings have not been done; `code` is what the command ends with."""
+    """The stages before the trainings did not finish; `code` is the command's exit code."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(f"ended with {code}")
+        super().__init__(f"the stages before the trainings ended with exit code {code}")
         self.code = code
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The number of trainings that failed, and of those that the same command would train."""
+class StudyResult:
+    """How many trainings failed, and how many the same command would still train."""
 
     failed: int
-    left: int
+    remaining: int
 
 
 @dataclass(frozen=True)
 class Study:
-    """A prepared study, whose lease this process holds."""
+    """A prepared study. This process holds its lease."""
 
     settings: Settings
     stage: StageContext
@@ -80,16 +78,17 @@ class Study:
         return self.stage.pipeline_run.record.id
 
     def ray(self, job: TrainingJob) -> Private | Joined:
-        """Where this job is trained."""
+        """Return the Ray that trains this job."""
         return ray_of(self.home, self.profile, job)
 
     @property
     def reports(self) -> Path:
         return self.home.reports / self.id
 
-    def changed(self, changes: Sequence[str]) -> Study:
-        """Return the same start under a changed profile, `section.key=value` each, with its
-        training rows. Raises ProfileError and CannotTrain.
+    def with_changes(self, changes: Sequence[str]) -> Study:
+        """Return this study under a changed profile, with the training rows that belong to it.
+
+        changes: `section.key=value` each. Raises ProfileError and CannotTrain.
         """
         from assets.checkpoint import training_rows
 
@@ -99,14 +98,17 @@ class Study:
         return Study(settings, stage, training_rows(stage))
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
-        """What one training is told. training: changes to the profile's section of that name."""
+        """Return the job of one training.
+
+        training: values that replace those of the profile's `training` section.
+        """
         from assets.checkpoint import training_job
 
         job = training_job(self.stage, self.rows)
         section = job.training.model_dump() | dict(training or {})
-        changed = type(job.training).model_validate(section)
+        training_config = type(job.training).model_validate(section)
         name = f"{self.id}-s{seed}"
-        job = job.model_copy(update={"seed": seed, "training": changed, "chain": name})
+        job = job.model_copy(update={"seed": seed, "training": training_config, "chain": name})
         return job.model_copy(
             update={"folder": str(self.stage.pipeline_run.folder / "training" / job.key[:12])}
         )
@@ -114,7 +116,11 @@ class Study:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one training ended, by its own metrics; shares in [0, 1]."""
+    """How one training ended, according to its metrics. Shares are in [0, 1].
+
+    start, best: share of validation problems solved before training and at `best_step`.
+    curve, rewards: (step, share solved) and (step, mean reward).
+    """
 
     seed: int
     start: float
@@ -128,11 +134,11 @@ class Outcome:
 
 
 def outcome(job: TrainingJob) -> Outcome:
-    """Raises LookupError where no validation was measured."""
+    """Read the outcome of a training from its folder. Raises LookupError without a validation."""
     history = metrics(job.path)
-    curve = tuple(
-        sorted(job.validations().items())
-    )  # not of a step at which it was only stopped: the same as of one that never was
+    # `validations` leaves out steps at which the training was only interrupted, so an interrupted
+    # training has the same curve as an uninterrupted one.
+    curve = tuple(sorted(job.validations().items()))
     if not curve:
         raise LookupError(f"{job.path} holds no validation")
     step, best = max(curve, key=lambda point: (point[1], -point[0]))
@@ -151,43 +157,44 @@ def outcome(job: TrainingJob) -> Outcome:
 
 
 def study_id(profile: Profile, champion: str) -> str:
-    """What is tried is no part of what it is tried on."""
-    settings = profile.model_dump(mode="json", exclude={"training", "tuning"})
-    return f"study-{hash_data({'profile': settings, 'champion': champion})[:10]}"
+    """Return the study's id. Settings that a study varies (training, tuning) are not part of it."""
+    shared = profile.model_dump(mode="json", exclude={"training", "tuning"})
+    return f"study-{hash_data({'profile': shared, 'champion': champion})[:10]}"
 
 
-def conduct(
-    settings: Settings, why: str, console: Console, measure: Callable[[Study], Ended]
+def run_study(
+    settings: Settings, why: str, console: Console, measure: Callable[[Study], StudyResult]
 ) -> int:
-    """Prepare the study, measure what is missing, and record whether it is complete. Exit code 0, 1
-    if a training failed, 3 if another process trains here, 130 if interrupted.
+    """Prepare the study, call `measure`, and record whether the study is complete.
 
-    why: the command to repeat, without profile and `--set`; it resumes.
+    why: the command to repeat, without profile and `--set`; it resumes. Returns exit code 0, 1 if
+    a training failed, 3 if another process trains here, 130 if interrupted.
     """
     try:
-        with study(settings, why, console) as prepared:
-            ended = measure(prepared)
-            state = "open" if ended.left else "done"
-            prepared.stage.pipeline_run.change(state=state)
+        with prepared_study(settings, why, console) as study:
+            result = measure(study)
+            state = "open" if result.remaining else "done"
+            study.stage.pipeline_run.change(state=state)
     except NotPrepared as error:
         return error.code
     except KeyboardInterrupt:
-        console.print("Stopped. What was done is kept: the same command resumes.")
+        console.print("Stopped. Finished work is kept; the same command resumes it.")
         return INTERRUPTED
-    return 1 if ended.failed else 0
+    return 1 if result.failed else 0
 
 
 def train_job(job: TrainingJob, study: Study, title: str, console: Console) -> str:
-    """Train one job to its end, unless it ended before, and print a line per validation. Return the
-    error if it failed, else "".
+    """Train one job to its end and print a line per validation; skip a job that has ended.
+
+    Returns the error if the training failed, else "".
     """
     if job.done is not None:
-        console.print(f"{title}: there already", highlight=False)
+        console.print(f"{title}: already trained", highlight=False)
         return ""
     console.print(f"{title} ...", highlight=False)
     printed = -1
 
-    def look() -> None:
+    def show_progress() -> None:
         nonlocal printed
         history = metrics(job.path)
         if history:
@@ -204,18 +211,19 @@ def train_job(job: TrainingJob, study: Study, title: str, console: Console) -> s
                 )
 
     try:
-        train(job, study.ray(job), on_poll=look)
+        train(job, study.ray(job), on_poll=show_progress)
     except TrainingFailed as error:
         console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
         return str(error)
-    look()
+    show_progress()
     return ""
 
 
 @contextmanager
-def study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
-    """Run the stages before the trainings, in a process of their own, unless they are done. Raises
-    NotPrepared.
+def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
+    """Take the lease and run the shared stages in a separate process, unless they are done.
+
+    Raises NotPrepared.
     """
     profile, home = prepare_run(settings), settings.home
     champion = settings.ledger.champion()
@@ -228,15 +236,14 @@ def study(settings: Settings, why: str, console: Console) -> Iterator[Study]:
         console.print(str(held), style="yellow", soft_wrap=True)
         raise NotPrepared(BUSY) from held
     try:
-        os.environ[MARK] = str(folder)
-        view = View(folder, f"{id} · profile {settings.title} · {why}", BEFORE)
+        view = View(folder, f"{id} · profile {settings.title} · {why}", SHARED_STAGES)
         code = run_with_view(
             lambda: start_worker(settings, "prepare", id, why), view, PipelineRun(folder), console
         )
         if code:
             explain_failure(folder, code, console)
             raise NotPrepared(code)
-        yield _opened(settings, id, why)
+        yield _open_study(settings, id, why)
     finally:
         lease.give_back(home.lease)
 
@@ -253,7 +260,7 @@ def context_of(settings: Settings) -> RunContext:
     )
 
 
-def _opened(settings: Settings, id: str, why: str) -> Study:
+def _open_study(settings: Settings, id: str, why: str) -> Study:
     from assets.checkpoint import training_rows
     from resources.progress import Progress
     from resources.run_context import StageContext
@@ -269,7 +276,7 @@ def _opened(settings: Settings, id: str, why: str) -> Study:
         champion=None,
         changes=settings.changes,
     )
-    # the command that resumes it now
+    # An existing record names the command that began the study; this one resumes it from now on.
     pipeline_run.change(why=why, profile=settings.reference, changes=settings.changes)
     report = StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     stage = StageContext(context_of(settings), pipeline_run, report)
@@ -278,7 +285,7 @@ def _opened(settings: Settings, id: str, why: str) -> Study:
 
 
 def write_report(folder: Path, name: str, facts: Mapping[str, Any], text: str) -> Path:
-    """`<name>.json` and `<name>.md` beside each other; returns the latter."""
+    """Write `<name>.json` and `<name>.md` into the folder and return the path of the latter."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     (folder / f"{name}.md").write_text(text, encoding="utf-8")

@@ -1,8 +1,7 @@
-"""`ratchet tune --sweep FILE`: write the profile's search space as a W&B sweep, without contacting
-W&B.
+"""`ratchet tune --sweep FILE`: write the profile's search space as a W&B sweep, offline.
 
-In: a profile. Out: a file for `wandb sweep FILE`; its agents then run `ratchet train --seeds 1`,
-which trains and promotes nothing.
+In: a profile. Out: a file for `wandb sweep FILE`. Its agents run `ratchet train --seeds 1`, which
+promotes nothing.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ from verl_jobs.job import VALIDATION
 def write_sweep(
     file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console
 ) -> int:
+    """Write the sweep's YAML file. Returns exit code 0; raises NotReady if the path is a folder."""
     if file.is_dir():
         raise NotReady(f"--sweep: {file} is a folder: give a file")
     text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
     write_atomic(
         file,
         (
-            f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent "
+            f"# wandb sweep {file.name}    then, on each machine that trains: wandb agent "
             f"ENTITY/PROJECT/ID\n{text}"
         ),
     )
-    if less := excluded_keys(profile):
-        console.print(f"{less}.", highlight=False, soft_wrap=True)
+    if excluded := excluded_keys(profile):
+        console.print(f"{excluded}.", highlight=False, soft_wrap=True)
     console.print(
         f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.",
         soft_wrap=True,
@@ -46,11 +46,10 @@ def write_sweep(
 
 
 def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[str, Any]:
-    """Return the sweep. hyperband counts validations; the first is that of the start. Raises
-    ProfileError.
-    """
+    """Return the sweep as W&B's schema defines it. Raises ProfileError."""
     space, training = check_search_space(profile), profile.training
-    first = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
+    # Hyperband counts validations, and the first one is that of the start policy.
+    min_iter = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
     set_options = [part for each in changes for part in ("--set", each)]
     return {
         "name": f"ratchet {profile_name}",
@@ -60,7 +59,7 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
         "run_cap": profile.tuning.trials,
         "early_terminate": {
             "type": "hyperband",
-            "min_iter": first,
+            "min_iter": min_iter,
             "eta": profile.tuning.reduction,
         },
         "parameters": {
@@ -80,7 +79,9 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
 
 
 def parameter(span: Span, *, whole: bool) -> dict[str, Any]:
-    """As W&B names distributions; its `log_uniform` would take the ends' logarithms."""
+    """Return a range as a W&B distribution. W&B's own `log_uniform` expects logarithms as bounds,
+    `log_uniform_values` the values.
+    """
     if span.choice:
         return {"values": list(span.choice)}
     low, high = span.log_uniform or span.uniform or (0.0, 0.0)

@@ -1,8 +1,8 @@
-"""The process that trains one trial of `ratchet tune`: `python -m experiments.trial_process
-RAY_FOLDER BIND ADDRESS JOB PARENT`.
+"""Train one trial of `ratchet tune` in a process of its own.
 
-It ends with the trial; SIGTERM ends the training, which saves first. Exits 0 when the training is
-done, else 1 with one line that says why.
+`python -m experiments.trial_process RAY_FOLDER BIND ADDRESS JOB PARENT`. SIGTERM ends the training,
+which saves a checkpoint first. Exit code 0 when the training is done, else 1 with one line that
+gives the reason.
 """
 
 from __future__ import annotations

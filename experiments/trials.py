@@ -1,8 +1,8 @@
-"""The trials of a search: a record each in its folder, and the table that they make.
+"""The trials of a search: one record per trial in the search's folder, and the results table.
 
-base.json         the job that all trials change
-0003.json         a trial: its point of the search space, its job's folder, why it failed
-worse-<key>.json  that a trial was ended, and at which step (verl_jobs/search/search.py)
+base.json         the job that all trials modify
+0003.json         a trial: its point of the search space, and the error if it failed
+worse-<key>.json  the step at which a trial was stopped early (verl_jobs/search/search.py)
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ Point = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The state of a trial; best: share of validation problems in [0, 1], None before the first
-    validation.
+    """The state of a trial.
+
+    best: share of validation problems solved, in [0, 1]; None before the first validation.
     """
 
     number: int
@@ -54,6 +55,8 @@ class Outcome:
 
 
 class Trials:
+    """The recorded trials of one search, read from and written to its folder."""
+
     def __init__(self, folder: Path, base: TrainingJob) -> None:
         self.folder, self.base, self.command = folder, base, folder / COMMAND
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,25 +69,29 @@ class Trials:
         }
 
     def points(self) -> list[Point]:
-        """In the order in which they were drawn."""
+        """Return the trials' points in the order in which they were sampled."""
         return [record["point"] for record in self.records().values()]
 
     def begin(self, point: Point) -> tuple[int, bool]:
-        """Its number, and whether it is new. One that had failed is tried again."""
-        known = self.records()
+        """Record the start of a trial. Return its number, and whether it is new.
+
+        The error of an earlier failure is cleared, because the trial runs again.
+        """
+        records = self.records()
         number = next(
-            (number for number, record in known.items() if record["point"] == dict(point)), 0
+            (number for number, record in records.items() if record["point"] == dict(point)), 0
         )
-        if not number or known[number]["failed"]:
-            self._write(number or len(known) + 1, point, "")
-        return number or len(known) + 1, not number
+        if not number or records[number]["failed"]:
+            self._write(number or len(records) + 1, point, "")
+        return number or len(records) + 1, not number
 
     def number(self, point: Point) -> int:
         return self.begin(point)[0]
 
     def end(self, number: int, step: int) -> bool:
-        """Record that Tune has finished this trial: whether it was stopped early because others
-        were better.
+        """Record that Ray Tune has finished this trial at `step`.
+
+        Returns whether this was an early stop because other trials were better.
         """
         job = self.job(number)
         if job.done is not None or (path := stop_marker(self.folder, job)).exists():
@@ -93,7 +100,7 @@ class Trials:
         return True
 
     def fail(self, number: int) -> str:
-        """Keeps and returns why its training failed."""
+        """Record and return the last log line of a trial that failed."""
         why = last_log_line(self.job(number))
         self._write(number, self.records()[number]["point"], why)
         return why
@@ -115,11 +122,11 @@ class Trials:
         )
 
     def outcomes(self) -> list[Outcome]:
-        """All trials, in the order in which they were begun."""
+        """Return the state of all trials in the order in which they began."""
         return [self._outcome(number, record) for number, record in self.records().items()]
 
     def best(self) -> Outcome | None:
-        """The best on validation, of equals the first."""
+        """Return the trial with the best validation; of equal trials the first."""
         validated = [each for each in self.outcomes() if each.best is not None]
         return max(validated, key=lambda each: (each.best or 0.0, -each.number), default=None)
 
@@ -148,16 +155,16 @@ class Trials:
     def job(self, number: int) -> TrainingJob:
         return trial_job(self.base, self.records()[number]["point"])
 
-    def _write(self, number: int, point: Point, failed: str) -> None:
+    def _write(self, number: int, point: Point, error: str) -> None:
         write_atomic(
-            self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": failed})
+            self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": error})
         )
 
 
 def report(trials: Trials, study: Study) -> Path:
-    """`tuning.md` and `tuning.json` under the study's reports."""
+    """Write `tuning.md` and `tuning.json` under the study's reports. Return the page's path."""
     best, tasks = trials.best(), int(study.rows.manifest.facts["validation"])
-    command = f"    {line(best, study.settings)}\n" if best else ""
+    command = f"    {train_command(best, study.settings)}\n" if best else ""
     text = (
         f"# {study.id}\n\n{markdown(columns(trials), rows(trials, tasks))}\n\n"
         f"{summary(best, tasks)}\n\n{command}"
@@ -184,7 +191,7 @@ def columns(trials: Trials) -> tuple[str, ...]:
 
 
 def rows(trials: Trials, tasks: int) -> list[tuple[str, ...]]:
-    """The best first; tasks: validation problems, as which the share is counted."""
+    """Return the table's rows, best trial first. tasks: the number of validation problems."""
     outcomes = sorted(
         trials.outcomes(),
         key=lambda each: (-1.0 if each.best is None else each.best, -each.number),
@@ -194,7 +201,7 @@ def rows(trials: Trials, tasks: int) -> list[tuple[str, ...]]:
         (
             str(each.number),
             *map(_figure, each.point.values()),
-            *_told(each.best, tasks),
+            *_share_and_interval(each.best, tasks),
             str(each.best_step) if each.best is not None else "",
             str(each.step),
             f"{each.minutes:.1f}",
@@ -206,16 +213,16 @@ def rows(trials: Trials, tasks: int) -> list[tuple[str, ...]]:
 
 def summary(best: Outcome | None, tasks: int) -> str:
     if best is None:
-        return "No trial has come to a validation yet."
+        return "No trial has reached a validation yet."
     return (
-        f"Best: trial {best.number}. It was picked among all on the same {tasks} validation "
-        "problems, so its score is too good, the more so the more "
-        "trials there are; a gate judges it on fresh ones:"
+        f"Best: trial {best.number}. All trials were compared on the same {tasks} validation "
+        "problems, so its score is biased upwards, and more so with more trials. The promotion "
+        "gate uses new problems:"
     )
 
 
-def line(best: Outcome, settings: Settings) -> str:
-    """The command that trains with these settings and puts the result before the gate."""
+def train_command(best: Outcome, settings: Settings) -> str:
+    """Return the command that trains with the trial's settings and runs the promotion gate."""
     changes = [
         each for each in settings.changes if each and each.partition("=")[0] not in best.point
     ]
@@ -248,12 +255,15 @@ def show(trials: Trials, page: Path, study: Study, console: Console) -> None:
     console.print(summary(best, tasks), soft_wrap=True, highlight=False)
     if best:
         console.print(
-            f"  {line(best, study.settings)}", soft_wrap=True, highlight=False, markup=False
+            f"  {train_command(best, study.settings)}",
+            soft_wrap=True,
+            highlight=False,
+            markup=False,
         )
-    console.print(f"Its table: {page}", soft_wrap=True, highlight=False)
+    console.print(f"Report: {page}", soft_wrap=True, highlight=False)
 
 
-def _told(best: float | None, tasks: int) -> tuple[str, str]:
+def _share_and_interval(best: float | None, tasks: int) -> tuple[str, str]:
     if best is None:
         return "", ""
     low, high = wilson(round(best * tasks), tasks)

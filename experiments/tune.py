@@ -1,9 +1,8 @@
-"""`ratchet tune`: trainings from one start with different settings, drawn by Optuna and stopped
-early by Ray Tune's ASHA.
+"""`ratchet tune`: search training settings with Optuna; Ray Tune's ASHA stops bad trials early.
 
-The state of a search is its trials' folders. When the command is repeated, the searcher gets them
-in their order, with their results, and the search resumes: a kill loses no more than a training's
-last save, and more trials can be added later.
+The state of a search is its trials' folders. A repeated command passes the recorded trials, with
+their results, to the searcher in their original order, and the search resumes. A kill therefore
+loses at most the steps since a training's last checkpoint, and more trials can be added later.
 """
 
 from __future__ import annotations
@@ -22,59 +21,63 @@ from rich.console import Console
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
 from experiments.search_space import check_search_space, domains, excluded_keys, own_point, space_of
-from experiments.study import Ended, Study, conduct
+from experiments.study import Study, StudyResult, run_study
 from experiments.trials import Trials, report, show
 from resources.ray.private import light_head
 from resources.settings import Settings
 
-# one trial in so many is drawn at random before the model of good settings is used, but at least 4
-# and at most 10
-COUNT_OF_RANDOM = 3
-ENVIRONMENT = {  # read by Ray when it is imported
+# The first third of the trials, at least 4 and at most 10, is sampled at random; the others come
+# from TPE's model of the results.
+TRIALS_PER_RANDOM_TRIAL = 3
+ENVIRONMENT = {  # Ray reads it when it is imported
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    # otherwise Tune searches for our Ray, which listens on the loopback, on this machine's other
-    # address
+    # Otherwise Tune connects to an external address of this machine, but the private Ray listens
+    # on the loopback interface only.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
 
 
 @dataclass(frozen=True)
 class Budget:
+    """When a search ends: after this many trials, or after this many minutes (0: no limit)."""
+
     trials: int
-    minutes: float  # 0: none
+    minutes: float
 
 
 def tune(settings: Settings, trials: int | None, minutes: float | None, console: Console) -> int:
-    """Search until `trials` have ended or the minutes are over, and print their table. Exit code 0,
-    1 if a trial failed, 130 if interrupted.
+    """Search until `trials` have ended or the minutes are over, and print the table.
+
+    None: the profile's value. Returns exit code 0, 1 if a trial failed, 130 if interrupted.
     """
     profile = settings.profile
     check_search_space(profile)
-    if less := excluded_keys(profile):
-        console.print(f"{less}.", highlight=False, soft_wrap=True)
+    if excluded := excluded_keys(profile):
+        console.print(f"{excluded}.", highlight=False, soft_wrap=True)
     limit = profile.tuning.minutes if minutes is None else minutes
     budget = Budget(trials or profile.tuning.trials, limit)
 
-    def measure(study: Study) -> Ended:
-        known = trials_of(study)
-        if len(known.ended()) < budget.trials:
-            search(study, known, command(study), budget, console)
-        left = budget.trials - len(known.ended())
-        show(known, report(known, study), study, console)
-        if left:
+    def measure(study: Study) -> StudyResult:
+        history = trials_of(study)
+        if len(history.ended()) < budget.trials:
+            search(study, history, trainer_command(study), budget, console)
+        remaining = budget.trials - len(history.ended())
+        show(history, report(history, study), study, console)
+        if remaining:
             console.print(
-                f"{left} of {budget.trials} trials are left: the same command resumes.",
+                f"{remaining} of {budget.trials} trials remain: the same command resumes.",
                 highlight=False,
             )
-        return Ended(len(known.failed()), left)
+        return StudyResult(len(history.failed()), remaining)
 
-    return conduct(settings, f"ratchet tune --trials {budget.trials}", console, measure)
+    return run_study(settings, f"ratchet tune --trials {budget.trials}", console, measure)
 
 
 def trials_of(study: Study) -> Trials:
-    """Return the existing trials of this space over this training; another space or training is
-    another search.
+    """Return the recorded trials of this study's search.
+
+    A search is identified by its space, its training settings, inputs and reward.
     """
     base = study.job(1000 * study.profile.seed + 1)
     space = {key: span.model_dump() for key, span in space_of(study.profile).items()}
@@ -92,45 +95,45 @@ def trials_of(study: Study) -> Trials:
 def search(
     study: Study, trials: Trials, trainer: Sequence[str], budget: Budget, console: Console
 ) -> None:
-    """Runs Ray Tune until the budget is spent. Raises KeyboardInterrupt where a person ended it.
+    """Run Ray Tune until the budget is used up. Raises KeyboardInterrupt if the user interrupts it.
 
-    trainer: the command that trains a trial (verl_jobs/search/tune_trainable.py). console: one with
-       its own file, because what Tune prints goes to a log.
+    trainer: the command that trains a trial (verl_jobs/search/tune_trainable.py).
+    console: must write to its own file, because stdout and stderr are redirected to a log.
     """
     os.environ |= ENVIRONMENT
-    places = at_once(study)
+    concurrency = concurrent_trials(study)
     write_atomic(trials.command, json.dumps(list(trainer)))
     console.print(
-        f"{study.id}: {len(trials.ended())} of {budget.trials} trials there, {places} at a time",
+        f"{study.id}: {len(trials.ended())} of {budget.trials} trials done, {concurrency} at a "
+        "time",
         highlight=False,
         soft_wrap=True,
     )
     began = time.monotonic()
     with (trials.folder / "tune.log").open("a") as log:
-        head = light_head(trials.folder / "ray", places + 1)
+        head = light_head(trials.folder / "ray", study.stage.pipeline_run.folder, concurrency + 1)
         import ray
         from ray import tune as ray_tune
 
-        # Tune's own tables and warnings, of which ours are the short form
+        # Tune's own tables and warnings go to the log.
         with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
             ray.init(address=head.address, log_to_driver=False, logging_level="error")
             try:
-                followed = _follower(trials, study, console)
                 config = ray_tune.RunConfig(
                     name="last",
                     storage_path=str(trials.folder / "tune"),
                     verbose=0,
-                    callbacks=[followed],
+                    callbacks=[_callback(trials, study, console)],
                 )
-                _tuner(study, trials, budget, places, config).fit()
+                _tuner(study, trials, budget, concurrency, config).fit()
             finally:
                 ray.shutdown()
     in_time = not budget.minutes or time.monotonic() - began < 60 * budget.minutes
     if in_time and set(trials.records()) - set(trials.ended()) - set(trials.failed()):
-        raise KeyboardInterrupt  # Tune catches it, and stops in order
+        raise KeyboardInterrupt  # Tune catches the user's interrupt and ends without an error
 
 
-def _tuner(study: Study, trials: Trials, budget: Budget, places: int, config: Any) -> Any:
+def _tuner(study: Study, trials: Trials, budget: Budget, concurrency: int, config: Any) -> Any:
     import optuna
     from ray import tune as ray_tune
     from ray.tune.schedulers import ASHAScheduler
@@ -139,35 +142,35 @@ def _tuner(study: Study, trials: Trials, budget: Budget, places: int, config: An
     from verl_jobs.search.tune_trainable import Trial
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    known, training, tuning = trials.points(), study.profile.training, study.profile.tuning
+    recorded, training, tuning = trials.points(), study.profile.training, study.profile.tuning
     first = own_point(study.profile)
-    points = known or ([first] if first else [])
-    # a search that goes on draws anew, or it would draw again what it has drawn
+    points = recorded or ([first] if first else [])
+    # A resumed search needs another seed, or it would sample the recorded points again.
     sampler = optuna.samplers.TPESampler(
         multivariate=True,
-        n_startup_trials=min(10, max(4, budget.trials // COUNT_OF_RANDOM)),
-        seed=1000 * study.profile.seed + len(known),
+        n_startup_trials=min(10, max(4, budget.trials // TRIALS_PER_RANDOM_TRIAL)),
+        seed=1000 * study.profile.seed + len(recorded),
     )
     search = OptunaSearch(
         metric="validation", mode="max", sampler=sampler, points_to_evaluate=points or None
     )
-    least = min(tuning.first_look or training.save_every, training.steps)
+    grace_period = min(tuning.first_look or training.save_every, training.steps)
     scheduler = ASHAScheduler(
         time_attr="step",
         metric="validation",
         mode="max",
         max_t=training.steps,
-        grace_period=least,
+        grace_period=grace_period,
         reduction_factor=tuning.reduction,
     )
     return ray_tune.Tuner(
         Trial,
         param_space=domains(study.profile) | {"study": str(trials.folder)},
         tune_config=ray_tune.TuneConfig(
-            num_samples=max(budget.trials, len(known)),
+            num_samples=max(budget.trials, len(recorded)),
             search_alg=search,
             scheduler=scheduler,
-            max_concurrent_trials=places,
+            max_concurrent_trials=concurrency,
             reuse_actors=True,
             time_budget_s=60 * budget.minutes or None,
         ),
@@ -175,18 +178,16 @@ def _tuner(study: Study, trials: Trials, budget: Budget, places: int, config: An
     )
 
 
-def _follower(records: Trials, study: Study, console: Console) -> Any:
-    """What Tune calls while it runs: keeps each trial's record, and tells of it."""
+def _callback(records: Trials, study: Study, console: Console) -> Any:
+    """Return a Ray Tune callback that records each trial and prints its progress."""
     from ray import tune as ray_tune
 
     steps = study.profile.training.steps
 
-    class Follower(ray_tune.Callback):  # type: ignore[misc]  # ray has no types
+    class RecordTrials(ray_tune.Callback):  # type: ignore[misc]  # ray has no types
         def __reduce__(self) -> tuple[Any, ...]:
-            return (
-                ray_tune.Callback,
-                (),
-            )  # Tune keeps a copy on disk, where a console cannot be kept
+            # Tune pickles its callbacks to disk, and a console cannot be pickled.
+            return ray_tune.Callback, ()
 
         def on_trial_start(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
@@ -219,7 +220,7 @@ def _follower(records: Trials, study: Study, console: Console) -> Any:
             if records.end(number := records.number(_point(trial)), int(trial.last_result["step"])):
                 console.print(
                     (
-                        f"  trial {number}: ended, others were better at step "
+                        f"  trial {number}: stopped early, others were better at step "
                         f"{trial.last_result['step']}"
                     ),
                     highlight=False,
@@ -235,16 +236,18 @@ def _follower(records: Trials, study: Study, console: Console) -> Any:
                 f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True
             )
 
-    return Follower()
+    return RecordTrials()
 
 
 def _point(trial: Any) -> dict[str, Any]:
     return {key: value for key, value in trial.config.items() if key != "study"}
 
 
-def command(study: Study) -> list[str]:
-    """Return the trainer's environment. Ray's token in ours belongs to Tune's own Ray; a cluster's
-    is restored.
+def trainer_command(study: Study) -> list[str]:
+    """Return the command that trains a trial.
+
+    Ray's variables of the process that calls it belong to Tune's private Ray and are cleared. The
+    token of the profile's cluster is set again.
     """
     ray_settings, token = study.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
     cleared = [
@@ -266,8 +269,8 @@ def command(study: Study) -> list[str]:
     ]
 
 
-def at_once(study: Study) -> int:
-    """How many trials train at the same time."""
+def concurrent_trials(study: Study) -> int:
+    """Return how many trials train at the same time."""
     ray_settings = study.profile.ray
     if study.profile.tuning.at_once or not ray_settings.address:
         return study.profile.tuning.at_once or 1

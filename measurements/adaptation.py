@@ -22,7 +22,7 @@ from evaluation.benchmarks.embedded import SAMPLING
 from evaluation.benchmarks.few_shot import few_shot
 from evaluation.evaluate import evaluate
 from evaluation.scorecard import Scorecard
-from experiments.adapt import of_the_house
+from experiments.adapt import embedded_families
 from experiments.adaptation import Family, Row, Study, study_id
 from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, demonstration, generate
@@ -48,7 +48,7 @@ def main() -> None:
     config = Adaptation(
         shots=tuple(arguments.shots), seeds=arguments.seeds, problems=arguments.problems
     )
-    families = of_the_house(family, config)
+    families = embedded_families(family, config)
     new = start(arguments.folder, "new", family, arguments.steps)
     known = start(arguments.folder, "known", family, arguments.steps)
     sampling = SAMPLING.model_copy(update={"max_new_tokens": 104})

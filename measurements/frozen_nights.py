@@ -74,7 +74,7 @@ def main() -> None:
 def two_cards(champion: Entry, first_task: int, sandbox: Sandbox) -> tuple[Scorecard, Scorecard]:
     """Return the scorecards of two completions a task of a draw, the second as a challenger's."""
     tasks = heldout_tasks(PROFILE.family, first_task, PROFILE.evaluation.heldout)
-    benchmark = heldout(tasks, answering(PROFILE.training.answer_tokens)).asked(
+    benchmark = heldout(tasks, answering(PROFILE.training.answer_tokens)).with_settings(
         BenchmarkSettings(name=HELDOUT, n=2, temperature=1.0)
     )
     both = evaluate(

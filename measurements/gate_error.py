@@ -22,7 +22,9 @@ TASKS = 400
 
 def card(name: str, solved: np.ndarray) -> Scorecard:
     samples = tuple(
-        Sample.model_construct(task_id=str(i), answer="", program="", verdict="AC" if s else "WA")
+        Sample.model_construct(
+            task_id=str(i), completion="", program="", verdict="AC" if s else "WA"
+        )
         for i, s in enumerate(solved)
     )
     return Scorecard.model_construct(

@@ -5,7 +5,7 @@ warm-up, with seeds and intervals.
     python -m measurements.multi_turn --seeds 11 --tiny      to see the script work
 
 For each seed: problems of the embedded family with two visible tests, a tiny model warmed up on
-demonstrations and on mending them after the Executor's report, and two trainings: `single` (one
+demonstrations and on fixing them after the Executor's report, and two trainings: `single` (one
 answer, groups of 8) and `multi` (up to two programs a conversation, groups of 4). Both end where
 the tokens that they were trained on (prompts and responses, verl's `perf/total_num_tokens`) reach
 the same number: of each the last checkpoint before it is taken. Each policy, and the warm-up, is
@@ -118,7 +118,7 @@ def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bo
 
 
 def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> None:
-    """A model from scratch, warmed up on single answers and on mending what the Executor found
+    """A model from scratch, warmed up on single answers and on fixing what the Executor found
     wrong in them.
     """
     shown_to = [problem for problem in problems if problem.split == "demonstrations"]

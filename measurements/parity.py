@@ -30,7 +30,7 @@ FILES = {
     "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
     "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
 }
-LEFT_OUT = {"Mbpp/255"}  # its canonical solution gives gigabytes: docs/explanation/benchmarks.md
+LEFT_OUT = {"Mbpp/255"}  # its canonical solution gives gigabytes: docs/measurements/parity.md
 WORKERS = 2
 CHANGES = (
     "list(x) if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else x",

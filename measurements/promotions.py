@@ -42,7 +42,7 @@ def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
     samples = tuple(
         Sample.model_construct(
             task_id=str(i),
-            answer="",
+            completion="",
             program="",
             verdict="AC" if s else "WA",
             tags=(f"tag-{i % 8}",),
@@ -133,7 +133,7 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
             )
         )
         offered += theirs > skill
-        if gates[-1].shown:
+        if gates[-1].significant:
             unearned, earned = unearned + (theirs <= skill), earned + (theirs > skill)
             champion, skill = challenger, theirs
     return unearned, earned, offered

@@ -66,7 +66,7 @@ def verified(
     while waiting and time.monotonic() - begun < seconds:
         chunk, waiting = waiting[:CHUNK], waiting[CHUNK:]
         found = verify(chunk, sandbox, home / f"{name}.jsonl", rules)
-        kept += len(found.kept)
+        kept += len(found.problems)
         removed += found.removed
         strength += found.strength
     took = time.monotonic() - begun

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.live import Live
 
 from pipelines import instance as dagster_home
-from pipelines.process import MARK, pss_bytes, run_processes
+from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
@@ -30,7 +30,7 @@ from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
-from resources.ray.private import answers
+from resources.ray.private import RUN, answers
 from resources.run_record import PipelineRun, next_id, records
 from resources.settings import Settings
 from rewards.own import OwnReward, reward_of
@@ -139,7 +139,7 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
     if not config.file or config.unverified:
         return
     from assets.verified_reward import battery_stamp, store_result, stored_result
-    from rewards.battery import run_battery
+    from rewards.battery.battery import run_battery
 
     if stored_result(home, config) is None:
         with Sandbox(profile.sandbox) as sandbox:
@@ -160,7 +160,7 @@ def start_worker(
     folder = settings.home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
     environment = os.environ | settings.environment()
-    environment |= {MARK: str(folder), "PYTHONUNBUFFERED": "1"}
+    environment |= {RUN: str(folder), "PYTHONUNBUFFERED": "1"}
     # torch's threads sleep while they wait: on two busy cores, spinning threads cost minutes.
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     environment.setdefault("HOME", pwd.getpwuid(os.getuid()).pw_dir)  # Ray and Hugging Face need it

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import psutil
 
+from resources.ray.private import RUN
+
 PR_SET_PDEATHSIG = 1
-# In the environment of every process of a run. Ray's daemons leave the process tree, but keep their
-# environment.
-MARK = "RATCHET_RUN"
 
 
 def die_with_parent(parent: int) -> None:
@@ -34,12 +33,12 @@ def restore_sigint() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def run_processes(mark: str) -> list[psutil.Process]:
-    """Return this process and all processes of this user whose environment has the mark."""
+def run_processes(run: str) -> list[psutil.Process]:
+    """Return this process and this user's processes whose environment names the run's folder."""
     processes = [psutil.Process()]
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+            if process.pid != os.getpid() and process.environ().get(RUN) == run:
                 processes.append(process)
     return processes
 

@@ -28,11 +28,11 @@ def read_sources(home: Path) -> dict[str, Place]:
             for name, place in json.loads(file.read_text(encoding="utf-8")).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
-        mend = (
+        fix = (
             'write {"name": "path, null, or an object"}, or remove the file and add the sources '
             "again"
         )
-        raise ProblemError(f"not a valid list of sources ({error})", mend, str(file)) from error
+        raise ProblemError(f"not a valid list of sources ({error})", fix, str(file)) from error
 
 
 def validated(name: str, place: Place) -> Place:

@@ -14,12 +14,12 @@ from sandbox.protocol import COMPARES, Limits
 class ProblemError(ValueError):
     """A problem that cannot be read.
 
-    where: its location (file, row); reason: what is wrong, with the column; mend: how to fix it.
+    where: its location (file, row); reason: what is wrong, with the column; fix: how to fix it.
     """
 
-    def __init__(self, reason: str, mend: str, where: str = "") -> None:
-        super().__init__(f"{where}: {reason}: {mend}" if where else f"{reason}: {mend}")
-        self.reason, self.mend, self.where = reason, mend, where
+    def __init__(self, reason: str, fix: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}: {fix}" if where else f"{reason}: {fix}")
+        self.reason, self.fix, self.where = reason, fix, where
 
 
 STYLES = ("call", "assert", "stdio", "unittest")
@@ -176,7 +176,7 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
             f"it compares {' or '.join(COMPARES[style])}",
             where,
         )
-    mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
+    fix = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):
             suggestion = next(
@@ -188,11 +188,11 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
                 "",
             )
             raise ProblemError(
-                f"column tests: test {number} lacks {missing[0]!r}{suggestion}", mend, where
+                f"column tests: test {number} lacks {missing[0]!r}{suggestion}", fix, where
             )
         if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
             raise ProblemError(
-                f"column tests: test {number} has an unknown key {unknown[0]!r}", mend, where
+                f"column tests: test {number} has an unknown key {unknown[0]!r}", fix, where
             )
         for key, value in test.items():
             if not _fits_test(style, key, value):

@@ -52,7 +52,7 @@ class JsonLines:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def open(self, read: Callable[[dict[str, Any]], None], mend: str) -> None:
+    def open(self, read: Callable[[dict[str, Any]], None], fix: str) -> None:
         """Lock the file and pass each line's object to `read`, in order.
 
         Raises ProblemError with the line and the fix if a line is not an object, or `read` finds it
@@ -70,7 +70,7 @@ class JsonLines:
                 read(row_of(line))
             except (ValueError, TypeError, KeyError) as error:
                 raise ProblemError(
-                    f"not a valid line ({error})", mend, f"{self.path}: line {number}"
+                    f"not a valid line ({error})", fix, f"{self.path}: line {number}"
                 ) from error
             valid_bytes += len(line)
         self._file.truncate(valid_bytes)

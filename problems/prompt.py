@@ -44,11 +44,11 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
     """Format a test for people: asserts on the function's own name, or input and output."""
     match problem.style:
         case "call":
-            given = [literal(value) for value in test.get("args", ())] + [
+            arguments = [literal(value) for value in test.get("args", ())] + [
                 f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
             ]
             return (
-                f"assert {problem.entry_point}({', '.join(given)}) == "
+                f"assert {problem.entry_point}({', '.join(arguments)}) == "
                 f"{literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
             )
         case "stdio":

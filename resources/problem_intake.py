@@ -104,7 +104,7 @@ def take_in(home: Home, file: Path) -> Taken:
         first = looked.rejected[0]
         raise ProblemError(
             f"none of {looked.rows} rows can be read, the first is {first.row}: {first.reason}",
-            first.mend,
+            first.fix,
             str(file),
         )
     copy = home.problem_files / hash_file(file)[:16] / file.name
@@ -116,7 +116,7 @@ def take_in(home: Home, file: Path) -> Taken:
     place = replace(columns, path=copy.resolve())
     add_source(home.path, name, place)
     bad = tuple(
-        f"{rejected.row}: {rejected.reason}: {rejected.mend}" for rejected in looked.rejected
+        f"{rejected.row}: {rejected.reason}: {rejected.fix}" for rejected in looked.rejected
     )
     return Taken(name, place, len(looked.problems), bad, place != before)
 

@@ -232,11 +232,11 @@ def records(runs: Path) -> list[Record]:
 
 
 def _read(path: Path) -> Record:
-    mend = "restore it from a backup, or delete its folder"
+    fix = "restore it from a backup, or delete its folder"
     try:
-        return Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, mend))
+        return Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
     except ValueError as error:
-        raise changed(path, mend=mend) from error
+        raise changed(path, fix=fix) from error
 
 
 def tasks_used(records: Sequence[Record], seed: int) -> int:

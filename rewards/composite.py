@@ -136,13 +136,13 @@ class Reward:
         """
         if self.config.kind == "random" or not self.config.linted:
             return {}
-        wanted = [
+        places = [
             at
             for at, judged in enumerate(batch)
             if isinstance(judged.task, Problem) and self._read(judged.report.verdict)
         ]
         return dict(
-            zip(wanted, lint.lint([extract_code(batch[at].answer) for at in wanted]), strict=True)
+            zip(places, lint.lint([extract_code(batch[at].answer) for at in places]), strict=True)
         )
 
     def _read(self, verdict: Verdict) -> bool:
@@ -172,8 +172,10 @@ def reward_hash(config: RewardConfig) -> str:
     module and the components that the config measures, each with what it imports. A reward file
     may import any component.
     """
-    told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
-    told["weights"] = {name: weight for name, weight in told["weights"].items() if weight > 0}
+    settings = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
+    settings["weights"] = {
+        name: weight for name, weight in settings["weights"].items() if weight > 0
+    }
     files = {
         name: hash_file(Path(path))
         for name in ("file", "preferences")
@@ -186,7 +188,7 @@ def reward_hash(config: RewardConfig) -> str:
         for module in modules
         for path in parts(module)
     }
-    return hash_data({"config": told, "files": files, "linter": linter, "code": code})
+    return hash_data({"config": settings, "files": files, "linter": linter, "code": code})
 
 
 def _question(judged: Judged, dense: float) -> dict[str, float | None]:
@@ -195,7 +197,7 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
     Dense correctness (`qa` only) grows with the words shared with a reference answer. Format says
     whether a final answer can be extracted.
     """
-    given = extract_answer(judged.answer)
+    final_answer = extract_answer(judged.answer)
     right = correctness(judged.report, dense=0.0)
     if (
         right == -1.0
@@ -204,9 +206,9 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
         and judged.task.task == "qa"
     ):
         right = -1.0 + dense * min(
-            2.0 * token_f1(judged.task.answers, given, judged.task.statement), 1.9
+            2.0 * token_f1(judged.task.answers, final_answer, judged.task.statement), 1.9
         )
-    return {"correctness": right, "format": 1.0 if given else -1.0}
+    return {"correctness": right, "format": 1.0 if final_answer else -1.0}
 
 
 def _coin(problem_id: str, answer: str) -> float:

@@ -12,7 +12,7 @@ from functools import cache
 from problems.schema import Problem
 from rewards.extraction import extract_answer, extract_code
 from rewards.facts import exact
-from rewards.mathematics import Case, Verifier
+from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question, Task
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox, run_all

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
@@ -27,6 +28,18 @@ from rewards.score import Score, hacking_facts
 from sandbox.protocol import Verdict
 
 Kind = Literal["code", "math", "qa"]
+_COMPONENTS = ("correctness", "efficiency", "format", "style")
+_MATHEMATICS = (
+    *("equality", "form", "intervals", "numbers", "reader"),
+    *("text", "tokens", "tree", "value", "worker"),
+)
+_BATTERY = ("attempts", "constructs", "mutations", "patterns", "search", "tracing")
+MOVED = (  # modules of the version before: old name -> present name
+    {f"rewards.{name}": f"rewards.components.{name}" for name in _COMPONENTS}
+    | {f"rewards.math_{name}": f"rewards.mathematics.{name}" for name in _MATHEMATICS}
+    | {f"rewards.{name}": f"rewards.battery.{name}" for name in _BATTERY}
+    | {"rewards.battery_cases": "rewards.battery.cases"}
+)
 
 
 class RewardFileError(ValueError):
@@ -131,11 +144,10 @@ def _load(path: Path) -> ModuleType:
 
 
 def _alias_moved_modules(path: Path) -> None:
-    """Let a file of the version before import components by their old names, with a notice."""
+    """Let a file of the version before import modules by their old names, with a notice."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    for name in ("correctness", "efficiency", "format", "preference", "style"):
-        old, new = f"rewards.{name}", f"rewards.components.{name}"
-        if old in text:
+    for old, new in MOVED.items():
+        if re.search(rf"\b{re.escape(old)}\b", text):
             sys.modules[old] = importlib.import_module(new)
             print(f"{path}: {old} is {new} now; the old name ends with the next version")
 

@@ -1,14 +1,18 @@
-"""CONTRIBUTING's promises: one new file (for an algorithm: one entry) adds each kind of part.
+"""CONTRIBUTING's table of changes: each row that promises one new file (or entry) has a test here.
 
-The parts are added to a copy of the repository and used from there.
+The parts are added to a copy of the repository and used from there. The other rows name files that
+exist.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,6 +99,23 @@ class Echo:
 
 ENGINE = Echo
 '''
+SENSOR = '''
+"""Never starts a run."""
+
+import dagster as dg
+
+from pipelines.jobs import tell_mlflow
+
+
+@dg.sensor(job=tell_mlflow)
+def mine_sensor() -> dg.SkipReason:
+    return dg.SkipReason("a test")
+'''
+PROFILE = """
+extends: small
+training:
+  steps: 14
+"""
 FILES = {
     "problems/sources/mine.py": SOURCE,
     "evaluation/benchmarks/mine.py": BENCHMARK,
@@ -102,6 +123,8 @@ FILES = {
     "rewards/components/short.py": COMPONENT,
     "sandbox/backends/mine.py": BACKEND,
     "serving/engines/echo.py": ENGINE,
+    "pipelines/sensors/mine.py": SENSOR,
+    "pipelines/profiles/mine.yaml": PROFILE,
 }
 SCORED = """
 import json, sys
@@ -147,6 +170,64 @@ PROBLEM = {
 }
 
 
+Test = Callable[..., None]
+TESTS: dict[str, Test] = {}  # by the row of CONTRIBUTING's table
+
+
+def adds(*changes: str) -> Callable[[Test], Test]:
+    """Mark the test of these rows of CONTRIBUTING's table."""
+
+    def marked(test: Test) -> Test:
+        TESTS.update(dict.fromkeys(changes, test))
+        return test
+
+    return marked
+
+
+def rows() -> dict[str, str]:
+    """Return the files of each change in CONTRIBUTING's table."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| change | files |\n|---|---|\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE))
+
+
+def missing(files: str) -> Iterator[str]:
+    """Yield the paths of a row that do not exist, and the names that none of its files contains.
+
+    A path may be relative to the folder of the one before it.
+    """
+    folder, text = ROOT, ""
+    for name in re.findall(r"`([^`]+)`|\]\(([^)]+)\)", files):
+        path = name[0] or name[1]
+        if re.fullmatch(r"[\w/-]+(/|\.\w+)", path):
+            file = next((base / path for base in (ROOT, folder) if (base / path).exists()), None)
+            if file is None:
+                yield path
+                continue
+            folder = file if file.is_dir() else file.parent
+            for part in file.glob("*.*") if file.is_dir() else [file]:
+                text += part.read_text(encoding="utf-8")
+    for name, _ in re.findall(r"`(\w+)`()", files):
+        if not re.search(rf"\b{name}\b", text):
+            yield name
+
+
+def test_every_row_that_promises_one_file_has_a_test() -> None:
+    promised = {change for change, files in rows().items() if files.startswith("one ")}
+    assert promised == TESTS.keys()
+    cloned = {
+        test
+        for name, test in globals().items()
+        if name.startswith("test_") and "clone" in inspect.signature(test).parameters
+    }
+    assert cloned == set(TESTS.values())
+
+
+def test_every_row_names_what_exists() -> None:
+    assert len(rows()) > 15
+    assert not {change: [*lacking] for change, f in rows().items() if (lacking := [*missing(f)])}
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages with a new part of each kind."""
@@ -169,25 +250,27 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(clone: Path, *args: str, said: str = "") -> subprocess.CompletedProcess[str]:
+def python(clone: Path, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python in the copy; the folder that it starts in comes before the installed one."""
     return subprocess.run(
-        [sys.executable, *args], cwd=clone, input=said, capture_output=True, text=True
+        [sys.executable, *args], cwd=clone, input=stdin, capture_output=True, text=True
     )
 
 
-def ratchet(clone: Path, *args: str, said: str = "") -> str:
+def ratchet(clone: Path, *args: str, stdin: str = "") -> str:
     """Run the copy's command line."""
-    ran = python(clone, "-m", "cli.main", *args, said=said)
+    ran = python(clone, "-m", "cli.main", *args, stdin=stdin)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
+@adds("a new command")
 def test_a_command_is_one_file(clone: Path) -> None:
     assert ratchet(clone, "hello") == "hello\n"
     assert "Say hello." in ratchet(clone, "--help")
 
 
+@adds("a new source of problems", "a new benchmark")
 @pytest.mark.slow
 def test_a_source_and_a_benchmark_are_one_file_each(
     clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -197,10 +280,11 @@ def test_a_source_and_a_benchmark_are_one_file_each(
     data.write_text(json.dumps(PROBLEM) + "\n")
     answers.write_text(json.dumps({"task_id": "twice", "solution": PROBLEM["solutions"][0]}) + "\n")  # type: ignore[index]
     assert "mine" in ratchet(clone, "data", "add", "mine", "--path", str(data))
-    said = ratchet(clone, "evaluate", "--benchmark", "mine", "--completions", str(answers))
-    assert "100.0 %" in said, said
+    output = ratchet(clone, "evaluate", "--benchmark", "mine", "--completions", str(answers))
+    assert "100.0 %" in output, output
 
 
+@adds("a new reward component")
 @pytest.mark.slow
 def test_a_reward_component_is_one_file(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scored = python(clone, "-c", SCORED, json.dumps(PROBLEM))
@@ -217,22 +301,44 @@ def test_a_reward_component_is_one_file(clone: Path, monkeypatch: pytest.MonkeyP
     )
 
 
+@adds("a new algorithm of verl")
 @pytest.mark.slow
 def test_an_algorithm_is_one_entry(clone: Path) -> None:
     shown = ratchet(clone, "train", "--algorithm", "mine", "--show")
     assert "My own (nowhere)" in shown and "algorithm.adv_estimator=grpo" in shown
 
 
+@adds("another place to run programs")
 @pytest.mark.slow
 def test_a_backend_of_the_sandbox_is_one_file(clone: Path) -> None:
     program = {"id": 1, "source": PROBLEM["solutions"][0], "problem": PROBLEM}  # type: ignore[index]
-    judged = json.loads(
-        ratchet(clone, "judge", "--backend", "mine", said=json.dumps(program) + "\n")
+    verdict = json.loads(
+        ratchet(clone, "judge", "--backend", "mine", stdin=json.dumps(program) + "\n")
     )
-    assert judged["verdict"] == "AC" and judged["isolation"].startswith("mine: "), judged
+    assert verdict["verdict"] == "AC" and verdict["isolation"].startswith("mine: "), verdict
 
 
+@adds("another engine for the gateway")
 @pytest.mark.slow
 def test_an_engine_of_the_gateway_is_one_file(clone: Path, tmp_path: Path) -> None:
     answered = python(clone, "-c", SERVED, str(tmp_path / "home"))
     assert answered.stdout == "Hello?\n", answered.stderr
+
+
+@adds("a new sensor")
+@pytest.mark.slow
+def test_a_sensor_is_one_file(clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    loaded = python(
+        clone,
+        "-c",
+        "from pipelines.definitions import defs; print(*(s.name for s in defs.sensors))",
+    )
+    assert "mine_sensor" in loaded.stdout.split(), loaded.stderr
+
+
+@adds("a new profile")
+@pytest.mark.slow
+def test_a_profile_is_one_file(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_PROFILE", "mine")
+    assert re.search(r"training\.steps +14\b", ratchet(clone, "config", "show"))

@@ -136,7 +136,7 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
         steps.add_row(
             Text(mark, style=style),
             step.stage,
-            Text(step.said, style="" if step.went is not None else "dim"),
+            Text(step.result, style="" if step.went is not None else "dim"),
         )
     limits = problem.limits
     facts = (

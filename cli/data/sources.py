@@ -80,7 +80,7 @@ def _print_rejected(loaded: Loaded, console: Console) -> None:
     """Print the first rejected rows with reason and fix."""
     for row in loaded.rejected[:MOST_ROWS]:
         console.print(
-            f"skipped: {row.row}: {row.reason}: {row.mend}",
+            f"skipped: {row.row}: {row.reason}: {row.fix}",
             style="yellow",
             soft_wrap=True,
             highlight=False,

@@ -23,8 +23,8 @@ from evaluation.generation.completion_sources import (
     Form,
     GenerationReport,
     Source,
-    answers,
     folder_of,
+    generate_completions,
 )
 from evaluation.judging.harness import Harness, Verdicts, check
 from evaluation.judging.scoring import Submission, scorecard
@@ -94,7 +94,7 @@ def evaluate_model(
 ) -> int:
     """Generate completions, cached in the home, and judge them as `evaluate_completions` does.
 
-    Also raises Unanswered and EndpointDown.
+    Also raises MissingCompletions and EndpointDown.
     """
     at = opened(options.benchmark, options.data, home)
     benchmark = at.benchmark()
@@ -127,7 +127,7 @@ def generate_submission(
     with progress_bar(errors) as progress:
         title = f"completions of {origin.model} {origin.endpoint}".strip()
         bar = progress.add_task(title, total=None, so_far="")
-        generated = answers(
+        generated = generate_completions(
             benchmark,
             source,
             sampling,
@@ -144,7 +144,7 @@ def generate_submission(
         each.task_id: text for each, text in zip(completions[:: sampling.n], texts, strict=True)
     }
     name = Path(origin.model).name if Path(origin.model).is_absolute() else origin.model
-    weights_hash = str(report.who.get("folder", ""))
+    weights_hash = str(report.identity.get("folder", ""))
     submission = Submission(
         completions,
         origin,

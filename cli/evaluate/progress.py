@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evaluation.judging.harness import Harness, Judged, Verdicts, judge
+from evaluation.judging.harness import CompletionResult, Harness, Verdicts, judge
 from evaluation.judging.scoring import Submission
 from evaluation.statistics.hypothesis_tests import wilson
 
@@ -17,7 +17,7 @@ UPDATE_S = 0.5
 
 def judge_all(
     harness: Harness, submission: Submission, verdicts: Verdicts, errors: Console
-) -> tuple[list[Judged], float]:
+) -> tuple[list[CompletionResult], float]:
     """Return the verdicts, in the order of the completions, and the seconds that judging took."""
     from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -46,12 +46,14 @@ def progress_bar(errors: Console) -> Progress:
     return Progress(*columns, console=errors, transient=True)
 
 
-def _judging_bar(harness: Harness, progress: Progress) -> Callable[[Sequence[Judged | None]], None]:
+def _judging_bar(
+    harness: Harness, progress: Progress
+) -> Callable[[Sequence[CompletionResult | None]], None]:
     """Add a bar; return its callback, which shows the pass rate so far with Wilson's interval."""
     bar = progress.add_task(f"judging {harness.name}", total=None, so_far="")
     updated_at = 0.0
 
-    def update(judged: Sequence[Judged | None]) -> None:
+    def update(judged: Sequence[CompletionResult | None]) -> None:
         nonlocal updated_at
         if time.monotonic() - updated_at < UPDATE_S and None in judged:
             return

@@ -43,8 +43,8 @@ def _add_rows(table: Table, score: Score, name: str) -> None:
 def _details(figures: Figures, card: Scorecard) -> list[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts(card).items())
     lines = [f"verdicts: {counts}", f"truncated: {100 * card.cut:.1f} %"]
-    if figures.a_problem:
-        lines.append(f"cost of a solved problem: {figures.a_problem}")
+    if figures.per_solved_problem:
+        lines.append(f"cost of a solved problem: {figures.per_solved_problem}")
     if figures.suspect is not None:
         lines.append(
             f"clean: without the {len(figures.suspect)} tasks that resemble this home's training "

@@ -32,7 +32,7 @@ class Benchmark:
     published_harness: Harness | None = None  # None: judged by the problems' own tests
     form: Literal["chat", "base"] = "chat"  # which of the two prompts a checkpoint gets
 
-    def asked(self, settings: BenchmarkSettings) -> Self:
+    def with_settings(self, settings: BenchmarkSettings) -> Self:
         """Return this benchmark with the number of completions and the prompt of the settings."""
         sampling = settings.applied(self.sampling)
         if settings.prompt == "chat":
@@ -52,7 +52,7 @@ class Benchmark:
 
     def raw_prompt(self, problem: Problem) -> str:
         """Return the prompt of a base model: the code that its completion continues, else the
-        question and the beginning of a code block.
+        statement and the beginning of a code block.
         """
         return (
             problem.starter_code.strip() + "\n"
@@ -63,7 +63,7 @@ class Benchmark:
     def prompt(self, problem: Problem) -> Chat:
         return [{"role": "user", "content": prompt_text(problem)}]
 
-    def asks(self, problem: Problem) -> Prompt:
+    def model_prompt(self, problem: Problem) -> Prompt:
         """Return the prompt that a checkpoint gets: a chat, or the raw text that it continues."""
         return self.prompt(problem) if self.form == "chat" else self.raw_prompt(problem)
 
@@ -73,7 +73,7 @@ class Benchmark:
         version; scores of two versions are never compared.
         """
         return hash_data(
-            [[each.content_hash, self.asks(each), self.completes] for each in self.problems]
+            [[each.content_hash, self.model_prompt(each), self.completes] for each in self.problems]
         )
 
 

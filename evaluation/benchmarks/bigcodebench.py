@@ -1,5 +1,5 @@
-"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877), asked as code or in
-prose; `hard` is 148 of them.
+"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877), prompted with code
+or in prose; `hard` is 148 of them.
 
 Gated.
 """

@@ -1,5 +1,5 @@
-"""CodeContests, LiveCodeBench and LeetCode: tasks from contests, asked in prose and answered by a
-fenced program. Gated.
+"""CodeContests, LiveCodeBench and LeetCode: tasks from contests. The prompt is prose, a completion
+holds a fenced program. Gated.
 
 A LiveCodeBench score needs a window of dates: `livecodebench@2024-08-01..2025-02-01` takes contests
 from the first day to the last.
@@ -24,13 +24,13 @@ MODULES = (
     "functools, operator, io, sys, json"
 )
 NAMES = "".join(f"from {name} import *\n" for name in f"{MODULES}, builtins, typing".split(", "))
-# what LiveCodeBench's testing_util.py adds to every program
+# LiveCodeBench's testing_util.py adds this to every program.
 LIVE = f"{NAMES}import {MODULES}\nsys.setrecursionlimit(50000)\n\n"
 
 
 def ahead(problem: Problem) -> str:
-    """Return what upstream puts before each program. LeetCodeDataset's prompt has the imports and
-    helper classes that solutions expect.
+    """Return the code that upstream puts before each program. LeetCodeDataset's prompt has the
+    imports and helper classes that solutions expect.
     """
     return {"livecodebench": LIVE, "leetcode": f"{problem.starter_code}\n"}.get(problem.source, "")
 

@@ -32,8 +32,8 @@ class FewShot(Benchmark):
 def few_shot(
     name: str, problems: Sequence[Problem], examples: Sequence[Problem], sampling: Sampling
 ) -> FewShot:
-    """Return the benchmark with these examples, each answered by its first solution; without
-    examples, the benchmark itself.
+    """Return the benchmark with these examples, each with its first solution as the completion;
+    without examples, the benchmark itself.
     """
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
     return FewShot(name, ordered, sampling, examples=tuple(map(chat, examples)))

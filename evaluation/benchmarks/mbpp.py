@@ -34,12 +34,13 @@ class Mbpp(Benchmark):
         program between [BEGIN] and [DONE].
         """
         solved = [
-            f"{_asked(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n" for shot in self.shots
+            f"{_task_text(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n"
+            for shot in self.shots
         ]
-        return f"{''.join(solved)}{_asked(problem)}[BEGIN]\n"
+        return f"{''.join(solved)}{_task_text(problem)}[BEGIN]\n"
 
 
-def _asked(problem: Problem) -> str:
+def _task_text(problem: Problem) -> str:
     tests = "\n".join(problem.extra["test_list"])
     return (
         f"You are an expert Python programmer, and here is your task: {problem.statement.strip()} "

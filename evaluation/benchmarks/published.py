@@ -63,7 +63,7 @@ class Opened:
             first = loaded.rejected[0]
             raise ProblemError(
                 f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read: {first.reason}",
-                first.mend,
+                first.fix,
                 first.row,
             )
         return between(loaded.problems, self.window) if self.window else loaded.problems

@@ -21,11 +21,11 @@ from problems.sources.place import Place
 def published() -> dict[str, Published]:
     """Return every published benchmark by name, in alphabetical order."""
     modules = [
-        importlib.import_module(f"{benchmarks.__name__}.{benchmarks_found.name}")
-        for benchmarks_found in pkgutil.iter_modules(benchmarks.__path__)
+        importlib.import_module(f"{benchmarks.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(benchmarks.__path__)
     ]
-    benchmarks_found = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
-    return {each.name: each for each in sorted(benchmarks_found, key=lambda each: each.name)}
+    entries = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
+    return {each.name: each for each in sorted(entries, key=lambda each: each.name)}
 
 
 def opened(name: str, data: Path | None, home: Path) -> Opened:
@@ -42,14 +42,14 @@ def opened(name: str, data: Path | None, home: Path) -> Opened:
     if bare not in published():
         raise ProblemError(
             f"unknown benchmark {name!r}",
-            f"there are: {', '.join(published())}, or a YAML file of your own",
+            f"known are {', '.join(published())}, or a YAML file of your own",
             "--benchmark",
         )
     benchmark = published()[bare]
     place = Place(data) if data else read_sources(home).get(benchmark.source.name, Place())
     if place.path is None and place.hub is None:
         raise ProblemError(
-            f"no file of {name} is known here",
+            f"no file of {name} was added",
             f"give --data FILE, or `ratchet data add {benchmark.source.name} --path FILE`",
             "--data",
         )
@@ -78,7 +78,7 @@ def load_public(
 
 
 def measured(settings: BenchmarkSettings, home: Path, hub: bool = False) -> Benchmark | NotMeasured:
-    """Return a profile's benchmark, asked as its settings say; where that fails, the reason.
+    """Return a profile's benchmark with its settings applied; where that fails, the reason.
 
     Only tasks that no training may use are a benchmark. Raises KeyError for an unknown name.
     """
@@ -99,7 +99,7 @@ def measured(settings: BenchmarkSettings, home: Path, hub: bool = False) -> Benc
                 f"{len(trainable)} of its {len(benchmark.problems)} tasks may be trained on, the "
                 f"first is {trainable[0]}: add the file of the test split",
             )
-    return benchmark if isinstance(benchmark, NotMeasured) else benchmark.asked(settings)
+    return benchmark if isinstance(benchmark, NotMeasured) else benchmark.with_settings(settings)
 
 
 def score_name(name: str) -> str:
@@ -113,7 +113,7 @@ def score_name(name: str) -> str:
     if bare not in published():
         raise ProblemError(
             f"unknown benchmark {name!r}",
-            f"there are: {', '.join(published())}, or a YAML file of your own",
+            f"known are {', '.join(published())}, or a YAML file of your own",
             "evaluation.benchmarks",
         )
     return name

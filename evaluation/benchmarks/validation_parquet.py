@@ -15,17 +15,17 @@ from problems.dataset.rl_parquet import write_verl
 
 def write_validation(benchmark: Benchmark, path: Path) -> None:
     """Write one row for each task, in the benchmark's order. Raises ValueError for a benchmark that
-    training cannot ask in the same way.
+    training cannot prompt and judge in the same way.
     """
     if benchmark.completes:
         raise ValueError(
-            f"{benchmark.name}: its answers go on from given code, and a reward judges whole "
+            f"{benchmark.name}: its completions continue starter code, and a reward judges whole "
             "programs: validate on another benchmark"
         )
     if benchmark.sampling.stop:
         raise ValueError(
-            f"{benchmark.name}: training ends an answer where the model does, and at no stop "
-            "word: give its sampling none"
+            f"{benchmark.name}: training has no stop words: remove those of the benchmark's "
+            "sampling"
         )
     write_verl(
         benchmark.problems, path, [benchmark.prompt(problem) for problem in benchmark.problems]

@@ -1,7 +1,8 @@
 """Completions on disk, one JSON line each, written as they come: a killed run repeats no request,
 an equal run makes none.
 
-In: the model, and the generation settings. Out: completions by (prompt, number of the draw). One
+In: the identity of the model, and the generation settings. Out: completions by (prompt, number of
+the draw). One
 file for each model and settings; greedy completions have no seed.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from artifacts.hashing import hash_data
-from evaluation.sampling import Answer, Prompt, Sampling
+from evaluation.sampling import CompletionOutput, Prompt, Sampling
 from problems.json_lines import JsonLines
 
 
@@ -29,16 +30,17 @@ class CompletionCache:
     concurrently. A torn last line is removed.
     """
 
-    def __init__(self, folder: Path, who: Mapping[str, Any], sampling: Sampling) -> None:
-        drawn = {"seed": sampling.seed, "top_p": sampling.top_p} if sampling.temperature > 0 else {}
-        how = {
+    def __init__(self, folder: Path, identity: Mapping[str, Any], sampling: Sampling) -> None:
+        random = sampling.temperature > 0
+        draw_settings = {"seed": sampling.seed, "top_p": sampling.top_p} if random else {}
+        settings = {
             "temperature": sampling.temperature,
             "max_new_tokens": sampling.max_new_tokens,
             "stop": list(sampling.stop),
-        } | drawn
-        self.head = {"who": dict(who), "how": how}
+        } | draw_settings
+        self.head = {"who": dict(identity), "how": settings}
         self.path = folder / f"{hash_data(self.head)[:32]}.jsonl"
-        self.answers: dict[Key, Answer] = {}
+        self.completions: dict[Key, CompletionOutput] = {}
         # Model and fingerprint that an endpoint reported, with counts.
         self.models: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -46,7 +48,7 @@ class CompletionCache:
 
     def __enter__(self) -> CompletionCache:
         self._begun = False
-        self._lines.open(self._read, "remove the line: its question is asked again")
+        self._lines.open(self._read, "remove the line: its completion is generated again")
         if not self._begun:
             self._lines.append([self.head])
         return self
@@ -54,21 +56,20 @@ class CompletionCache:
     def _read(self, row: dict[str, Any]) -> None:
         self._begun = True
         if "who" not in row:
-            answer = Answer(row["text"], row["tokens"], row["cut"], row["seconds"])
-            if self.answers.setdefault(
-                Key(row["prompt"], row["number"]), answer
-            ) is answer and row.get("model"):
+            completion = CompletionOutput(row["text"], row["tokens"], row["cut"], row["seconds"])
+            key = Key(row["prompt"], row["number"])
+            if self.completions.setdefault(key, completion) is completion and row.get("model"):
                 self.models[row["model"]] += 1
 
-    def add(self, answers: Iterable[tuple[Key, Answer]], model: str = "") -> None:
+    def add(self, completions: Iterable[tuple[Key, CompletionOutput]], model: str = "") -> None:
         """Add completions. They are on disk when this returns."""
         with self._lock:
-            fresh = [(key, answer) for key, answer in answers if key not in self.answers]
+            fresh = [pair for pair in completions if pair[0] not in self.completions]
             model_field = {"model": model} if model else {}
             self._lines.append(
-                key._asdict() | asdict(answer) | model_field for key, answer in fresh
+                key._asdict() | asdict(completion) | model_field for key, completion in fresh
             )
-            self.answers.update(fresh)
+            self.completions.update(fresh)
             if model:
                 self.models[model] += len(fresh)
 
@@ -80,11 +81,11 @@ def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[Key]:
     """Return a key for each row, `sampling.n` in a row for each prompt. Equal greedy rows share one
     completion; draws are numbered.
     """
-    seen: Counter[str] = Counter()
+    draws: Counter[str] = Counter()
     cache_keys: list[Key] = []
     for prompt in prompts:
         content = hash_data(prompt)
         for _ in range(sampling.n):
-            cache_keys.append(Key(content, seen[content] if sampling.temperature > 0 else 0))
-            seen[content] += 1
+            cache_keys.append(Key(content, draws[content] if sampling.temperature > 0 else 0))
+            draws[content] += 1
     return cache_keys

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.completions import Completion
 from evaluation.generation.completion_cache import CompletionCache, keys
-from evaluation.generation.openai_client import Endpoint, ask_all
-from evaluation.sampling import Answer, Progress, Prompt, Sampling
+from evaluation.generation.openai_client import Endpoint, request_all
+from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 
-__all__ = ["Endpoint", "Folder", "Source", "answers", "draw", "folder_of"]
+__all__ = ["Endpoint", "Folder", "Source", "complete", "folder_of", "generate_completions"]
 
 Form = Literal["auto", "chat", "base"]
 
@@ -46,7 +46,7 @@ class Folder:
             )
 
     @cached_property
-    def who(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Return what its completions depend on besides prompt and settings: every file of the
         folder, and the engine.
         """
@@ -83,19 +83,19 @@ Source = Folder | Endpoint
 
 @dataclass
 class GenerationReport:
-    """What a pass reports besides its completions. `models`: names that an endpoint reported, with
-    counts; more than one needs attention.
+    """Figures of one pass. `models`: names that an endpoint reported, with counts; more than one
+    needs attention.
     """
 
-    asked: int = 0
-    found: int = 0
-    found_s: float = 0.0  # generation time of the cached completions, in seconds
-    who: dict[str, Any] = field(default_factory=dict)
+    requested: int = 0
+    cached: int = 0
+    cached_s: float = 0.0  # generation time of the cached completions, in seconds
+    identity: dict[str, Any] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
     journal: Path = Path()
 
 
-def answers(
+def generate_completions(
     benchmark: Benchmark,
     source: Source,
     sampling: Sampling,
@@ -106,8 +106,8 @@ def answers(
     """Return `sampling.n` completions for each task. A chat's is the model's message (`whole`); a
     base model's continues the benchmark's raw prompt. cache: None generates all of them now.
 
-    Raises EndpointDown for an endpoint that cannot be used, Unanswered if it left requests without
-    an answer. What has come is cached, and the same call resumes from there.
+    Raises EndpointDown for an endpoint that cannot be used, MissingCompletions if it left
+    requests without a reply. The completions that arrived are cached, and the same call resumes.
     """
     chats = source.chats
     prompts = [
@@ -120,61 +120,60 @@ def answers(
         )
     if cache is None:
         with TemporaryDirectory() as folder:
-            drawn = draw(prompts, source, sampling, Path(folder), on_progress, report)
+            outputs = complete(prompts, source, sampling, Path(folder), on_progress, report)
     else:
-        drawn = draw(prompts, source, sampling, cache, on_progress, report)
-    return completions(benchmark, drawn, sampling.n, whole=chats)
+        outputs = complete(prompts, source, sampling, cache, on_progress, report)
+    return task_completions(benchmark, outputs, sampling.n, whole=chats)
 
 
-def completions(
-    benchmark: Benchmark, drawn: Sequence[Answer], n: int, *, whole: bool = True
+def task_completions(
+    benchmark: Benchmark, outputs: Sequence[CompletionOutput], n: int, *, whole: bool = True
 ) -> list[Completion]:
-    """Return the completions of a benchmark's tasks; drawn: `n` in a row for each task."""
+    """Return the completions of a benchmark's tasks; outputs: `n` in a row for each task."""
     return [
         Completion(
             benchmark.task_id(problem),
             k,
-            answer.text,
+            output.text,
             whole,
-            answer.tokens,
-            answer.cut,
-            answer.seconds,
+            output.tokens,
+            output.cut,
+            output.seconds,
         )
         for i, problem in enumerate(benchmark.problems)
-        for k, answer in enumerate(drawn[i * n : i * n + n])
+        for k, output in enumerate(outputs[i * n : i * n + n])
     ]
 
 
-def draw(
+def complete(
     prompts: Sequence[Prompt],
     source: Source,
     sampling: Sampling,
     cache: Path,
     on_progress: Progress | None = None,
     report: GenerationReport | None = None,
-) -> list[Answer]:
+) -> list[CompletionOutput]:
     """Return completions in the order of the prompts, `sampling.n` in a row for each; cached ones
     are not requested.
     """
     rows = keys(prompts, sampling)
-    with CompletionCache(cache, source.who, sampling) as completion_cache:
-        cached_keys = set(rows) & completion_cache.answers.keys()
-        found, found_s = (
-            len(cached_keys),
-            sum(completion_cache.answers[key].seconds for key in cached_keys),
-        )
+    with CompletionCache(cache, source.identity, sampling) as completion_cache:
+        completions = completion_cache.completions
+        cached_keys = set(rows) & completions.keys()
+        cached, cached_s = len(cached_keys), sum(completions[key].seconds for key in cached_keys)
         if on_progress:
-            on_progress(sum(key in completion_cache.answers for key in rows), len(rows))
-        if found < len(set(rows)):
+            on_progress(sum(key in completions for key in rows), len(rows))
+        if cached < len(set(rows)):
             if isinstance(source, Endpoint):
-                ask_all(source, prompts, rows, sampling, completion_cache, on_progress)
+                request_all(source, prompts, rows, sampling, completion_cache, on_progress)
             else:
                 _generate(source, prompts, sampling, completion_cache, on_progress)
         if report:
-            report.asked, report.found, report.found_s = len(set(rows)) - found, found, found_s
-            report.who, report.models = dict(source.who), dict(completion_cache.models)
+            report.requested = len(set(rows)) - cached
+            report.cached, report.cached_s = cached, cached_s
+            report.identity, report.models = dict(source.identity), dict(completion_cache.models)
             report.journal = completion_cache.path
-        return [completion_cache.answers[key] for key in rows]
+        return [completions[key] for key in rows]
 
 
 def _generate(
@@ -192,21 +191,20 @@ def _generate(
     once = sampling if sampling.temperature > 0 else sampling.model_copy(update={"n": 1})
     rows = keys(prompts, once)
     known = {
-        at: completion_cache.answers[key]
+        at: completion_cache.completions[key]
         for at, key in enumerate(rows)
-        if key in completion_cache.answers
+        if key in completion_cache.completions
     }
-    answers = generate(
+    outputs = generate(
         source.path,
         prompts,
         once,
         on_progress,
         known=known,
-        on_answers=lambda came: completion_cache.add((rows[at], answer) for at, answer in came),
+        on_completions=lambda batch: completion_cache.add((rows[at], one) for at, one in batch),
     )
-    completion_cache.add(
-        zip(rows, answers, strict=True)
-    )  # also prompts that are too long, which no batch holds
+    # Also prompts that are too long, which no batch holds.
+    completion_cache.add(zip(rows, outputs, strict=True))
 
 
 def folder_of(model: str) -> Folder:
@@ -220,18 +218,13 @@ def folder_of(model: str) -> Folder:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        patterns = [
-            "*.json",
-            "*.safetensors",
-            "*.txt",
-            "*.model",
-            "*.jinja",
-        ]  # without code, and without a second copy of the weights
+        # Without code, and without a second copy of the weights.
+        patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
         return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FileNotFoundError(
-            f"no model {model!r}: there is no such folder, and the hub gives none ({reason}): "
+            f"no model {model!r}: there is no such folder, nor on the hub ({reason}): "
             "give a folder or a hub id"
         ) from error
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.sampling import Answer, Answers, Progress, Prompt, Sampling
+from evaluation.sampling import CompletionOutput, OnCompletions, Progress, Prompt, Sampling
 
 if TYPE_CHECKING:
     import torch
@@ -57,9 +57,9 @@ def generate(
     sampling: Sampling,
     on_progress: Progress | None = None,
     *,
-    known: Mapping[int, Answer] | None = None,
-    on_answers: Answers | None = None,
-) -> list[Answer]:
+    known: Mapping[int, CompletionOutput] | None = None,
+    on_completions: OnCompletions | None = None,
+) -> list[CompletionOutput]:
     """Return completions in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: those of
     prompt i are at i * n to i * n + n - 1.
 
@@ -69,7 +69,7 @@ def generate(
     space within the model's positions gets an empty completion, marked as truncated.
 
     known: completions by their place, which are not generated again; the batches of the others stay
-    the same. on_answers: called after each batch.
+    the same. on_completions: called after each batch.
     Raises FileNotFoundError if the folder holds no model; code from a checkpoint is never run.
     """
     import torch
@@ -81,8 +81,8 @@ def generate(
         )
     model, tokenizer = load(checkpoint)
     rows = _rows(encoded(tokenizer, prompts), sampling, positions_of(model))
-    found: dict[int, Answer] = dict(known or {}) | {
-        row.index: Answer("", 0, True) for row in rows if row.limit <= 0
+    completions: dict[int, CompletionOutput] = dict(known or {}) | {
+        row.index: CompletionOutput("", 0, True) for row in rows if row.limit <= 0
     }
     rule = _Rule(ends_of(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
     waiting = sorted(
@@ -91,7 +91,9 @@ def generate(
     )
     whole = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
     batches = [
-        left for batch in whole if (left := [row for row in batch if row.index not in found])
+        missing
+        for batch in whole
+        if (missing := [row for row in batch if row.index not in completions])
     ]
     workers = (
         len(os.sched_getaffinity(0))
@@ -105,13 +107,13 @@ def generate(
         at_once = min(workers, len(batches))
         futures = [pool.submit(_decode, model, batch, rule, at_once) for batch in batches]
         for future in as_completed(futures):
-            made = future.result()
-            found.update(made)
-            if on_answers:
-                on_answers(made)
+            batch_completions = future.result()
+            completions.update(batch_completions)
+            if on_completions:
+                on_completions(batch_completions)
             if on_progress:
-                on_progress(len(found), len(rows))
-    return [found[row.index] for row in rows]
+                on_progress(len(completions), len(rows))
+    return [completions[row.index] for row in rows]
 
 
 def load(checkpoint: Path) -> tuple[Any, Any]:
@@ -184,11 +186,11 @@ class _Rule:
         tail = self.tokenizer.decode(tokens[-reach:], skip_special_tokens=True)
         return any(word in tail for word in stop)
 
-    def answer(self, row: _Row, seconds: float) -> Answer:
+    def completion(self, row: _Row, seconds: float) -> CompletionOutput:
         text = before_stop(
             self.tokenizer.decode(row.tokens, skip_special_tokens=True), self.sampling.stop
         )
-        return Answer(text, len(row.tokens), not row.ended, seconds)
+        return CompletionOutput(text, len(row.tokens), not row.ended, seconds)
 
 
 @contextmanager
@@ -205,7 +207,7 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[_Row]:
-    seen: Counter[bytes] = Counter()
+    draws: Counter[bytes] = Counter()
     rows: list[_Row] = []
     for ids in encoded:
         limit = min(sampling.max_new_tokens, positions - len(ids))
@@ -215,13 +217,15 @@ def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[
                 digest = hashlib.sha256(
                     np.array([sampling.seed, *ids], np.int64).tobytes()
                 ).digest()
-                uniform = np.random.default_rng([*digest, seen[digest]]).random(limit)
-                seen[digest] += 1
+                uniform = np.random.default_rng([*digest, draws[digest]]).random(limit)
+                draws[digest] += 1
             rows.append(_Row(len(rows), ids, limit, uniform, []))
     return rows
 
 
-def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tuple[int, Answer]]:
+def _decode(
+    model: Any, batch: list[_Row], rule: _Rule, at_once: int
+) -> list[tuple[int, CompletionOutput]]:
     """Return the rows' completions. Shared KV cache, left padding, so that the last column is each
     row's next token; a finished row leaves the batch.
 
@@ -261,16 +265,17 @@ def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tu
                     if not row.ended and len(row.tokens) < row.limit:
                         stays.append(at)
             if len(stays) < len(rows):
-                kept = torch.tensor(stays, dtype=torch.long, device=model.device)
+                unfinished = torch.tensor(stays, dtype=torch.long, device=model.device)
                 rows = [rows[at] for at in stays]
                 if rows:
-                    cache.batch_select_indices(kept)
-                choice, mask, position = choice[kept], mask[kept], position[kept]
+                    cache.batch_select_indices(unfinished)
+                choice, mask = choice[unfinished], mask[unfinished]
+                position = position[unfinished]
             ids = choice.unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
             position = position[:, -1:] + 1
     seconds = (time.perf_counter() - began) / (len(batch) * at_once)
-    return [(row.index, rule.answer(row, seconds)) for row in batch]
+    return [(row.index, rule.completion(row, seconds)) for row in batch]
 
 
 def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch.Tensor:
@@ -289,13 +294,13 @@ def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch
         falling[falling.cumsum(-1) - falling >= sampling.top_p] = 0.0
         chances = torch.zeros_like(chances).scatter(-1, order, falling)
     cdf = chances.cumsum(-1)
-    drawn = torch.tensor(
+    uniform = torch.tensor(
         [row.uniform[len(row.tokens)] for row in rows if row.uniform is not None],
         dtype=torch.float64,
         device=logits.device,
     )
     return (
-        torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True)
+        torch.searchsorted(cdf, (uniform * cdf[:, -1]).unsqueeze(1), right=True)
         .squeeze(1)
         .clamp(max=logits.shape[1] - 1)
     )

@@ -1,7 +1,7 @@
 """Requests to an OpenAI-compatible endpoint, many at once, each completion cached before the next
 request takes its place.
 
-Transient errors (429, 5xx, timeouts, truncated or missing answers) are retried by
+Transient errors (429, 5xx, timeouts, truncated or missing replies) are retried by
 problems/synthesis/endpoint.py, after the wait that the server asks for.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.generation.decoder import before_stop
-from evaluation.sampling import Answer, Progress, Prompt, Sampling
+from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
 
@@ -29,7 +29,7 @@ REFUSED = 3
 SEEDS = 2**31
 
 
-class Unanswered(RuntimeError):
+class MissingCompletions(RuntimeError):
     """Some requests got no completion; the completions that arrived are cached."""
 
 
@@ -51,43 +51,46 @@ class Endpoint:
         return self.form == "chat"
 
     @cached_property
-    def who(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Return address, name, and the server's details of the model; of Ratchet's gateway, the
         hash of the weights. Raises EndpointDown.
         """
         with self.open() as client:
             try:
-                said = client.describe(self.model)
+                description = client.describe(self.model)
             except NoReply as error:
                 raise EndpointDown(
-                    f"{self.url}: its list of models: {error}: see whether the server is up, "
+                    f"{self.url}: its list of models: {error}: check that the server is up, "
                     "then run again"
                 ) from error
-        return {"url": self.url.rstrip("/"), "model": self.model, "said": said}
+        return {"url": self.url.rstrip("/"), "model": self.model, "said": description}
 
     def open(self) -> endpoint.Endpoint:
         return endpoint.Endpoint(self.url, self.timeout_s, self.pause_s)
 
 
-def ask_all(
+def request_all(
     source: Endpoint,
     prompts: Sequence[Prompt],
     rows: Sequence[Key],
     sampling: Sampling,
-    kept: CompletionCache,
+    cache: CompletionCache,
     on_progress: Progress | None = None,
 ) -> None:
-    """Request every row that is not cached, once for each key. Raises EndpointDown, and Unanswered
-    after all others were requested.
+    """Request every row that is not cached, once for each key.
+
+    Raises EndpointDown, and MissingCompletions after all others were requested.
     """
     missing = {
-        key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers
+        key: prompts[at // sampling.n]
+        for at, key in enumerate(rows)
+        if key not in cache.completions
     }
     weight = Counter(rows)
-    done = sum(count for key, count in weight.items() if key in kept.answers)
+    done = sum(count for key, count in weight.items() if key in cache.completions)
     with source.open() as client, ThreadPoolExecutor(source.at_once) as pool:
-        asker = _Asker(source, client, sampling, kept)
-        futures = {pool.submit(asker.ask, key, prompt): key for key, prompt in missing.items()}
+        requests = _Requests(source, client, sampling, cache)
+        futures = {pool.submit(requests.send, key, prompt): key for key, prompt in missing.items()}
         try:
             for future in as_completed(futures):
                 future.result()
@@ -96,42 +99,46 @@ def ask_all(
                     on_progress(done, len(rows))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    if asker.without:
-        raise Unanswered(
-            f"{source.url}: {len(asker.without)} of {len(missing)} questions have no answer, "
-            f"the first: {asker.without[0]}; "
-            "what was answered is kept: run again, and those alone are asked"
+    if requests.failures:
+        raise MissingCompletions(
+            f"{source.url}: {len(requests.failures)} of {len(missing)} requests got no completion, "
+            f"the first: {requests.failures[0]}; the others are cached: run it again to repeat "
+            "the failed ones"
         )
 
 
-class _Asker:
+class _Requests:
     """One pass over the requests, from many threads."""
 
     def __init__(
-        self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: CompletionCache
+        self,
+        source: Endpoint,
+        client: endpoint.Endpoint,
+        sampling: Sampling,
+        cache: CompletionCache,
     ) -> None:
-        self.source, self.client, self.sampling, self.kept = source, client, sampling, kept
-        self.without: list[str] = []
-        self._name = next(iter(kept.models), "").partition(" ")[0]  # model that answered so far
+        self.source, self.client, self.sampling, self.cache = source, client, sampling, cache
+        self.failures: list[str] = []
+        self._model = next(iter(cache.models), "").partition(" ")[0]  # model of earlier replies
         self._lock, self._refused = threading.Lock(), 0
 
-    def ask(self, key: Key, prompt: Prompt) -> None:
+    def send(self, key: Key, prompt: Prompt) -> None:
         began = time.perf_counter()
         try:
-            reply = self.client.ask(self.question(key, prompt))
+            reply = self.client.ask(self.body(key, prompt))
         except ContextTooLong:
             # The same result as for a checkpoint whose positions the prompt fills.
-            return self.kept.add([(key, Answer("", 0, True))])
+            return self.cache.add([(key, CompletionOutput("", 0, True))])
         except NoReply as error:
-            return self._left(error)
-        self._same(reply)
+            return self._count_failure(error)
+        self._check_model(reply)
         self._refused = 0
-        self.kept.add(
-            [(key, self._answer(reply, time.perf_counter() - began))],
+        self.cache.add(
+            [(key, self._completion(reply, time.perf_counter() - began))],
             f"{reply.model} {reply.fingerprint}".strip(),
         )
 
-    def question(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
+    def body(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
         """Return the request body. Settings that are not needed are left out, because servers
         reject options that they do not know.
         """
@@ -151,33 +158,33 @@ class _Asker:
             body["stop"] = list(self.sampling.stop[:MOST_STOPS])
         return body
 
-    def _answer(self, reply: Reply, seconds: float) -> Answer:
+    def _completion(self, reply: Reply, seconds: float) -> CompletionOutput:
         text = before_stop(reply.text, self.sampling.stop)
         cut = (
             reply.ended == "length"
             if reply.ended
             else reply.written >= self.sampling.max_new_tokens
         )
-        return Answer(text, reply.written, cut and text == reply.text, seconds)
+        return CompletionOutput(text, reply.written, cut and text == reply.text, seconds)
 
-    def _same(self, reply: Reply) -> None:
+    def _check_model(self, reply: Reply) -> None:
         """Check that the same model replied as before: a score is of one model. Raises
         EndpointDown.
         """
         with self._lock:
-            self._name = self._name or reply.model
-            if reply.model != self._name:
+            self._model = self._model or reply.model
+            if reply.model != self._model:
                 raise EndpointDown(
-                    f"{self.source.url}: {self._name} answered before, {reply.model} answers "
-                    "now: ask for one of them by its own name, and run again"
+                    f"{self.source.url}: earlier replies are from {self._model}, this one is from "
+                    f"{reply.model}: give one of the two as the model, and run again"
                 )
 
-    def _left(self, why: NoReply) -> None:
+    def _count_failure(self, error: NoReply) -> None:
         with self._lock:
-            self.without.append(str(why))
-            self._refused += isinstance(why, Refused)
+            self.failures.append(str(error))
+            self._refused += isinstance(error, Refused)
             if self._refused >= REFUSED:
-                raise Unanswered(
-                    f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: "
-                    "mend what it names, and run again"
+                raise MissingCompletions(
+                    f"{self.source.url}: {REFUSED} requests in a row were refused: {error}: "
+                    "correct the setting that it names, and run again"
                 )

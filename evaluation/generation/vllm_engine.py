@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evaluation.generation.decoder import encoded
-from evaluation.sampling import Answer, Answers, Progress, Prompt, Sampling
+from evaluation.sampling import CompletionOutput, OnCompletions, Progress, Prompt, Sampling
 
 CHUNK = 512  # completions generated before they are cached: a kill loses at most this many
 
@@ -24,9 +24,9 @@ def generate(
     sampling: Sampling,
     on_progress: Progress | None = None,
     *,
-    known: Mapping[int, Answer] | None = None,
-    on_answers: Answers | None = None,
-) -> list[Answer]:
+    known: Mapping[int, CompletionOutput] | None = None,
+    on_completions: OnCompletions | None = None,
+) -> list[CompletionOutput]:
     """Generate. A draw's seed is the settings' plus its number. Raises ModuleNotFoundError without
     vLLM; code from a checkpoint is never run.
     """
@@ -35,12 +35,16 @@ def generate(
     engine = LLM(model=str(checkpoint), trust_remote_code=False, seed=sampling.seed)
     room = int(engine.llm_engine.model_config.max_model_len)
     ids = encoded(engine.get_tokenizer(), prompts)
-    found = dict(known or {})
+    completions = dict(known or {})
     waiting = [
-        (row, row // sampling.n) for row in range(len(prompts) * sampling.n) if row not in found
+        (row, row // sampling.n)
+        for row in range(len(prompts) * sampling.n)
+        if row not in completions
     ]
-    found |= {row: Answer("", 0, True) for row, at in waiting if len(ids[at]) >= room}
-    waiting = [(row, at) for row, at in waiting if row not in found]
+    completions |= {
+        row: CompletionOutput("", 0, True) for row, at in waiting if len(ids[at]) >= room
+    }
+    waiting = [(row, at) for row, at in waiting if row not in completions]
     for start in range(0, len(waiting), CHUNK):
         chunk, began = waiting[start : start + CHUNK], time.perf_counter()
         params = [
@@ -60,13 +64,18 @@ def generate(
             )
         ]
         seconds = (time.perf_counter() - began) / len(chunk)
-        made = [
-            (row, Answer(out.text, len(out.token_ids), out.finish_reason == "length", seconds))
+        chunk_completions = [
+            (
+                row,
+                CompletionOutput(
+                    out.text, len(out.token_ids), out.finish_reason == "length", seconds
+                ),
+            )
             for (row, _), out in zip(chunk, outputs, strict=True)
         ]
-        found.update(made)
-        if on_answers:
-            on_answers(made)
+        completions.update(chunk_completions)
+        if on_completions:
+            on_completions(chunk_completions)
         if on_progress:
-            on_progress(len(found), len(prompts) * sampling.n)
-    return [found[row] for row in range(len(prompts) * sampling.n)]
+            on_progress(len(completions), len(prompts) * sampling.n)
+    return [completions[row] for row in range(len(prompts) * sampling.n)]

@@ -25,9 +25,8 @@ class ProblemTask:
     task_id: str
     problem: Problem
     starter_code: str  # the code that a completion continues
-    ahead: str = (
-        ""  # the code that upstream puts before each completion, also before whole programs
-    )
+    # The code that upstream puts before each completion, also before whole programs.
+    ahead: str = ""
 
     @property
     def entry_point(self) -> str:
@@ -53,13 +52,13 @@ class ProblemHarness(Harness):
     # are judged as they are.
     extract: Callable[[str], str] | None = None
 
-    def answered(self, task: ProblemTask, completion: Completion) -> Completion:
+    def extracted(self, task: ProblemTask, completion: Completion) -> Completion:
         """Return the program in a model's completion. A chat's follows the starter code: a whole
         function replaces the unfinished one, and the starter's imports and functions stay.
         """
         if self.extract:
             return replace(completion, text=self.extract(completion.text))
-        completion = super().answered(task, completion)
+        completion = super().extracted(task, completion)
         if not (completion.whole and completion.text and task.starter_code):
             return completion
         return replace(completion, text=f"{task.starter_code.rstrip()}\n{completion.text}")
@@ -81,7 +80,7 @@ class ProblemHarness(Harness):
     def tags(self, task: ProblemTask) -> tuple[str, ...]:
         return task.problem.tags
 
-    def shown(self, task: ProblemTask, test: int) -> str:
+    def visible_test(self, task: ProblemTask, test: int) -> str:
         problem = task.problem
         return (
             shown_test(problem, problem.tests[test - 1])

@@ -25,6 +25,7 @@ from evaluation.judging import plus_program
 from evaluation.judging.failure_kinds import Fault, fault
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
+from evaluation.sampling import Progress
 from problems.columns import ProblemError
 from problems.encoding import decode, dumps, encode
 from problems.json_lines import JsonLines
@@ -55,7 +56,7 @@ VIEWS = {
         ),
         "set",
     ),
-    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "given"),
+    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "not none"),
     "are_equivalent": "any",
 }
 ORACLES = {  # MBPP's; HumanEval has find_zero: "root"
@@ -140,17 +141,17 @@ def _source(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-_KEPT: dict[int, tuple[PlusTask, dict[str, str]]] = {}
+_INPUT_TEXTS: dict[int, tuple[PlusTask, dict[str, str]]] = {}
 
 
 def _texts(key: int, task: PlusTask) -> dict[str, str]:
     """Return the inputs as JSON text, made once per task."""
-    if key not in _KEPT or _KEPT[key][0] is not task:
-        _KEPT[key] = (
-            task,
-            {which: dumps([list(given) for given in task.inputs[which]]) for which in SETS},
-        )
-    return _KEPT[key][1]
+    if key not in _INPUT_TEXTS or _INPUT_TEXTS[key][0] is not task:
+        texts = {
+            which: dumps([list(arguments) for arguments in task.inputs[which]]) for which in SETS
+        }
+        _INPUT_TEXTS[key] = (task, texts)
+    return _INPUT_TEXTS[key][1]
 
 
 def humaneval_task(row: Row, where: str) -> PlusTask:
@@ -164,15 +165,15 @@ def mbpp_task(row: Row, where: str, exact: Collection[str] = ()) -> PlusTask:
     return _task(
         row,
         where,
-        lambda inputs: [restore(given) for given in inputs] if restore else inputs,
+        lambda inputs: [restore(arguments) for arguments in inputs] if restore else inputs,
         {name: view for name, view in VIEWS.items() if name not in exact},
         ORACLES,
     )
 
 
-def _sets(given: list[Any]) -> list[Any]:
+def _sets(arguments: list[Any]) -> list[Any]:
     """Return the input of Mbpp/115, a list of sets; empty ones become dicts, as upstream."""
-    return [[set(item) if isinstance(item, list) and item else {} for item in given[0]]]
+    return [[set(item) if isinstance(item, list) and item else {} for item in arguments[0]]]
 
 
 def _task(
@@ -180,12 +181,12 @@ def _task(
 ) -> PlusTask:
     inputs = {}
     for which in SETS:
-        found = row.get(f"{which}_input") or []
-        if not isinstance(found, list) or not all(isinstance(given, list) for given in found):
+        rows = row.get(f"{which}_input") or []
+        if not isinstance(rows, list) or not all(isinstance(each, list) for each in rows):
             raise ProblemError(
                 f"key '{which}_input' is no list of argument lists", "fetch the file again", where
             )
-        inputs[which] = restore(found)
+        inputs[which] = restore(rows)
     if not inputs["base"]:
         raise ProblemError("no base inputs", "is this a file of evalplus?", where)
     name, prompt = text(row, "entry_point", where), text(row, "prompt", where)
@@ -213,12 +214,12 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     fails on its own inputs.
     """
     requests = [(task, which) for task in tasks for which in SETS]
-    questions = [
-        _question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
+    output_requests = [
+        _request(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
         for task, which in requests
     ]
     expected: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
-    for (task, which), (output,) in zip(requests, outputs(questions, sandbox), strict=True):
+    for (task, which), (output,) in zip(requests, outputs(output_requests, sandbox), strict=True):
         if output.fault:
             raise ProblemError(
                 f"the canonical solution fails on the {which} inputs: {output.fault}",
@@ -233,7 +234,7 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
     return expected
 
 
-def _question(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
+def _request(task: PlusTask, arguments: tuple[Any, ...]) -> OutputRequest:
     limits = Limits(
         wall_s=plus_program.LOAD * REFERENCE_S,
         cpu_s=REFERENCE_S,
@@ -248,14 +249,14 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
     """Return each result of the canonical solution, computed in pieces, because a report is short;
     a piece that is too long is halved.
     """
-    given, found = list(task.inputs[which]), dict[int, list[Any]]()
-    waiting = [(at, min(at + PIECE, len(given))) for at in range(0, len(given), PIECE)]
+    inputs, results = list(task.inputs[which]), dict[int, list[Any]]()
+    waiting = [(at, min(at + PIECE, len(inputs))) for at in range(0, len(inputs), PIECE)]
     while waiting:
         pieces = [
             (
                 task.canonical,
                 task.entry_point,
-                dumps([list(one) for one in given[a:b]]),
+                dumps([list(one) for one in inputs[a:b]]),
                 REFERENCE_S,
                 task.view,
                 True,
@@ -263,11 +264,11 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
             )
             for a, b in waiting
         ]
-        said: list[Output] = [
-            one for (one,) in outputs([_question(task, piece) for piece in pieces], sandbox)
+        piece_outputs: list[Output] = [
+            one for (one,) in outputs([_request(task, piece) for piece in pieces], sandbox)
         ]
         again = []
-        for (a, b), output in zip(waiting, said, strict=True):
+        for (a, b), output in zip(waiting, piece_outputs, strict=True):
             if output.fault == TOO_LONG and b - a > 1:
                 again += [(a, (a + b) // 2), ((a + b) // 2, b)]
             elif output.fault:
@@ -277,11 +278,11 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
                     task.task_id,
                 )
             else:
-                found |= dict(zip(range(a, b), output.value, strict=True))
+                results |= dict(zip(range(a, b), output.value, strict=True))
         waiting = again
     return tuple(
         (kind, digest, value, _floats(kind, value))
-        for _, (kind, digest, value) in sorted(found.items())
+        for _, (kind, digest, value) in sorted(results.items())
     )
 
 
@@ -289,7 +290,7 @@ def _floats(kind: str, value: Any) -> bool:
     return kind in ("float", "list", "tuple") and plus_program.is_floats(value)
 
 
-def said(report: Report) -> tuple[str, str]:
+def verdict_of(report: Report) -> tuple[str, str]:
     """Return verdict and reason of a report. The alarm and invalid Python are exceptions in the
     program's process.
     """
@@ -306,9 +307,9 @@ def said(report: Report) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class PlusHarness(Harness):
-    """`kept`: cache file of the canonical solutions' results, by task; each is computed once."""
+    """`cache_file`: the canonical solutions' results, by task; each is computed once."""
 
-    kept: Path | None = None
+    cache_file: Path | None = None
     expected: dict[str, dict[str, Expected]] = field(default_factory=dict)
 
     def program(self, task: PlusTask, completion: Completion, sanitized: bool) -> str:
@@ -319,28 +320,27 @@ class PlusHarness(Harness):
         )
         return sanitize(text, task.entry_point) if sanitized else text
 
-    def prepare(
-        self, tasks: Sequence[PlusTask], sandbox: Runs, told: Callable[[int, int], None]
-    ) -> None:
-        file = JsonLines(self.kept) if self.kept else None
+    def prepare(self, tasks: Sequence[PlusTask], sandbox: Runs, on_progress: Progress) -> None:
+        """Compute the canonical solutions' results that are not cached."""
+        file = JsonLines(self.cache_file) if self.cache_file else None
         known: dict[str, dict[str, Any]] = {}
         if file:
             file.open(
                 lambda row: known.update({row["task"]: row["expected"]}),
-                "remove the file: it is made again",
+                "remove the file: its results are computed again",
             )
         for task in tasks:
-            if found := known.get(f"{VERSION} {task.content}"):
+            if cached := known.get(f"{VERSION} {task.content}"):
                 self.expected[task.task_id] = {
-                    which: _expected(decode(each)) for which, each in found.items()
+                    which: _expected(decode(each)) for which, each in cached.items()
                 }
         lacking = [task for task in tasks if task.task_id not in self.expected]
         for at in range(0, len(lacking), TOGETHER):
-            told(at, len(lacking))
+            on_progress(at, len(lacking))
             some = lacking[at : at + TOGETHER]
-            self.expected.update(made := expectations(some, sandbox))
+            self.expected.update(expected := expectations(some, sandbox))
             if file:
-                rows = ((task.content, made[task.task_id].items()) for task in some)
+                rows = ((task.content, expected[task.task_id].items()) for task in some)
                 file.append(
                     {
                         "task": f"{VERSION} {content}",
@@ -348,15 +348,15 @@ class PlusHarness(Harness):
                     }
                     for content, sets in rows
                 )
-        told(len(lacking), len(lacking))
+        on_progress(len(lacking), len(lacking))
         if file:
             file.close()
 
     def job(self, task: PlusTask, which: str, program: str, job_id: str) -> Job:
         return task.job(job_id, program, which, self.expected[task.task_id][which])
 
-    def said(self, report: Report) -> tuple[str, str]:
-        return said(report)
+    def verdict(self, report: Report) -> tuple[str, str]:
+        return verdict_of(report)
 
     def fault(self, report: Report) -> Fault:
         """Return the exception alone: all inputs of a set are one test, so it has no number."""
@@ -386,7 +386,7 @@ def plus_harness(
     """Return the harness over EvalPlus's rows. `releases`: names of releases by number of tasks.
     upstream: the release whose rules `task` follows; each has a cache of reference results.
     """
-    tasks = {made.task_id: made for made in (task(row, where) for where, row in rows)}
+    tasks = {each.task_id: each for each in (task(row, where) for where, row in rows)}
     return PlusHarness(
         name,
         VERSION,
@@ -395,5 +395,5 @@ def plus_harness(
         (releases or {}).get(len(tasks), "") or digest,
         source,
         SETS,
-        kept=home / "benchmarks" / f"{source if name[-1] == '+' else name}.expected.jsonl",
+        cache_file=home / "benchmarks" / f"{source if name[-1] == '+' else name}.expected.jsonl",
     )

@@ -15,7 +15,7 @@ from evaluation.scorecard import Sample, Scorecard
 from sandbox.protocol import Report, Verdict
 
 RAISED = re.compile(r"raised ([A-Za-z_][A-Za-z0-9_.]*)")
-SAID = {
+IN_WORDS = {
     "WA": "wrong answer",
     "RE": "raised",
     "TLE": "too slow",
@@ -29,7 +29,7 @@ SAID = {
 
 
 class Kind(NamedTuple):
-    name: str  # a key of SAID
+    name: str  # a key of IN_WORDS
     of: str = ""  # "test 3", "ZeroDivisionError"
 
     def __str__(self) -> str:
@@ -37,8 +37,8 @@ class Kind(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Return the number of a report's first failed test, from 1, and the type of its exception; 0
-    and "" if unknown.
+    """The number of a report's first failed test, from 1, and the type of its exception; 0 and ""
+    if unknown.
     """
 
     test: int = 0
@@ -46,8 +46,8 @@ class Fault(NamedTuple):
 
 
 def fault(report: Report) -> Fault:
-    """Return nothing if a limit ended the program: the test then says little, and differs from run
-    to run.
+    """Return where the program failed. Unknown if a limit ended it: the test then says little, and
+    differs from run to run.
     """
     if report.verdict not in (Verdict.WA, Verdict.RE):
         return Fault()
@@ -56,11 +56,12 @@ def fault(report: Report) -> Fault:
     return Fault(at, match[1] if match and report.verdict is Verdict.RE else "")
 
 
-def kind(sample: Sample, as_given: bool = False) -> Kind | None:
+def kind(sample: Sample, unchanged: bool = False) -> Kind | None:
     """Return the kind; None for a sample that passes. A truncated completion, or one without a
     program, has that as its reason.
 
-    as_given: nothing was extracted, the completion is the program; so invalid Python is just that.
+    unchanged: the completion is the program, nothing was extracted; then a program with invalid
+    Python is CE.
     """
     if sample.verdict == "AC":
         return None
@@ -70,19 +71,19 @@ def kind(sample: Sample, as_given: bool = False) -> Kind | None:
         return Kind("cut")
     if not sample.program.strip() or (
         sample.verdict == "CE"
-        and not as_given
-        and "```" not in sample.answer
-        and "~~~" not in sample.answer
+        and not unchanged
+        and "```" not in sample.completion
+        and "~~~" not in sample.completion
     ):
         return Kind("extraction")
     if sample.verdict == "WA":
         return Kind(
-            "WA", f"test {sample.failed_test}" if sample.failed_test else _first_lost(sample)
+            "WA", f"test {sample.failed_test}" if sample.failed_test else _first_failed_set(sample)
         )
     return Kind(sample.verdict, sample.raised)
 
 
-def _first_lost(sample: Sample) -> str:
+def _first_failed_set(sample: Sample) -> str:
     """Return the first set of tests that fails, if there are several, such as "plus"."""
     return (
         next((name for name, passed in sample.sets.items() if not passed), "")
@@ -92,9 +93,9 @@ def _first_lost(sample: Sample) -> str:
 
 
 def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
-    """Return the failing samples. Completions of a file were judged as given."""
-    as_given = card.origin is not None and bool(card.origin.completions)
-    return [(sample, found) for sample in card.samples if (found := kind(sample, as_given))]
+    """Return the failing samples. Completions of a file were judged unchanged."""
+    unchanged = card.origin is not None and bool(card.origin.completions)
+    return [(sample, each) for sample in card.samples if (each := kind(sample, unchanged))]
 
 
 def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
@@ -105,12 +106,12 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
     for each, count in Counter(each for _, each in kinds(card)).items():
         counts.setdefault(each.name, Counter())[each.of] += count
     ordered = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))
-    return [(name, SAID.get(name, name), of.total(), _listed(of, most)) for name, of in ordered]
+    return [(name, IN_WORDS.get(name, name), of.total(), _listed(of, most)) for name, of in ordered]
 
 
-def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
-    """Return the failing samples. wanted: a kind (RE), or one with details (RE ZeroDivisionError);
-    task: an id, or its end after a slash.
+def failures(card: Scorecard, kind_name: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
+    """Return the failing samples. kind_name: a kind (RE), or one with details (RE
+    ZeroDivisionError); task: an id, or its end after a slash.
     """
     tasks = {
         sample.task_id
@@ -121,7 +122,7 @@ def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sa
     return [
         (sample, each)
         for sample, each in failing
-        if wanted.lower() in ("", each.name.lower(), str(each).lower())
+        if kind_name.lower() in ("", each.name.lower(), str(each).lower())
     ]
 
 

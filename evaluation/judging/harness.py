@@ -1,7 +1,7 @@
 """From completions to verdicts: what is run, in which order, what is cached, and what is retried.
 
-In: a harness, completions, a sandbox, earlier verdicts. Out: a `Judged` for each completion, in
-their order.
+In: a harness, completions, a sandbox, earlier verdicts. Out: a `CompletionResult` for each
+completion, in their order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from evaluation.completions import Completion, Prefer
 from evaluation.judging.failure_kinds import Fault, fault
 from evaluation.judging.reports import reports
+from evaluation.sampling import Progress
 from problems.columns import ProblemError
 from problems.json_lines import JsonLines
 from rewards.extraction import extract_code
@@ -80,9 +81,9 @@ class Harness(ABC):
         known = (task_id, task_id.partition("/")[2], f"{self.name}/{task_id}")
         return next((name for name in known if name in self.tasks), task_id)
 
-    def answered(self, task: Any, completion: Completion) -> Completion:
-        """Return what is stored of a model's completion before it is judged: of a chat the program,
-        of a base model everything.
+    def extracted(self, task: Any, completion: Completion) -> Completion:
+        """Return the part of a model's completion that is judged: of a chat the program, of a base
+        model everything.
         """
         return (
             replace(completion, text=extract_code(completion.text))
@@ -90,10 +91,12 @@ class Harness(ABC):
             else completion
         )
 
-    def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
-        """Compute what jobs of these tasks need. told: called with the numbers done and in all."""
+    def prepare(  # noqa: B027  # most need nothing
+        self, tasks: Sequence[Any], sandbox: Any, on_progress: Progress
+    ) -> None:
+        """Compute the data that jobs of these tasks need, such as expected results."""
 
-    def said(self, report: Report) -> tuple[str, str]:
+    def verdict(self, report: Report) -> tuple[str, str]:
         """Return a report's verdict, and its reason in words."""
         return (
             (UNMEASURED, f"needs {', '.join(report.absent)}")
@@ -105,7 +108,7 @@ class Harness(ABC):
         """Return where the program failed, if known."""
         return fault(report)
 
-    def shown(self, task: Any, test: int) -> str:
+    def visible_test(self, task: Any, test: int) -> str:
         """Return the text of a test (numbered from 1) that the statement shows.
 
         Return "" for others: hidden tests stay hidden.
@@ -121,7 +124,7 @@ class Harness(ABC):
         return ""
 
 
-class Ruling(NamedTuple):
+class SetResult(NamedTuple):
     """The cached verdict of one program on one set of tests."""
 
     verdict: str
@@ -135,7 +138,7 @@ class Ruling(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class CompletionResult:
     """The verdict of one completion. `passed`: by set, in their order; a set that was not run
     because an earlier one failed is not passed.
     """
@@ -183,24 +186,24 @@ class Verdicts:
 
     def __init__(self, path: Path | None) -> None:
         """Open the cache. Raises ProblemError for a broken file."""
-        self.known: dict[str, Ruling] = {}
+        self.known: dict[str, SetResult] = {}
         self._synced = time.monotonic()
         self._file = JsonLines(path) if path else None
         if self._file:
-            self._file.open(self._read, "remove the file: everything is judged again then")
+            self._file.open(self._read, "remove the file: everything is judged again")
 
     def _read(self, row: dict[str, Any]) -> None:
-        fields = {name: row[name] for name in Ruling._fields if name in row}
-        self.known[row["key"]] = Ruling(**fields)
+        fields = {name: row[name] for name in SetResult._fields if name in row}
+        self.known[row["key"]] = SetResult(**fields)
 
-    def add(self, key: str, ruling: Ruling) -> None:
-        self.known[key] = ruling
+    def add(self, key: str, result: SetResult) -> None:
+        self.known[key] = result
         # The missing package may be installed next time, and the machine may be less busy.
-        if ruling.verdict in (UNMEASURED, Verdict.TLE):
+        if result.verdict in (UNMEASURED, Verdict.TLE):
             return
         if self._file:
             late = time.monotonic() - self._synced > SYNC_S
-            self._file.append([{"key": key} | ruling._asdict()], synced=late)
+            self._file.append([{"key": key} | result._asdict()], synced=late)
             self._synced = time.monotonic() if late else self._synced
 
     def close(self) -> None:
@@ -219,15 +222,11 @@ def check(harness: Harness, completions: Sequence[Completion], partial: bool) ->
     """Return the tasks without completions. Raises ProblemError for completions of unknown tasks
     and, unless `partial`, for missing tasks.
     """
-    if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
-        like = (
-            f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like "
-            f"{next(iter(harness.tasks))}"
-        )
-        mend = f"{like}: is this a file of its answers? --data takes another release"
+    if unknown := sorted({each.task_id for each in completions} - harness.tasks.keys()):
         raise ProblemError(
-            f"{len(strange)} tasks are none of its own, the first is {strange[0]}",
-            mend,
+            f"{len(unknown)} task ids are unknown, the first is {unknown[0]}",
+            f"{harness.name} {harness.release} has {len(harness.tasks)} tasks such as "
+            f"{next(iter(harness.tasks))}: give its completions, or another release with --data",
             harness.name,
         )
     missing = [task for task in harness.tasks if task not in {each.task_id for each in completions}]
@@ -247,31 +246,31 @@ def judge(
     sandbox: Callable[[], AbstractContextManager[Any]],
     verdicts: Verdicts,
     sanitized: bool = False,
-    told: Callable[[Sequence[Judged | None]], None] = lambda _: None,
-    preparing: Callable[[int, int], None] = lambda done, of: None,
-) -> list[Judged]:
-    """Return a verdict for each completion. The sandbox is opened only if some verdict is not
+    on_results: Callable[[Sequence[CompletionResult | None]], None] = lambda _: None,
+    on_prepare: Progress = lambda done, total: None,
+) -> list[CompletionResult]:
+    """Return a result for each completion. The sandbox is opened only if some verdict is not
     cached.
 
-    told: called on progress, with the verdicts so far. Raises NotJudged if programs stay without a
-    verdict.
+    on_results: called with the results so far, None for a missing one. on_prepare: called while the
+    harness prepares the tasks. Raises NotJudged if programs stay without a verdict.
     """
     rows = [(harness.tasks[each.task_id], each) for each in completions]
     programs = [harness.program(task, each, sanitized) for task, each in rows]
-    judged: list[Judged | None] = [
-        _decided(harness, rows[at], programs[at], verdicts) for at in range(len(rows))
+    results: list[CompletionResult | None] = [
+        _result(harness, rows[at], programs[at], verdicts) for at in range(len(rows))
     ]
-    told(judged)
-    if None not in judged:
-        return [each for each in judged if each is not None]
+    on_results(results)
+    if None not in results:
+        return [each for each in results if each is not None]
     with sandbox() as opened:
-        needed = {task.task_id: task for at, (task, _) in enumerate(rows) if judged[at] is None}
-        harness.prepare(list(needed.values()), opened, preparing)
+        needed = {task.task_id: task for at, (task, _) in enumerate(rows) if results[at] is None}
+        harness.prepare(list(needed.values()), opened, on_prepare)
         for which in harness.sets:
             waiting: dict[str, list[int]] = {}  # key -> completions: equal programs are run once
             for at, (task, _) in enumerate(rows):
                 if (
-                    judged[at] is None
+                    results[at] is None
                     and (key := key_of(harness, task, which, programs[at])) not in verdicts.known
                 ):
                     waiting.setdefault(key, []).append(at)
@@ -279,39 +278,39 @@ def judge(
                 key: harness.job(rows[at[0]][0], which, programs[at[0]], key)
                 for key, at in waiting.items()
             }
-            for key, ruling in _rulings(harness, jobs, opened):
-                verdicts.add(key, ruling)
+            for key, result in _set_results(harness, jobs, opened):
+                verdicts.add(key, result)
                 for at in waiting[key]:
-                    judged[at] = _decided(harness, rows[at], programs[at], verdicts)
-                told(judged)
+                    results[at] = _result(harness, rows[at], programs[at], verdicts)
+                on_results(results)
             for at in range(len(rows)):
-                judged[at] = judged[at] or _decided(harness, rows[at], programs[at], verdicts)
-    told(judged)
-    return [each for each in judged if each is not None]
+                results[at] = results[at] or _result(harness, rows[at], programs[at], verdicts)
+    on_results(results)
+    return [each for each in results if each is not None]
 
 
-def _rulings(
+def _set_results(
     harness: Harness, jobs: Mapping[str, Job], sandbox: Any
-) -> Iterator[tuple[str, Ruling]]:
-    """Yield a ruling for each job. One that took too long is judged again alone, after the others:
-    on a busy machine a correct program can be late.
+) -> Iterator[tuple[str, SetResult]]:
+    """Yield a result for each job. A job that took too long runs again alone, after the others: on
+    a busy machine a correct program can be late.
     """
     late = []
     for report in reports(jobs, sandbox):
-        ruling = _ruling(harness, report)
-        if ruling.verdict == Verdict.TLE:
+        result = _set_result(harness, report)
+        if result.verdict == Verdict.TLE:
             late.append(report.job_id)
         else:
-            yield report.job_id, ruling
+            yield report.job_id, result
     for key in late:
         for report in reports({key: jobs[key]}, sandbox):
-            yield key, _ruling(harness, report)
+            yield key, _set_result(harness, report)
 
 
-def _ruling(harness: Harness, report: Report) -> Ruling:
-    verdict, detail = harness.said(report)
+def _set_result(harness: Harness, report: Report) -> SetResult:
+    verdict, detail = harness.verdict(report)
     failed = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
-    return Ruling(
+    return SetResult(
         verdict,
         detail,
         report.wall_s,
@@ -323,13 +322,13 @@ def _ruling(harness: Harness, report: Report) -> Ruling:
     )
 
 
-def _decided(
+def _result(
     harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts
-) -> Judged | None:
-    """Return a completion's verdict from its programs' verdicts; None while one is missing."""
+) -> CompletionResult | None:
+    """Return a completion's result from those of its sets; None while one is missing."""
     task, completion = row
     if why := harness.absent(task):
-        return Judged(
+        return CompletionResult(
             completion.task_id,
             completion.sample,
             dict.fromkeys(harness.sets),
@@ -340,12 +339,12 @@ def _decided(
             program,
         )
     passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
-    ruling, detail, seconds, isolation = Ruling(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
+    result, detail, seconds, isolation = SetResult(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
     for which in harness.sets:
         known = verdicts.known.get(key_of(harness, task, which, program))
         if known is None:
             return None
-        ruling, detail = known, known.detail
+        result, detail = known, known.detail
         seconds += known.seconds
         isolation |= {known.isolation} - {""}
         if known.verdict == UNMEASURED:
@@ -354,18 +353,18 @@ def _decided(
             detail = f"{which}: {detail}" if len(harness.sets) > 1 else detail
             break
         passed[which] = True
-    return Judged(
+    return CompletionResult(
         completion.task_id,
         completion.sample,
         passed,
-        ruling.verdict,
+        result.verdict,
         detail,
         seconds,
         completion.cut,
         program,
-        ruling.test,
-        ruling.raised,
+        result.test,
+        result.raised,
         ", ".join(sorted(isolation)),
-        ruling.accepted,
-        ruling.total,
+        result.accepted,
+        result.total,
     )

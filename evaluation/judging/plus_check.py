@@ -18,17 +18,17 @@ def check(args: Any, got: Any, expected: Any) -> bool:
     inputs, atol, oracle = json.loads(args[2]), expected["atol"], expected["oracle"]
     if type(got) is not list or len(got) != len(inputs):
         return False
-    for given, (kind, digest, out), (wanted_kind, wanted_digest, wanted, floats) in zip(
+    for arguments, (kind, digest, out), (expected_kind, expected_digest, value, floats) in zip(
         inputs, got, expected["outputs"], strict=True
     ):
-        exact = digest == wanted_digest
+        exact = digest == expected_digest
         if oracle == "root":
             if (
                 not abs(
                     sum(
                         [
                             coefficient * math.pow(out, power)
-                            for power, coefficient in enumerate(given[0])
+                            for power, coefficient in enumerate(arguments[0])
                         ]
                     )
                 )
@@ -39,23 +39,23 @@ def check(args: Any, got: Any, expected: Any) -> bool:
         if oracle == "or zero":
             exact = exact or out == 0
         elif oracle == "surface":
-            exact = exact or abs(out - surface(*given)) <= atol
+            exact = exact or abs(out - surface(*arguments)) <= atol
         elif oracle == "digits":
-            exact = exact or out == digits(*given)
+            exact = exact or out == digits(*arguments)
         if atol == 0 and floats:
             atol = 1e-6  # also for the inputs that follow
         if not exact and (
-            atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)
+            atol == 0 or kind != expected_kind or out is None or not near(out, value, atol)
         ):
             return False
     # evalplus 0.3.1 counts no input of the "root" task as passed, so that every completion fails.
     return str(oracle) != "root"
 
 
-def near(out: Any, wanted: Any, atol: float) -> bool:
-    if isinstance(wanted, list) and len(out) != len(wanted):
+def near(out: Any, value: Any, atol: float) -> bool:
+    if isinstance(value, list) and len(out) != len(value):
         return False
-    return bool(np.allclose(out, wanted, rtol=1e-07, atol=atol))
+    return bool(np.allclose(out, value, rtol=1e-07, atol=atol))
 
 
 def surface(base_edge: float, height: float) -> int:

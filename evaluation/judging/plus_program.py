@@ -89,11 +89,12 @@ def run(
     """Call the completion's function with all inputs.
 
     inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view:
-    the part of a result that counts, see `seen`. whole: return every result, [type, digest, value];
-    else one digest over all. reference: of the canonical solution, [digest, whether a result is
-    made of floats, {input: seconds} of the slow ones, seconds for all with their digests].
+    the part of a result that counts, see `counted`. whole: return every result, [type, digest,
+    value]; else one digest over all. reference: of the canonical solution, [digest, whether a
+    result is made of floats, {input: seconds} of the slow ones, seconds for all with their
+    digests].
     """
-    given = [restored(one) for one in json.loads(inputs)]
+    calls = [restored(one) for one in json.loads(inputs)]
     space: dict[str, Any] = {}
     results, floats, slow = [], False, {}
     digest = hashlib.sha256()
@@ -101,13 +102,13 @@ def run(
     with swallow_io():
         exec(code, space)
         function = space[entry_point]
-    for at, arguments in enumerate(given):
+    for at, arguments in enumerate(calls):
         begun = time.process_time()
         with time_limit(limits[at] if isinstance(limits, list) else limits), swallow_io():
             out = function(*arguments)
         if reference and (seconds := time.process_time() - begun) > 0.2:
             slow[str(at)] = seconds
-        out = out is not None if reference and view == "given" else seen(out, view)
+        out = out is not None if reference and view == "not none" else counted(out, view)
         floats = floats or is_floats(out)
         if whole:
             alone = hashlib.sha256()
@@ -120,13 +121,13 @@ def run(
     return results if whole else digest.hexdigest()
 
 
-def seen(out: Any, view: str) -> Any:
-    """set: order and number of its elements are ignored; given: whether there is a value; any:
-    everything is ignored; else all of it.
+def counted(out: Any, view: str) -> Any:
+    """Return the part of a result that counts. set: its elements, without order and number; not
+    none: whether there is a value; any: nothing; else all of it.
     """
     if view == "set":
         return set(out)
-    if view == "given":
+    if view == "not none":
         return out if isinstance(out, bool) else out is not None
     return True if view == "any" else out
 
@@ -148,8 +149,8 @@ def numbers(out: Any) -> Any:
         if isinstance(out, kind):
             return kind(out)
     if isinstance(out, (list, tuple)):
-        kept = [numbers(item) for item in out]
-        return None if any(item is None for item in kept) else kept
+        values = [numbers(item) for item in out]
+        return None if any(item is None for item in values) else values
     return None
 
 

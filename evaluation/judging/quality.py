@@ -17,12 +17,20 @@ from problems.syntax import parse
 from rewards.components.style import HALF, SIMPLE
 from rewards.lint import lint
 
+COLUMNS = {  # field of `Quality` -> its key in a scorecard's measured figures, its format
+    "programs": ("quality_answers", ".0f"),
+    "style": ("quality_style", ".3f"),
+    "offences": ("quality_offences", ".2f"),
+    "complexity": ("quality_complexity", ".2f"),
+    "length": ("quality_length", ".2f"),
+}
+
 
 @dataclass(frozen=True)
 class Quality:
     """Figures over the passing programs that the linter can parse."""
 
-    answers: int
+    programs: int
     style: float  # mean of the reward's value, in (0, 1]
     offences: float  # mean number for each program
     complexity: float  # mean of the most complex function's (McCabe)
@@ -36,26 +44,29 @@ def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality
     Raises OSError if ruff is missing.
     """
     passing = [sample for sample in samples if sample.verdict == "AC"]
-    read = [
-        (sample, found)
-        for sample, found in zip(passing, lint([sample.program for sample in passing]), strict=True)
-        if found
+    parsed = [
+        (sample, findings)
+        for sample, findings in zip(
+            passing, lint([sample.program for sample in passing]), strict=True
+        )
+        if findings
     ]
-    if not read:
+    if not parsed:
         return None
     values = [
-        HALF / (HALF + found.offences + max(0, found.complexity - SIMPLE)) for _, found in read
+        HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))
+        for _, findings in parsed
     ]
     ratios = [
         size(sample.program) / base
-        for sample, _ in read
+        for sample, _ in parsed
         if (base := size(references.get(sample.task_id, "")))
     ]
     return Quality(
-        answers=len(read),
+        programs=len(parsed),
         style=fmean(values),
-        offences=fmean(found.offences for _, found in read),
-        complexity=fmean(found.complexity for _, found in read),
+        offences=fmean(findings.offences for _, findings in parsed),
+        complexity=fmean(findings.complexity for _, findings in parsed),
         length=median(ratios) if ratios else None,
     )
 
@@ -77,7 +88,7 @@ def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[s
     figures = quality(samples, references)
     return (
         {
-            f"quality_{name}": float(value)
+            COLUMNS[name][0]: float(value)
             for name, value in asdict(figures).items()
             if value is not None
         }
@@ -97,16 +108,8 @@ def trend(cards: Sequence[Scorecard]) -> list[tuple[str, ...]]:
             card.benchmark,
             f"{points(Rate.of(card).share)} %",
             *(
-                format(card.measured[f"quality_{name}"], form)
-                if f"quality_{name}" in card.measured
-                else ""
-                for name, form in (
-                    ("answers", ".0f"),
-                    ("style", ".3f"),
-                    ("offences", ".2f"),
-                    ("complexity", ".2f"),
-                    ("length", ".2f"),
-                )
+                format(card.measured[key], form) if key in card.measured else ""
+                for key, form in COLUMNS.values()
             ),
         )
         for card in cards

@@ -3,7 +3,7 @@ imports and what the entry point needs.
 
 Written on `ast`, where upstream has tree-sitter: its input is valid Python by then. It has all of
 upstream's behaviour: decorated functions, functions without a `return`, `from __future__` and plain
-top-level statements are left out, and the first definition of a name wins.
+top-level statements are removed, and the first definition of a name wins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def sanitize(text: str, entry_point: str) -> str:
 
 def longest(text: str) -> str:
     """Return the run of two or more lines with the most non-blank ones that parses, the first of
-    several; the first line if there is none.
+    several; the first line if no run parses.
     """
     lines = text.split("\n")
     filled = [0]
@@ -71,8 +71,8 @@ def needed(code: str, entry_point: str) -> str:
             reached |= new
             waiting += new
     lines = code.encode("utf-8", "surrogatepass").split(b"\n")
-    kept: list[ast.stmt] = [*imports, *(node for name, node in named.items() if name in reached)]
-    return "\n".join(_source(node, lines) for node in kept)
+    nodes: list[ast.stmt] = [*imports, *(node for name, node in named.items() if name in reached)]
+    return "\n".join(_source(node, lines) for node in nodes)
 
 
 def _parses(code: str) -> bool:

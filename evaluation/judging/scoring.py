@@ -13,7 +13,7 @@ from typing import Any
 from artifacts.hashing import hash_data
 from artifacts.manifest import code_version, hardware, package_versions
 from evaluation.completions import Completion
-from evaluation.judging.harness import Harness, Judged
+from evaluation.judging.harness import CompletionResult, Harness
 from evaluation.judging.quality import measured
 from evaluation.scorecard import Origin, Sample, Scorecard
 
@@ -29,7 +29,7 @@ class Submission:
     sampling: Mapping[str, Any] = field(default_factory=dict)  # empty if unknown
     # Prompts by task, if they differ from the published ones.
     prompts: Mapping[str, str] = field(default_factory=dict)
-    benchmark_version: str = ""  # of tasks and prompts; empty if it is not known how it was asked
+    benchmark_version: str = ""  # of tasks and prompts; empty if the prompts are unknown
 
     @property
     def sanitized(self) -> bool:
@@ -40,7 +40,7 @@ class Submission:
         return (
             list(self.completions)
             if self.origin and self.origin.completions
-            else [harness.answered(harness.tasks[each.task_id], each) for each in self.completions]
+            else [harness.extracted(harness.tasks[each.task_id], each) for each in self.completions]
         )
 
 
@@ -63,17 +63,17 @@ def harness_version(harness: Harness, sanitized: bool = False) -> str:
 def scorecard(
     harness: Harness,
     submission: Submission,
-    judged: Sequence[Judged],
+    results: Sequence[CompletionResult],
     missing: Collection[str],
     judging_s: float,
 ) -> Scorecard:
     """Return the scorecard. Tasks that cannot be measured here have no sample, but a reason.
-    judged: in the order of the completions.
+    results: in the order of the completions.
     """
     completions = submission.completions
     rows = [
         (each, completion)
-        for each, completion in zip(judged, completions, strict=True)
+        for each, completion in zip(results, completions, strict=True)
         if each.measured
     ]
     samples = tuple(_sample(harness, each, completion) for each, completion in rows)
@@ -99,7 +99,7 @@ def scorecard(
         source=harness.source,
         release=harness.release,
         partial=tuple(missing),
-        unmeasured={each.task_id: each.detail for each in judged if not each.measured},
+        unmeasured={each.task_id: each.detail for each in results if not each.measured},
         prompts=dict(sorted(prompts.items())),
         origin=_stamped(submission.origin),
         measured={name: value for name, value in times.items() if value}
@@ -116,24 +116,24 @@ def _stamped(origin: Origin | None) -> Origin | None:
 
 def completions_of(card: Scorecard) -> list[Completion]:
     """Return the scorecard's completions in its order; none if they were left out of the file."""
-    rows = card.samples if card.keeps_answers else ()
+    rows = card.samples if card.keeps_completions else ()
     return [
-        Completion(each.task_id, each.sample, each.answer, each.whole, cut=each.cut)
+        Completion(each.task_id, each.sample, each.completion, each.whole, cut=each.cut)
         for each in rows
     ]
 
 
-def _sample(harness: Harness, each: Judged, completion: Completion) -> Sample:
+def _sample(harness: Harness, each: CompletionResult, completion: Completion) -> Sample:
     return Sample(
         task_id=each.task_id,
         sample=each.sample,
-        answer=completion.text,
+        completion=completion.text,
         program=each.program,
         verdict=each.verdict,
         passed=each.accepted,
         total=each.total,
         cut=each.cut,
-        first_failed=harness.shown(harness.tasks[each.task_id], each.failed_test),
+        first_failed=harness.visible_test(harness.tasks[each.task_id], each.failed_test),
         failed_test=each.failed_test,
         raised=each.raised,
         tags=harness.tags(harness.tasks[each.task_id]),

@@ -1,8 +1,7 @@
-"""What a setting contributes: a baseline against the same training with one thing changed, over the
-same seeds and tasks.
+"""The contribution of a setting: a baseline against the same training with one setting changed,
+over the same seeds and tasks.
 
-In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval, and in
-words what so few runs can show.
+In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Contribution(NamedTuple):
     tasks: int
 
     @property
-    def shown(self) -> bool:
+    def significant(self) -> bool:
         return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
 
 
@@ -49,23 +48,23 @@ def contribution(
             f"runs of shape {old.shape} and {new.shape}: score every run on the same seeds "
             "and tasks"
         )
-    apart = old - new
-    seeds, tasks = apart.shape
+    differences = old - new
+    seeds, tasks = differences.shape
     measured = Contribution(
-        float(old.mean()), float(new.mean()), float(apart.mean()), None, seeds, tasks
+        float(old.mean()), float(new.mean()), float(differences.mean()), None, seeds, tasks
     )
     if seeds == 1:
         return measured._replace(
             interval=difference_interval(
-                int((apart > 0).sum()), int((apart < 0).sum()), tasks, confidence
+                int((differences > 0).sum()), int((differences < 0).sum()), tasks, confidence
             )
         )
-    if not apart.any():
+    if not differences.any():
         return measured
     # Compare the differences, as one recipe, with zeros: that pairs the runs by seed.
-    none = np.zeros_like(apart)
+    zeros = np.zeros_like(differences)
     return measured._replace(
         interval=compare_recipes(
-            none.tolist(), apart.tolist(), confidence=confidence, draws=draws, seed=seed
+            zeros.tolist(), differences.tolist(), confidence=confidence, draws=draws, seed=seed
         ).interval
     )

@@ -1,7 +1,7 @@
-"""What completions cost: tokens and seconds for each solved problem, and money if a price is given.
+"""The cost of completions: tokens and seconds for each solved problem, and money if a price is set.
 Nothing is estimated.
 
-In: a scorecard, a price. Out: a `Spent`.
+In: a scorecard, a price. Out: a `Usage`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What all completions took, failed ones included. `tokens` 0: they were not counted."""
+class Usage:
+    """Tokens and seconds of all completions, failed ones included. `tokens` 0: not counted."""
 
     solved: int  # tasks with a passing completion
     tokens: float
     seconds: float
 
     @classmethod
-    def of(cls, card: Scorecard) -> Spent:
+    def of(cls, card: Scorecard) -> Usage:
         return cls(
             len({sample.task_id for sample in card.samples if sample.verdict == "AC"}),
             card.measured.get("tokens", 0.0),
@@ -40,7 +40,7 @@ class Spent:
         )
 
     def cost(self, price: Price) -> float | None:
-        """Return the cost; None without a price, or without one for what was counted."""
+        """Return the cost; None without a price, or without the figure that it is for."""
         if (
             not price.known
             or (price.million_tokens and not self.tokens)
@@ -49,8 +49,8 @@ class Spent:
             return None
         return self.tokens / 1e6 * price.million_tokens + self.seconds / 3600 * price.hour
 
-    def a_problem(self, price: Price) -> str:
-        """Return in words what a solved problem took."""
+    def per_solved_problem(self, price: Price) -> str:
+        """Return the tokens, seconds and cost of a solved problem, in words."""
         if not self.solved:
             return "none solved"
         parts = [f"{self.tokens / self.solved:,.0f} tokens"] if self.tokens else []

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, Field
 
+from artifacts.section import Section
 from evaluation.promotion.comparison import points, signed
 from evaluation.promotion.gate import Decision, Rate
 
 
-class Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class Fact(Section):
+    """One part of a report."""
 
 
 class Model(Fact):
@@ -26,7 +27,7 @@ class Model(Fact):
     """
     training: str
     """One or two sentences: what reinforcement learning did with it."""
-    settings: dict[str, str | int | float | bool] = {}
+    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """The most important settings: algorithm, steps, learning rate, group size."""
 
 
@@ -36,7 +37,7 @@ class Step(Fact):
     stage: str
     problems: int
     content_hash: str
-    removed: dict[str, int] = {}
+    removed: dict[str, int] = Field(default_factory=dict)
     """Reason -> number of problems that the stage removed."""
 
 
@@ -52,7 +53,7 @@ class Curve(Fact):
     rewards: tuple[tuple[int, float], ...]
     """(training step, mean reward)."""
     scores: tuple[Score, ...] = ()
-    figures: dict[str, tuple[tuple[int, float], ...]] = {}
+    figures: dict[str, tuple[tuple[int, float], ...]] = Field(default_factory=dict)
     """Other figures of each step, such as KL: name -> (training step, value)."""
 
 
@@ -107,7 +108,9 @@ class Link(Fact):
     kind: str
     content_hash: str
     made_from: tuple[str, ...] = ()
-    said: str = ""
+    details: str = Field(
+        "", validation_alias=AliasChoices("details", "said"), serialization_alias="said"
+    )
     """A few words or figures."""
 
 
@@ -125,8 +128,8 @@ class Minutes(Fact):
     note: str = ""
 
 
-class Spending(Fact):
-    """What one part of the work took. None: not measured."""
+class Effort(Fact):
+    """Seconds and tokens of one part of the work. None: not measured."""
 
     what: str
     seconds: float | None = None
@@ -159,11 +162,13 @@ class ReportFacts(Fact):
     provenance: tuple[Link, ...] = ()
     environment: Environment
     stages: tuple[Minutes, ...] = ()
-    spent: tuple[Spending, ...] = ()
+    effort: tuple[Effort, ...] = Field(
+        (), validation_alias=AliasChoices("effort", "spent"), serialization_alias="spent"
+    )
     price: str = ""
     """The cost in money, or why it is unknown."""
     peak_memory_gib: float | None = None
-    links: dict[str, str] = {}
+    links: dict[str, str] = Field(default_factory=dict)
     """Title -> address or path of related pages: the W&B run, the MLflow run."""
 
     @property
@@ -185,14 +190,14 @@ class ReportFacts(Fact):
     @property
     def gain(self) -> str:
         """Return the result as a number with its 95 % interval."""
-        score, compared = self.decision.score, self.decision.comparison
-        if compared is None:
+        score, comparison = self.decision.score, self.decision.comparison
+        if comparison is None:
             return (
                 f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to "
                 f"{points(score.high)} %"
             )
-        between = f"{signed(compared.difference_low)} to {signed(compared.difference_high)}"
-        return f"{signed(compared.difference)} points, 95 % interval {between}"
+        between = f"{signed(comparison.difference_low)} to {signed(comparison.difference_high)}"
+        return f"{signed(comparison.difference)} points, 95 % interval {between}"
 
     def summary(self) -> dict[str, Any]:
         """Return the facts as plain JSON, the most important ones first."""
@@ -208,4 +213,4 @@ class ReportFacts(Fact):
             "reasons": list(self.decision.reasons),
             "minutes": round(sum(stage.minutes for stage in self.stages), 2),
         }
-        return lead | self.model_dump(mode="json")
+        return lead | self.model_dump(mode="json", by_alias=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.promotion.comparison import Incomparable, Rate, counts_of, points
-from evaluation.reports.cost import Price, Spent
+from evaluation.reports.cost import Price, Usage
 from evaluation.scorecard import Scorecard
 
 KS = (1, 10, 100)
@@ -72,8 +72,8 @@ def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
 
 
 def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | None, int] | None:
-    """Return pass@k without suspect tasks, and how many were left out; no rate if none is left,
-    None if no report covers the benchmark.
+    """Return pass@k without suspect tasks, and their number. No rate if every task is suspect; None
+    if no report covers the benchmark.
     """
     if (suspect := suspects_in(card, lists)) is None:
         return None
@@ -83,15 +83,15 @@ def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | Non
 
 def clean_text(card: Scorecard, lists: Suspects) -> str:
     """Return the clean score for a table cell; "" if no report covers the benchmark."""
-    if (found := clean_rate(card, lists)) is None:
+    if (clean := clean_rate(card, lists)) is None:
         return ""
-    rate, left_out = found
-    if not left_out:
+    rate, suspects = clean
+    if not suspects:
         return "no task is suspect"
     return (
-        f"{points(rate.share)} % without {left_out}"
+        f"{points(rate.share)} % without {suspects}"
         if rate
-        else f"all {left_out} tasks are suspect"
+        else f"all {suspects} tasks are suspect"
     )
 
 
@@ -105,7 +105,7 @@ class Figures:
     full: list[Score]
     suspect: frozenset[str] | None
     clean: list[Score] | None
-    spent: Spent
+    usage: Usage
     price: Price
 
     @classmethod
@@ -126,32 +126,36 @@ class Figures:
             if card.first.keys() - suspect
             else []
         )
-        return cls(card, full, suspect, clean, Spent.of(card), price or Price())
+        return cls(card, full, suspect, clean, Usage.of(card), price or Price())
 
     @property
-    def a_problem(self) -> str:
-        """Return in words what a solved problem took; "" if that was not measured."""
-        return self.spent.a_problem(self.price) if self.spent.tokens or self.spent.seconds else ""
+    def per_solved_problem(self) -> str:
+        """Return the usage and cost of a solved problem in words; "" if not measured."""
+        return (
+            self.usage.per_solved_problem(self.price)
+            if self.usage.tokens or self.usage.seconds
+            else ""
+        )
 
     def as_json(self) -> dict[str, Any]:
         clean = (
             None
             if self.suspect is None
-            else {"left_out": sorted(self.suspect), "scores": _told(self.clean or ())}
+            else {"left_out": sorted(self.suspect), "scores": _scores_json(self.clean or ())}
         )
-        spent = {
-            "tokens": self.spent.tokens or None,
-            "seconds": self.spent.seconds or None,
-            "cost": self.spent.cost(self.price),
+        usage = {
+            "tokens": self.usage.tokens or None,
+            "seconds": self.usage.seconds or None,
+            "cost": self.usage.cost(self.price),
         }
         return {
             "tasks": len(self.card.first),
             "samples": len(self.card.samples),
-            "scores": _told(self.full),
+            "scores": _scores_json(self.full),
             "clean": clean,
             "verdicts": verdicts(self.card),
             "cut": self.card.cut,
-            "spent": spent | {"a solved problem": self.a_problem or None},
+            "spent": usage | {"a solved problem": self.per_solved_problem or None},
         }
 
 
@@ -160,7 +164,7 @@ def verdicts(card: Scorecard) -> dict[str, int]:
     return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
 
 
-def _told(score_list: Sequence[Score]) -> dict[str, Any]:
+def _scores_json(score_list: Sequence[Score]) -> dict[str, Any]:
     return {
         each.name: {
             f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high}

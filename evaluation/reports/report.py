@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
+from artifacts.drawing import Box, draw
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.promotion.gate import Rate, p_text, points, signed
 from evaluation.reports import plots
-from evaluation.reports.facts import Curve, Example, Group, ReportFacts
-from evaluation.reports.lineage import picture
+from evaluation.reports.facts import Curve, Example, Group, Link, ReportFacts
 from evaluation.reports.panels import panels
 from evaluation.scorecard import Sample, Scorecard
 from problems.dataset.charts import histogram
@@ -72,8 +72,25 @@ def render(facts: ReportFacts) -> str:
         if facts.pass_rates
         else "",
         most=MOST_TASKS,
-        lineage=picture(facts.provenance) if facts.provenance else "",
+        provenance=provenance_picture(facts.provenance) if facts.provenance else "",
     )
+
+
+def provenance_picture(links: Sequence[Link]) -> str:
+    """Draw the artifacts and their inputs; the page's style has the colours."""
+    names = {link.name for link in links}
+    boxes = [
+        Box(
+            link.name,
+            link.kind,
+            link.name,
+            link.content_hash[:12],
+            f"{link.kind}/{link.name}\n{link.content_hash}\n{link.details}",
+            tuple(("", source) for source in link.made_from if source in names - {link.name}),
+        )
+        for link in links
+    ]
+    return draw(boxes).replace(XMLNS, "")
 
 
 def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> tuple[Group, ...]:
@@ -109,10 +126,10 @@ def pick_examples(
             outcome=outcome,
             task_id=problem.problem_id,
             prompt=benchmark.prompt(problem)[-1]["content"],
-            before=a.program or a.answer,
-            after=b.program or b.answer,
-            before_verdict=_said(a),
-            after_verdict=_said(b),
+            before=a.program or a.completion,
+            after=b.program or b.completion,
+            before_verdict=_in_words(a),
+            after_verdict=_in_words(b),
             first_failed=b.first_failed,
         )
         examples[outcome].append(example)
@@ -164,7 +181,7 @@ def _first(samples: Iterable[Sample]) -> dict[str, Sample]:
     return {sample.task_id: sample for sample in samples if sample.sample == 0}
 
 
-def _said(sample: Sample) -> str:
+def _in_words(sample: Sample) -> str:
     words = {
         "AC": "solved",
         "WA": "wrong answer",

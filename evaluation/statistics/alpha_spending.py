@@ -31,7 +31,7 @@ class Gate(BaseModel):
     level: float
 
     @property
-    def shown(self) -> bool:
+    def significant(self) -> bool:
         return self.p_value <= self.level
 
 
@@ -40,30 +40,31 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
     to keep, in (0, 1).
 
     fresh    the rate itself, each time.
-    lord     LORD++: half the rate is spent over time, and each shown gain adds to it (Ramdas et
-             al. 2017, arXiv:1710.00499).
+    lord     LORD++: half the rate is spent over time, and each significant gain adds to it (Ramdas
+             et al. 2017, arXiv:1710.00499).
     saffron  like LORD, but gates with a p-value above `CANDIDATE` cost less (Ramdas et al. 2018,
              arXiv:1802.09098): better if most challengers look like an improvement.
     """
     if spending == "fresh":
         return rate
     start, now = rate / 2, len(earlier) + 1
-    shown = [at for at, gate in enumerate(earlier, start=1) if gate.shown]
-    paid_in = [(0, start), *((at, rate - start if i == 0 else rate) for i, at in enumerate(shown))]
+    gains = [at for at, gate in enumerate(earlier, start=1) if gate.significant]
+    # Gate after which an amount is added -> the amount (alpha wealth).
+    wealth = [(0, start), *((at, rate - start if i == 0 else rate) for i, at in enumerate(gains))]
     if spending == "lord":
-        return sum(amount * _share(now - at) for at, amount in paid_in)
+        return sum(amount * _share(now - at) for at, amount in wealth)
     cheap = [at for at, gate in enumerate(earlier, start=1) if gate.p_value <= CANDIDATE]
-    level = sum(amount * _share(now - at - sum(at < c for c in cheap)) for at, amount in paid_in)
+    level = sum(amount * _share(now - at - sum(at < c for c in cheap)) for at, amount in wealth)
     return min(CANDIDATE, (1 - CANDIDATE) * level)
 
 
 def accumulated_risk(spending: Spending, rate: float, gates: int) -> str:
-    """Return in one sentence what so many gates may have promoted without a gain."""
-    counted = f"{gates} gate{'' if gates == 1 else 's'} so far"
+    """Return in one sentence the risk that so many gates have promoted without a gain."""
+    total = f"{gates} gate{'' if gates == 1 else 's'} so far"
     if spending == "fresh":
         risk = 1 - (1 - rate) ** gates
-        return f"{counted}: the chance that one promoted by luck is at most {100 * risk:.1f} %"
-    return f"{counted}: at most {100 * rate:g} % of promotions are expected to be luck"
+        return f"{total}: the chance that one promoted by luck is at most {100 * risk:.1f} %"
+    return f"{total}: at most {100 * rate:g} % of promotions are expected to be luck"
 
 
 @lru_cache(maxsize=4096)

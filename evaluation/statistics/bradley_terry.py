@@ -1,5 +1,5 @@
-"""Statistics of people's choices: who is preferred and how surely, whether judges agree, whether a
-side was favoured.
+"""Statistics of people's choices: preferred contestants, agreement of judges, and whether a side
+was preferred.
 
 In: choices with their contestants. Out: chances with intervals. Strengths are the reward's own fit
 (`rewards.preference`). Intervals come from resampling tasks with all their choices, since several
@@ -25,7 +25,7 @@ DRAWS = 1000
 Counts = tuple[tuple[tuple[str, str, str], int], ...]  # (first, second, won) -> how often
 
 
-class Met(NamedTuple):
+class PairChoice(NamedTuple):
     """One judge's choice in one pair. `won` is a contestant's name or "tie"; `left`: whether a
     decided choice was on the left.
     """
@@ -73,13 +73,13 @@ class Standing(NamedTuple):
 
 
 def standings(
-    choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0
+    choices: Sequence[PairChoice], *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[list[Standing], list[Duel]]:
     """Return the contestants, strongest first, and every two that met. Intervals are 95 %, over
     tasks; None with fewer than two tasks. Raises ValueError without choices.
     """
     if not choices:
-        raise ValueError("nobody has chosen yet")
+        raise ValueError("there are no choices yet")
     by_task: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for each in choices:
         by_task[each.problem_id][each.first, each.second, each.won] += 1
@@ -96,7 +96,7 @@ def standings(
             for won in (first, second)
         ),
     ]
-    again = [
+    resampled = [
         _strengths(_summed(pool, generator.integers(len(pool), size=len(pool))))
         for _ in range(draws if several else 0)
     ]
@@ -104,7 +104,7 @@ def standings(
         Standing(
             name,
             (value + 1) / 2,
-            _middle([(one[name] + 1) / 2 for one in again if name in one]) if several else None,
+            _middle([(one[name] + 1) / 2 for one in resampled if name in one]) if several else None,
         )
         for name, value in sorted(fit.items(), key=lambda item: (-item[1], item[0]))
     ]
@@ -114,10 +114,10 @@ def standings(
         if not met:
             continue
         won, lost = sum(each.won == first for each in met), sum(each.won == second for each in met)
-        drawn = [
-            _chance(one[first], one[second]) for one in again if first in one and second in one
+        chances = [
+            _chance(one[first], one[second]) for one in resampled if first in one and second in one
         ]
-        interval, p_value = _middle(drawn) if several else None, _sign_test(met, first)
+        interval, p_value = _middle(chances) if several else None, _sign_test(met, first)
         duels.append(
             Duel(
                 first,
@@ -133,7 +133,7 @@ def standings(
     return ranked, duels
 
 
-def agreement(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> Agreement:
+def agreement(choices: Sequence[PairChoice], *, draws: int = DRAWS, seed: int = 0) -> Agreement:
     """Return the agreement of all judges together; the interval is over pairs."""
     units: dict[str, list[str]] = defaultdict(list)
     for each in choices:
@@ -142,11 +142,11 @@ def agreement(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> A
     if not counts:
         return Agreement(None, None, None, 0)
     generator = np.random.default_rng(seed)
-    drawn = [
+    alphas = [
         alpha([counts[i] for i in generator.integers(len(counts), size=len(counts))])
         for _ in range(draws)
     ]
-    defined = [value for value in drawn if value is not None]
+    defined = [value for value in alphas if value is not None]
     alike = sum(n * (n - 1) for unit in counts for n in unit.values()) / sum(
         unit.total() * (unit.total() - 1) for unit in counts
     )
@@ -178,13 +178,13 @@ def alpha(units: Sequence[Mapping[str, int]]) -> float | None:
     return 1 - (total - 1) * observed / expected
 
 
-def favoured_left(choices: Sequence[Met]) -> tuple[float, Interval] | None:
+def left_share(choices: Sequence[PairChoice]) -> tuple[float, Interval] | None:
     """Return the share of decided choices on the left, with Wilson's interval; None without any."""
     decided = [each.left for each in choices if each.left is not None]
     return (sum(decided) / len(decided), wilson(sum(decided), len(decided))) if decided else None
 
 
-def _sign_test(met: Sequence[Met], first: str) -> float:
+def _sign_test(met: Sequence[PairChoice], first: str) -> float:
     """Return the sign test's p-value. A task counts once, for the side with more of its choices."""
     balance: Counter[str] = Counter()
     for each in met:
@@ -194,9 +194,9 @@ def _sign_test(met: Sequence[Met], first: str) -> float:
     ).two_sided
 
 
-def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], drawn: Iterable[int]) -> Counts:
+def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], indices: Iterable[int]) -> Counts:
     together: Counter[tuple[str, str, str]] = Counter()
-    for at in drawn:
+    for at in indices:
         together.update(tasks[int(at)])
     return tuple(sorted(together.items()))
 

@@ -42,7 +42,9 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
     Raises ValueError unless 0 <= solved <= tasks and tasks >= 1. Source: Wilson 1927, JASA 22:209.
     """
     if not (tasks >= 1 and 0 <= solved <= tasks):
-        raise ValueError(f"{solved} solved of {tasks} tasks is no share")
+        raise ValueError(
+            f"`solved` must be between 0 and `tasks` (at least 1), got {solved} of {tasks}"
+        )
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     share, spread = solved / tasks, z * z / tasks
     middle = (share + spread / 2) / (1 + spread)
@@ -113,10 +115,10 @@ def bootstrap_mean(
     """Return the percentile interval of a mean over tasks, by resampling tasks.
 
     values: one number for each task; for a paired difference, after minus before on that task.
-    Equal values are drawn together, as counts: the same distribution at a fraction of the time.
+    Equal values are drawn together, as counts: the same distribution in less time.
     """
     if not len(values):
-        raise ValueError("no tasks, no interval")
+        raise ValueError("an interval needs at least one task, got none")
     low, high = np.quantile(
         draw_means(values, draws=draws, seed=seed), [(1 - confidence) / 2, (1 + confidence) / 2]
     )
@@ -126,8 +128,10 @@ def bootstrap_mean(
 def draw_means(values: Sequence[float] | Floats, *, draws: int, seed: int) -> Floats:
     """Return the means of `draws` samples of the tasks, drawn with replacement."""
     distinct, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=draws)
-    means: Floats = drawn @ distinct / len(values)
+    resampled = np.random.default_rng(seed).multinomial(
+        len(values), counts / len(values), size=draws
+    )
+    means: Floats = resampled @ distinct / len(values)
     return means
 
 
@@ -136,7 +140,7 @@ def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval
     for fewer.
     """
     if len(values) < 2:
-        raise ValueError("one run has no interval")
+        raise ValueError(f"an interval needs at least two runs, got {len(values)}")
     from scipy.stats import t
 
     mean = sum(values) / len(values)
@@ -154,8 +158,8 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     """
     if not 0 <= gain <= discordant <= 1:
         raise ValueError(
-            f"a gain of {gain} needs at least as many tasks that change, and at most all: got "
-            f"{discordant}"
+            f"`discordant` must be in [gain, 1] and `gain` at least 0, got {discordant} for a gain "
+            f"of {gain}"
         )
     if discordant == 0:
         return 0.0
@@ -170,41 +174,41 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     )
 
 
-def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0.8) -> float | None:
-    """Return the smallest true gain that so many tasks show with the wanted power, to a tenth of a
+def smallest_gain(
+    discordant: float, tasks: int, alpha: float, target_power: float = 0.8
+) -> float | None:
+    """Return the smallest true gain that so many tasks show with the target power, to a tenth of a
     point; None if no gain does.
 
     discordant: share of tasks expected to change either way; a larger gain replaces it.
     """
     low, high = 0, 1000
-    if power(1.0, 1.0, tasks, alpha) < wanted:
+    if power(1.0, 1.0, tasks, alpha) < target_power:
         return None
     while high - low > 1:
         middle = (low + high) // 2
         gain = middle / 1000
         low, high = (
             (low, middle)
-            if power(gain, max(gain, discordant), tasks, alpha) >= wanted
+            if power(gain, max(gain, discordant), tasks, alpha) >= target_power
             else (middle, high)
         )
     return high / 1000
 
 
-def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float = 0.8) -> int:
+def tasks_for_gain(gain: float, discordant: float, alpha: float, target_power: float = 0.8) -> int:
     """Return about how many tasks the one-sided McNemar test needs to show a true gain with the
-    wanted power.
+    target power.
 
     discordant: share of tasks expected to change either way; a larger gain replaces it. The normal
-    approximation: (z(1 - alpha) * sqrt(d) + z(wanted) * sqrt(d - gain ** 2)) ** 2 / gain ** 2.
+    approximation: (z(1 - alpha) * sqrt(d) + z(power) * sqrt(d - gain ** 2)) ** 2 / gain ** 2.
     Raises ValueError unless 0 < gain <= 1. Source: Connor 1987, Biometrics 43:207.
     """
     if not 0 < gain <= 1:
-        raise ValueError(
-            f"a gain of {gain} is none to look for: give a share above 0 and at most 1"
-        )
+        raise ValueError(f"`gain` must be in (0, 1], got {gain}")
     changed = max(gain, discordant)
-    z_alpha, z_wanted = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(wanted)
-    return ceil(((z_alpha * sqrt(changed) + z_wanted * sqrt(changed - gain**2)) / gain) ** 2)
+    z_alpha, z_power = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(target_power)
+    return ceil(((z_alpha * sqrt(changed) + z_power * sqrt(changed - gain**2)) / gain) ** 2)
 
 
 def _upper_tail(at_least: int, of: int) -> float:
@@ -216,7 +220,7 @@ def _upper_tail(at_least: int, of: int) -> float:
 @lru_cache(maxsize=8192)
 def _wins_needed(changed: int, alpha: float) -> int:
     """Return the fewest wins among the changed tasks with a p-value of at most alpha; one more than
-    all if none is enough.
+    all if no number is enough.
     """
     tail, ways = 0, comb(changed, changed)
     for wins in range(changed, -1, -1):

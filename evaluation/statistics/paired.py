@@ -1,4 +1,5 @@
-"""Two models on the same tasks: their difference, non-inferiority, and what so many tasks can show.
+"""Two models on the same tasks: their difference, non-inferiority, and the gain that so many tasks
+can show.
 
 In: counts of tasks won and lost, or a difference for each task (after minus before). Out: an
 interval, a p-value, a smallest gain. Shares are in [0, 1]. One completion per task is judged
@@ -32,14 +33,15 @@ class PairedTest(NamedTuple):
 
 def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.95) -> Interval:
     """Return the interval of a difference of two shares on the same tasks, (won - lost) / tasks:
-    what Tango's score test does not refuse.
+    the differences that Tango's score test does not reject.
 
     Reliable if hardly any task changes: none of 164 changed gives -2.3 to +2.3 points; a bootstrap
     gives 0 to 0. Source: Tango 1998, Statistics in Medicine 17:891.
     """
-    z, seen = NORMAL.inv_cdf(0.5 + confidence / 2), (won - lost) / tasks
+    z, difference = NORMAL.inv_cdf(0.5 + confidence / 2), (won - lost) / tasks
     return Interval(
-        _crossing(won, lost, tasks, seen, -1.0, z), _crossing(won, lost, tasks, seen, 1.0, -z)
+        _crossing(won, lost, tasks, difference, -1.0, z),
+        _crossing(won, lost, tasks, difference, 1.0, -z),
     )
 
 
@@ -51,10 +53,7 @@ def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
     -margin.
     """
     if not 0 < margin < 1:
-        raise ValueError(
-            f"a margin of {margin} is none: give a share between 0 and 1, e.g. 0.03 for three "
-            "points"
-        )
+        raise ValueError(f"`margin` must be in (0, 1), got {margin}: 0.03 is three points")
     return 1 - NORMAL.cdf(_score(won, lost, tasks, -margin))
 
 
@@ -76,7 +75,7 @@ def bootstrap_test(
         test = mcnemar(n if mean > 0 else 0, n if mean < 0 else 0)
         return PairedTest(*test, not_worse(0, 0, n, margin) if mean > -margin and margin else 1.0)
     better, worse, harmed = (
-        float((1 + np.sum(drift >= seen)) / (draws + 1)) for seen in (mean, -mean, mean + margin)
+        float((1 + np.sum(drift >= away)) / (draws + 1)) for away in (mean, -mean, mean + margin)
     )
     return PairedTest(better, worse, min(1.0, 2 * min(better, worse)), harmed)
 
@@ -105,17 +104,17 @@ def mean_power(gain: float, spread: float, tasks: int, alpha: float) -> float:
     return NORMAL.cdf(gain * sqrt(tasks) / spread - NORMAL.inv_cdf(1 - alpha))
 
 
-def smallest_mean_gain(spread: float, tasks: int, alpha: float, wanted: float = 0.8) -> float:
-    """Return the true gain that so many tasks show with the wanted power: (z(1 - alpha) +
-    z(wanted)) * spread / sqrt(tasks).
+def smallest_mean_gain(spread: float, tasks: int, alpha: float, target_power: float = 0.8) -> float:
+    """Return the true gain that so many tasks show with the target power: (z(1 - alpha) +
+    z(power)) * spread / sqrt(tasks).
     """
-    return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(wanted)) * spread / sqrt(tasks)
+    return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(target_power)) * spread / sqrt(tasks)
 
 
 def expected_spread(
     values: Sequence[float] | Floats, gain: float = 0.0, shared: float = 0.5
 ) -> float:
-    """Return the expected spread of a task's difference before a challenger has answered, if it is
+    """Return the expected spread of a task's difference before a challenger is evaluated, if it is
     better by the gain.
 
     values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both
@@ -130,8 +129,10 @@ def expected_spread(
     )
 
 
-def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0.8) -> float | None:
-    """Return the smallest gain that a test of means shows with the wanted power, at the expected
+def announced_mean_gain(
+    values: Sequence[float], alpha: float, target_power: float = 0.8
+) -> float | None:
+    """Return the smallest gain that a test of means shows with the target power, at the expected
     spread; to a tenth of a point, or None.
     """
     gains = (step / 1000 for step in range(1, 1001 - round(1000 * float(np.mean(values)))))
@@ -139,20 +140,20 @@ def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0
         (
             gain
             for gain in gains
-            if mean_power(gain, expected_spread(values, gain), len(values), alpha) >= wanted
+            if mean_power(gain, expected_spread(values, gain), len(values), alpha) >= target_power
         ),
         None,
     )
 
 
 def announced_share_gain(
-    solved: int, tasks: int, alpha: float, wanted: float = 0.8
+    solved: int, tasks: int, alpha: float, target_power: float = 0.8
 ) -> float | None:
     """Return the same for one completion per task, by the exact power of McNemar's test."""
     values = [1.0] * solved + [0.0] * (tasks - solved)
     low, high = 0, 1000 - round(1000 * solved / tasks)
 
-    def shown(step: int) -> bool:
+    def detectable(step: int) -> bool:
         gain = step / 1000
         return (
             power(
@@ -161,14 +162,14 @@ def announced_share_gain(
                 tasks,
                 alpha,
             )
-            >= wanted
+            >= target_power
         )
 
-    if high < 1 or not shown(high):
+    if high < 1 or not detectable(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
+        low, high = (low, middle) if detectable(middle) else (middle, high)
     return high / 1000
 
 
@@ -193,8 +194,8 @@ def _crossing(won: int, lost: int, tasks: int, inside: float, outside: float, z:
     """
     for _ in range(60):
         middle = (inside + outside) / 2
-        refused = (
+        rejected = (
             _score(won, lost, tasks, middle) > z if z > 0 else _score(won, lost, tasks, middle) < z
         )
-        inside, outside = (inside, middle) if refused else (middle, outside)
+        inside, outside = (inside, middle) if rejected else (middle, outside)
     return inside

@@ -26,28 +26,28 @@ class AtK(NamedTuple):
     high: float
 
 
-def pass_at_k(correct: Sequence[int], drawn: Sequence[int], k: int) -> float:
-    """Return pass@k: the chance that at least one of k completions is right, averaged over the
+def pass_at_k(correct: Sequence[int], samples: Sequence[int], k: int) -> float:
+    """Return pass@k: the chance that at least one of k completions is correct, averaged over the
     problems; unbiased.
 
-    correct, drawn: one count for each problem, same length P >= 1: right completions c, scored
+    correct, samples: one count for each problem, same length P >= 1: correct completions c, scored
     completions n, 0 <= c <= n (INFRA is in neither). Returns a share in [0, 1], not a percentage.
     Raises ValueError, naming the first problem with n < k: there is no estimate then.
     Source: Chen et al. 2021, arXiv:2107.03374, equation 1: mean of 1 - C(n - c, k) / C(n, k).
     """
-    _check(correct, drawn, k)
-    return fmean(1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, drawn, strict=True))
+    _check(correct, samples, k)
+    return fmean(1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, samples, strict=True))
 
 
-def estimates(correct: Sequence[int], drawn: Sequence[int], k: int) -> list[float]:
+def estimates(correct: Sequence[int], samples: Sequence[int], k: int) -> list[float]:
     """Return each problem's pass@k, not averaged. Raises ValueError as `pass_at_k` does."""
-    _check(correct, drawn, k)
-    return [1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, drawn, strict=True)]
+    _check(correct, samples, k)
+    return [1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, samples, strict=True)]
 
 
 def curve(
     correct: Sequence[int],
-    drawn: Sequence[int],
+    samples: Sequence[int],
     ks: Iterable[int] | None = None,
     *,
     confidence: float = 0.95,
@@ -62,11 +62,13 @@ def curve(
     such class: 1,000 tasks with 200 completions make at most 201 classes, and 10,000 draws of them
     for 100 values of k are one product of matrices.
     """
-    wanted = list(ks) if ks is not None else list(range(1, min(MOST, min(drawn, default=1)) + 1))
-    _check(correct, drawn, max(wanted, default=1))
-    classes, counts = np.unique(np.column_stack([correct, drawn]), axis=0, return_counts=True)
-    values = _estimates(classes[:, 0], classes[:, 1], np.asarray(wanted))
-    tasks, rng = len(drawn), np.random.default_rng(seed)
+    k_values = (
+        list(ks) if ks is not None else list(range(1, min(MOST, min(samples, default=1)) + 1))
+    )
+    _check(correct, samples, max(k_values, default=1))
+    classes, counts = np.unique(np.column_stack([correct, samples]), axis=0, return_counts=True)
+    values = _estimates(classes[:, 0], classes[:, 1], np.asarray(k_values))
+    tasks, rng = len(samples), np.random.default_rng(seed)
     sizes = [CHUNK] * (draws // CHUNK) + ([draws % CHUNK] if draws % CHUNK else [])
     means = np.concatenate(
         [_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes]
@@ -75,14 +77,14 @@ def curve(
     shares = counts @ values / tasks
     return [
         AtK(k, float(share), float(low), float(high))
-        for k, share, low, high in zip(wanted, shares, lows, highs, strict=True)
+        for k, share, low, high in zip(k_values, shares, lows, highs, strict=True)
     ]
 
 
 def _class_draws(
     rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int
 ) -> Floats:
-    """Return (size, classes): how often each class occurs among so many drawn tasks. Many classes
+    """Return (size, classes): how often each class occurs in a draw of so many tasks. Many classes
     are faster drawn task by task.
     """
     if len(counts) * FEW < tasks:
@@ -95,13 +97,13 @@ def _class_draws(
 
 
 def _estimates(
-    correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
+    correct: npt.NDArray[np.int64], samples: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
 ) -> Floats:
     """Return 1 - C(n - c, k) / C(n, k), shape (classes, ks), by logarithms of factorials."""
     from scipy.special import gammaln
 
-    wrong, k = (drawn - correct)[:, None], ks[None, :]
-    n = drawn[:, None]
+    wrong, k = (samples - correct)[:, None], ks[None, :]
+    n = samples[:, None]
     logs = (
         gammaln(wrong + 1)
         - gammaln(np.maximum(wrong - k, 0) + 1)
@@ -112,22 +114,23 @@ def _estimates(
     return estimate
 
 
-def _check(correct: Sequence[int], drawn: Sequence[int], k: int) -> None:
+def _check(correct: Sequence[int], samples: Sequence[int], k: int) -> None:
     if k < 1:
-        raise ValueError(f"pass@{k}: k counts answers and is at least 1")
-    if not len(drawn):
-        raise ValueError(f"pass@{k} of no problems is no score: evaluate at least one")
-    if (short := next((i for i, n in enumerate(drawn) if n < k), None)) is not None:
+        raise ValueError(f"`k` of pass@k must be at least 1, got {k}")
+    if not len(samples):
+        raise ValueError(f"pass@{k} needs at least one problem, got none")
+    if (short := next((i for i, n in enumerate(samples) if n < k), None)) is not None:
         raise ValueError(
-            f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw "
-            "more or lower k"
+            f"pass@{k} needs {k} scored completions, problem {short} has {samples[short]}: "
+            "generate more or lower k"
         )
     if (
         odd := next(
-            (i for i, (c, n) in enumerate(zip(correct, drawn, strict=True)) if not 0 <= c <= n),
+            (i for i, (c, n) in enumerate(zip(correct, samples, strict=True)) if not 0 <= c <= n),
             None,
         )
     ) is not None:
         raise ValueError(
-            f"problem {odd} has {correct[odd]} right answers of {drawn[odd]}: count again"
+            f"problem {odd} has {correct[odd]} correct of {samples[odd]} completions: check "
+            "the counts"
         )

@@ -53,23 +53,23 @@ def compare_recipes(
             "same tasks"
         )
     rng, tasks = np.random.default_rng(seed), old.shape[1]
-    seen = float(new.mean() - old.mean())
-    drawn: list[Floats] = []
+    difference = float(new.mean() - old.mean())
+    draw_differences: list[Floats] = []
     for count in [1000] * (draws // 1000) + ([draws % 1000] if draws % 1000 else []):
         weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=count) / tasks
         ours, theirs = (
             rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=count) / len(runs)
             for runs in (new, old)
         )
-        drawn.append(((ours @ new - theirs @ old) * weights).sum(1))
-    means = np.concatenate(drawn)
+        draw_differences.append(((ours @ new - theirs @ old) * weights).sum(1))
+    means = np.concatenate(draw_differences)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     p_better, p_worse = (
         float((1 + np.sum(tail >= away)) / (draws + 1))
-        for tail, away in ((means - seen, seen), (seen - means, -seen))
+        for tail, away in ((means - difference, difference), (difference - means, -difference))
     )
     return Recipes(
-        seen,
+        difference,
         Interval(float(low), float(high)),
         p_better,
         min(1.0, 2 * min(p_better, p_worse)),

@@ -136,9 +136,9 @@ def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | No
     Top-level names that both use are changed in the second program.
     """
     trees = parse(one), parse(two)
-    taken = all_names(trees[0]) | all_names(trees[1]) | {entry}
+    used_names = all_names(trees[0]) | all_names(trees[1]) | {entry}
     shared = {
-        name: fresh(name, taken) for name in sorted(top_names(trees[1]) & all_names(trees[0]))
+        name: fresh(name, used_names) for name in sorted(top_names(trees[1]) & all_names(trees[0]))
     }
     node = function(one, first)
     assert node

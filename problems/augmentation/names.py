@@ -86,13 +86,13 @@ def renamed(source: str, names: Mapping[str, str]) -> str:
         raise Unclear(f"it cannot be written again: {error}") from error
 
 
-def fresh(base: str, taken: set[str]) -> str:
-    """Return the name, with a number appended if it is taken, and mark it as taken."""
+def fresh(base: str, used_names: set[str]) -> str:
+    """Return the name, with a number appended if it is in use, and add it to the used ones."""
     name, number = base, 1
-    while name in taken:
+    while name in used_names:
         number += 1
         name = f"{base}{number}"
-    taken.add(name)
+    used_names.add(name)
     return name
 
 

@@ -56,13 +56,13 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     entry = str(problem.entry_point)
     functions = {source: node for source in problem.solutions if (node := function(source, entry))}
     first = parameters(next(iter(functions.values())))
-    taken = {name for source in functions for name in all_names(parse(source))} | set(
+    used_names = {name for source in functions for name in all_names(parse(source))} | set(
         re.findall(r"\w+", problem.statement + problem.starter_code)
     )
     if not _is_code(entry, problem.statement):
         return "its function's name is also a word of the statement"
-    entry_name = fresh(rng.choice(ENTRIES), taken)
-    pool = [fresh(name, taken) for name in rng.sample(PARAMETERS, len(PARAMETERS))]
+    entry_name = fresh(rng.choice(ENTRIES), used_names)
+    pool = [fresh(name, used_names) for name in rng.sample(PARAMETERS, len(PARAMETERS))]
     parameter_names = {
         old: pool.pop() if pool and _is_code(old, problem.statement) else old for old in first
     }
@@ -77,7 +77,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
                     renamed(
                         source,
                         by_place
-                        | _variables(parse(source), {entry, *own}, set(taken), rng)
+                        | _variables(parse(source), {entry, *own}, set(used_names), rng)
                         | {entry: entry_name},
                     )
                 )
@@ -107,11 +107,11 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
 
 
 def _variables(
-    tree: ast.Module, excluded: set[str], taken: set[str], rng: random.Random
+    tree: ast.Module, excluded: set[str], used_names: set[str], rng: random.Random
 ) -> dict[str, str]:
     pool = rng.sample(VARIABLES, len(VARIABLES))
     return {
-        old: fresh(pool[at % len(pool)], taken)
+        old: fresh(pool[at % len(pool)], used_names)
         for at, old in enumerate(name for name in own_names(tree) if name not in excluded)
     }
 

@@ -221,20 +221,20 @@ def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
 
 
 def suspects(
-    overlaps: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
+    overlaps: Iterable[Overlap], gated: Iterable[Problem], problem_ids: Iterable[str]
 ) -> dict[str, list[dict[str, str]]]:
     """Return the suspect tasks of each benchmark, by source.
 
-    A task is suspect if a problem that was kept resembles it; the entry names the problem and how.
+    A task is suspect if one of `problem_ids` resembles it; the entry names the problem and how.
     Every benchmark has a list.
     """
     lists: dict[str, dict[str, Overlap]] = {problem.source: {} for problem in gated}
     source = {problem.problem_id: problem.source for problem in gated}
-    kept_ids = set(kept)
+    ids = set(problem_ids)
     for overlap in sorted(
         overlaps, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)
     ):
-        if overlap.problem_id in kept_ids:
+        if overlap.problem_id in ids:
             lists[source[overlap.gated_id]].setdefault(overlap.gated_id, overlap)
     return {
         name: [

@@ -54,9 +54,9 @@ class Curation(Section):
 
 @dataclass(frozen=True)
 class Curated:
-    """The result: every problem is in `kept` or in `removed`; the rest is the evidence."""
+    """The result: every problem is in `problems` or in `removed`; the rest is the evidence."""
 
-    kept: list[Problem]
+    problems: list[Problem]
     removed: list[Removed] = field(default_factory=list)
     # leaks, for which a problem was removed, and suspicions
     overlaps: list[Overlap] = field(default_factory=list)
@@ -67,7 +67,10 @@ class Curated:
     @property
     def stage(self) -> Stage:
         return Stage(
-            "curated", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed)
+            "curated",
+            len(self.problems) + len(self.removed),
+            len(self.problems),
+            tuple(self.removed),
         )
 
 
@@ -97,14 +100,14 @@ def curate(
         (problem for problem in rest if problem.problem_id not in reasons), config.processes
     )
     reasons |= doubled(duplicate_groups)
-    kept = [problem for problem in arrived if problem.problem_id not in reasons]
+    passed = [problem for problem in arrived if problem.problem_id not in reasons]
     removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
     return Curated(
-        kept,
+        passed,
         removed,
         overlaps,
         duplicate_groups,
-        suspects(overlaps, guards.values(), (problem.problem_id for problem in kept)),
+        suspects(overlaps, guards.values(), (problem.problem_id for problem in passed)),
     )
 
 
@@ -170,12 +173,12 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
             f"of a benchmark that is reported{task_name}: for evaluation only",
         )
     if not _allowed(problem.licence, config):
-        mend = (
+        fix = (
             "name its licence in the row"
             if problem.licence == "unknown"
             else "allow it in the profile (curation.licences) if you may use it"
         )
-        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")
+        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {fix}")
     if poor := fault(
         problem,
         least_words=config.least_words,

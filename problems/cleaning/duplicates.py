@@ -63,7 +63,7 @@ class Member:
 class Group:
     """Equal problems: the one that is kept, why, and the others."""
 
-    kept: str
+    kept: str  # id; the name of the column in evidence files
     why: str
     others: tuple[Member, ...]
 
@@ -84,7 +84,7 @@ class Rank(NamedTuple):
     """Decides which of two equal problems is kept: the one with the lower rank."""
 
     split: int
-    made: bool  # derived from other problems: originals are preferred
+    derived: bool  # from other problems: originals are preferred
     tests: int  # negative number of tests
     solutions: int
     problem_id: str
@@ -194,17 +194,17 @@ def grouped(
     by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in removed}
     members: dict[str, list[Member]] = defaultdict(list)
     for _, member in sorted(removed.items()):
-        kept = member.like
-        while kept in removed:
-            kept = removed[kept].like
-        members[kept].append(member)
+        first = member.like
+        while first in removed:
+            first = removed[first].like
+        members[first].append(member)
     by_id |= {one.problem_id: one for one in marked.ranks if one.problem_id in members}
     why = {
-        kept: _why([by_id[kept], *(by_id[member.problem_id] for member in others)])
-        for kept, others in members.items()
+        first: _why([by_id[first], *(by_id[member.problem_id] for member in others)])
+        for first, others in members.items()
     }
     return Duplicates(
-        tuple(Group(kept, why[kept], tuple(members[kept])) for kept in sorted(members)),
+        tuple(Group(first, why[first], tuple(members[first])) for first in sorted(members)),
         capped,
         uncompared,
     )
@@ -262,8 +262,8 @@ def _exact(marked: Marks) -> dict[str, Member]:
                     root[two] = one
     removed = {}
     for place in sorted(root):
-        if (kept := _find(root, place)) != place:
-            first, how = like.get(place, (kept, "same as others of its group"))
+        if (best := _find(root, place)) != place:
+            first, how = like.get(place, (best, "same as others of its group"))
             removed[marked.ranks[place].problem_id] = Member(
                 marked.ranks[place].problem_id, marked.ranks[first].problem_id, how
             )
@@ -320,11 +320,11 @@ def _tested(problem: Problem) -> int:
 
 def _why(group: Sequence[Rank]) -> str:
     """Say why the first is kept: the first criterion in which it ranks before all others."""
-    split, made, tested, solved, _ = zip(*group, strict=True)
+    split, derived, tested, solved, _ = zip(*group, strict=True)
     part = f"of part {SPLIT_ORDER[group[0].split]}"
     for ranks, reason in (
         (split, part),
-        (made, "not made of another"),
+        (derived, "not made of another"),
         (tested, "most tests"),
         (solved, "most solutions"),
     ):

@@ -52,7 +52,7 @@ def _faults(
             "the answer is given away",
             f"all {problem.visible_tests} tests may be shown: a table of them would pass",
         )
-    if where := _given_away(problem):
+    if where := _visible_solution(problem):
         yield "the answer is given away", f"a solution stands in the {where}"
 
 
@@ -67,7 +67,7 @@ def _is_english(words: list[str]) -> bool:
     return len(words) < 20 or sum(word in ENGLISH for word in words) >= 0.04 * len(words)
 
 
-def _given_away(problem: Problem) -> str | None:
+def _visible_solution(problem: Problem) -> str | None:
     """Return where nearly all lines of a solution are visible, or None.
 
     Checks statement, starter code and visible tests.

@@ -52,7 +52,7 @@ def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> No
 
     These are verl's rows, features, weights, charts and the card.
     """
-    problems = curated.kept
+    problems = curated.problems
     for split in SPLITS:
         if part := [problem for problem in problems if problem.split == split]:
             write_verl(part, _created(folder / "verl" / f"{split}.parquet"))
@@ -76,7 +76,7 @@ def _created(path: Path) -> Path:
 
 def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -> str:
     """Return the whole card. stages: what became of every problem; curation is the last one."""
-    problems = curated.kept
+    problems = curated.problems
     parts = [
         "---",
         front_matter(problems),

@@ -12,13 +12,13 @@ from xml.sax.saxutils import escape
 from problems.funnel import Stage
 
 # Each has a contrast of at least 3.4:1 on white and on near-black.
-TEXT, KEPT_COLOUR, REMOVED_COLOUR, INPUT_COLOUR = (
+TEXT, PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR = (
     "#737c8c",
     "#3a7bd5",
     "#d9620f",
     "#2e9d6a",
 )
-COLOURS = (KEPT_COLOUR, REMOVED_COLOUR, INPUT_COLOUR, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
+COLOURS = (PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
 MOST = 6  # at most this many reasons of a stage have their own bar
 
@@ -42,7 +42,7 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
         for reason, count in _few(stage):
             at -= count
             bars.append((f"− {reason}", at, count, REMOVED_COLOUR))
-        bars.append((stage.name, 0, stage.went_out, KEPT_COLOUR))
+        bars.append((stage.name, 0, stage.went_out, PROBLEM_COLOUR))
         left = stage.went_out
     return _horizontal(bars)
 

@@ -45,8 +45,8 @@ def difference(
     old, new = (
         {problem.problem_id: problem for problem in problems} for problems in (before, after)
     )
-    kept = sorted(old.keys() & new.keys())
-    changed = {key: columns for key in kept if (columns := _columns(old[key], new[key]))}
+    common = sorted(old.keys() & new.keys())
+    changed = {key: columns for key in common if (columns := _columns(old[key], new[key]))}
     removed = {
         key: (reasons or {}).get(key, "not among what came in")
         for key in sorted(old.keys() - new.keys())

@@ -36,11 +36,11 @@ MOST_COMPARED = 20_000  # ids compared with a mistyped one
 class Step:
     """The result of a stage.
 
-    went: True if the problem was kept, False if the stage removed it, None if it only looked.
+    went: True if the problem was kept, False if the stage removed it, None if it only reports.
     """
 
     stage: str
-    said: str
+    result: str
     went: bool | None = None
 
 
@@ -187,12 +187,12 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
         (row for row in read_weights(clean.path / WEIGHTS) if row.problem_id == problem.problem_id),
         None,
     )
-    drawn_text = (
+    weight_text = (
         f"; drawn {weight.weight:.2f} times as often as the mean problem by the weights"
         if weight
         else ""
     )
-    yield Step("difficulty", f"static {score:.2f} of 1{drawn_text}")
+    yield Step("difficulty", f"static {score:.2f} of 1{weight_text}")
     for ranking in store.versions("datasets", "difficulty_rankings"):
         ranks = read_ranks(ranking.path / "ranks.parquet")
         for row in ranks:

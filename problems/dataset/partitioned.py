@@ -153,7 +153,7 @@ def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]
             problems.append(from_row(row, f"{name}: row {number}"))
         except ProblemError as error:
             removed.append(
-                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.mend}")
+                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.fix}")
             )
     return problems, removed
 
@@ -168,7 +168,7 @@ class PartScan:
     faults: list[Removed]
     rows: list[int]
     marks: Marks
-    drawn: Sketch
+    sketch: Sketch
     overlaps: list[Overlap]
 
 
@@ -193,7 +193,7 @@ class ScanPart:
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
         rest = [problems[row] for row in rows]
-        drawn = sketch(rest)
+        rest_sketch = sketch(rest)
         return PartScan(
             part,
             [Removed(**row) for row in verified["removed"]],
@@ -201,8 +201,8 @@ class ScanPart:
             [fault for fault in faults if fault],
             rows,
             marks(rest, alone=False),
-            drawn.take(range(len(rest))),
-            self._gated.overlaps_of(rest, drawn),
+            rest_sketch.take(range(len(rest))),
+            self._gated.overlaps_of(rest, rest_sketch),
         )
 
     def _verify(self, part: str) -> None:
@@ -220,7 +220,7 @@ class ScanPart:
         }
         self.folder.write(f"verified/{part}.json", json.dumps(record).encode())
         # Written last: this file marks the part as done.
-        self.folder.write(f"verified/{part}", _bytes(to_table(verified.kept)))
+        self.folder.write(f"verified/{part}", _bytes(to_table(verified.problems)))
 
     def __enter__(self) -> ScanPart:
         return self
@@ -255,7 +255,7 @@ class FetchProblems:
 
 
 @dataclass(frozen=True)
-class WriteKept:
+class WriteProblems:
     """Write the problems of one part that are kept; return their ids and content hashes."""
 
     folder: Folder
@@ -263,12 +263,12 @@ class WriteKept:
     def __call__(self, request: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
         part, removed = request
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
-        kept = sorted(
+        remaining = sorted(
             (problem for problem in problems if problem.problem_id not in removed),
             key=lambda problem: problem.problem_id,
         )
-        self.folder.write(f"problems/{part}", _bytes(to_table(kept)))
-        return [(problem.problem_id, problem.content_hash) for problem in kept]
+        self.folder.write(f"problems/{part}", _bytes(to_table(remaining)))
+        return [(problem.problem_id, problem.content_hash) for problem in remaining]
 
 
 def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Rules) -> Cleaned:
@@ -297,7 +297,7 @@ def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Ru
     duplicates = _duplicates(folder, scans, reasons.keys(), spread)
     reasons |= doubled(duplicates)
     removals = [(one.part, frozenset(reasons.keys() & set(_ids(one)))) for one in scans]
-    hashes = [pair for kept in spread(WriteKept(folder), removals) for pair in kept]
+    hashes = [pair for pairs in spread(WriteProblems(folder), removals) for pair in pairs]
     removed = [reasons[name] for name in sorted(reasons)]
     stages = (
         Stage("verified", len(every), len(ids), tuple(unverified)),
@@ -354,7 +354,7 @@ def _duplicates(
     }
     parents = [parent for one in scans for parent in one.marks.parents]
     joint = joined(
-        (one.drawn for one in scans), len(ranks), sum(len(one.drawn.programs) for one in scans)
+        (one.sketch for one in scans), len(ranks), sum(len(one.sketch.programs) for one in scans)
     )
 
     def read(positions: Collection[int]) -> dict[int, Problem]:

@@ -93,7 +93,7 @@ def _imported(source: str, where: str) -> set[str]:
         nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ProblemError(
-            f"solution or test is no Python ({error})", "mend the row", where
+            f"solution or test is no Python ({error})", "fix the row", where
         ) from error
     whole = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
     return {

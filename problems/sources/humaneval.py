@@ -64,7 +64,7 @@ def docstring(prompt: str, entry_point: str, where: str) -> str:
             if isinstance(node, ast.FunctionDef) and node.name == entry_point
         ]
     except (SyntaxError, ValueError) as error:
-        raise ProblemError(f"key 'prompt' is no Python ({error})", "mend the row", where) from error
+        raise ProblemError(f"key 'prompt' is no Python ({error})", "fix the row", where) from error
     for node in functions[-1].body if functions else []:
         if (
             isinstance(node, ast.Expr)
@@ -72,7 +72,7 @@ def docstring(prompt: str, entry_point: str, where: str) -> str:
             and isinstance(node.value.value, str)
         ):
             return inspect.cleandoc(node.value.value)
-    raise ProblemError(f"key 'prompt' has no docstring of {entry_point}", "mend the row", where)
+    raise ProblemError(f"key 'prompt' has no docstring of {entry_point}", "fix the row", where)
 
 
 HUMANEVAL = Source(

@@ -84,7 +84,7 @@ def called(code: str, asserts: list[str], where: str) -> str:
         tests = [parse(line) for line in asserts]
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ProblemError(
-            f"code or test_list is no Python ({error})", "mend the row", where
+            f"code or test_list is no Python ({error})", "fix the row", where
         ) from error
     for tree in tests:
         for node in ast.walk(tree):
@@ -96,7 +96,7 @@ def called(code: str, asserts: list[str], where: str) -> str:
                 return node.func.id
     raise ProblemError(
         f"test_list calls none of the functions of code ({', '.join(sorted(functions))})",
-        "mend the names",
+        "fix the names",
         where,
     )
 

@@ -48,7 +48,7 @@ def own(name: str) -> Source:
             isinstance(test, str) for test in tests
         ):
             if all(isinstance(test, str) and test.lstrip().startswith("{") for test in tests):
-                return _can_be_judged(from_row(record, where), where)  # written by write_parquet
+                return _runnable(from_row(record, where), where)  # written by write_parquet
             record["tests"] = _checks(record, tests, where)
         for column in ("tests", "extra"):
             if column in record:
@@ -58,7 +58,7 @@ def own(name: str) -> Source:
                     raise ProblemError(
                         f"column {column}: {error}", "see problems/encoding.py for the tags", where
                     ) from error
-        return _can_be_judged(from_record(record, where), where)
+        return _runnable(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
 
@@ -117,7 +117,7 @@ def _empty(column: str, value: Any) -> bool:
     return value is None and column in COLUMNS and not COLUMNS[column].required
 
 
-def _can_be_judged(problem: Problem, where: str) -> Problem:
+def _runnable(problem: Problem, where: str) -> Problem:
     """Raise ProblemError if the sandbox could not run the problem's tests, else return it.
 
     An assert test must be valid Python and define `check`.
@@ -149,7 +149,7 @@ def _can_be_judged(problem: Problem, where: str) -> Problem:
             }
         except (SyntaxError, ValueError, RecursionError) as error:
             raise ProblemError(
-                f"column tests: test {number} is no Python ({error})", "mend its source", where
+                f"column tests: test {number} is no Python ({error})", "fix its source", where
             ) from error
         if "check" not in names:
             raise ProblemError(

@@ -82,7 +82,7 @@ def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
     loaded, first = Loaded(source.name, []), dict[str, str]()
     for where, problem in _problems(source, rows):
         if isinstance(problem, ProblemError):
-            loaded.rejected.append(Rejected(where, problem.reason, problem.mend))
+            loaded.rejected.append(Rejected(where, problem.reason, problem.fix))
         elif (before := first.setdefault(problem.problem_id, where)) != where:
             loaded.rejected.append(
                 Rejected(

@@ -191,10 +191,10 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
             else f"column {error.pos + 1}"
         )
         return where, ProblemError(
-            f"broken JSON: {error.msg} at {place}", "mend or remove it", where
+            f"broken JSON: {error.msg} at {place}", "fix or remove it", where
         )
     except (RecursionError, ValueError) as error:
-        return where, ProblemError(f"JSON that cannot be read: {error}", "mend or remove it", where)
+        return where, ProblemError(f"JSON that cannot be read: {error}", "fix or remove it", where)
     if not isinstance(value, shape):
         expected = "a list of problems, [{...}, ...]" if shape is list else "an object, {...}"
         return where, ProblemError(
@@ -214,14 +214,14 @@ def _parquet_rows(file: Path) -> Iterator[Read]:
                 yield from batch_rows(batch, f"{file}:", read)
                 read += len(batch)
     except (pa.ArrowException, OSError) as error:
-        reason, mend = (
+        reason, fix = (
             f"not a complete parquet file ({str(error).splitlines()[0]})",
             "fetch or write it again",
         )
         if not read:
-            raise ProblemError(reason, mend, str(file)) from error
+            raise ProblemError(reason, fix, str(file)) from error
         where = f"{file}: after row {read - 1}"
-        yield where, ProblemError(reason, mend, where)
+        yield where, ProblemError(reason, fix, where)
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ class Rejected:
 
     row: str
     reason: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True)

@@ -59,14 +59,14 @@ class Verification(Section):
 
 @dataclass(frozen=True)
 class Verified:
-    """The result: every problem is in `kept` or in `removed`, in the order of the input.
+    """The result: every problem is in `problems` or in `removed`, in the order of the input.
 
     isolation: levels under which verdicts were reached. strength: of the tests of every problem
     whose solutions pass and whose tests judge completions. measured: the known cost of the
     references of kept problems, and the limits that follow from it.
     """
 
-    kept: list[Problem]
+    problems: list[Problem]
     removed: list[Removed]
     isolation: tuple[str, ...] = ()
     strength: tuple[Strength, ...] = ()
@@ -76,7 +76,10 @@ class Verified:
     @property
     def stage(self) -> Stage:
         return Stage(
-            "verified", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed)
+            "verified",
+            len(self.problems) + len(self.removed),
+            len(self.problems),
+            tuple(self.removed),
         )
 
 
@@ -130,7 +133,7 @@ def verify(
             (problem, journal_file.entries[digest])
             for digest, problem in zip(digests, problems, strict=True)
         ]
-    kept = [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None]
+    passed = [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None]
     removed = [
         Removed(problem.problem_id, entry.reason, entry.detail)
         for problem, entry in decided
@@ -145,7 +148,7 @@ def verify(
         row for _, entry in decided if entry.reason is None and (row := _measured(entry))
     )
     return Verified(
-        kept,
+        passed,
         removed,
         tuple(sorted({entry.isolation for _, entry in decided} - {""})),
         strength,

@@ -32,6 +32,9 @@ from verl_jobs.trainer.preemption_hook import TRAINING
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
+# In the environment of every process of a run: Ray's daemons leave the process tree, but their
+# environment stays.
+RUN = "RATCHET_RUN"
 OF_ANOTHER_RAY = ("RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private Ray ignores these variables
 
 
@@ -161,16 +164,18 @@ def ensure_head(
     return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
 
 
-def light_head(folder: Path, places: int) -> Head:
+def light_head(folder: Path, run: Path, places: int) -> Head:
     """Return a private Ray for this many processes that only wait for others.
 
     Its workers preload nothing of verl. They find this code wherever they start.
+    run: folder of the pipeline run whose memory includes these processes.
     """
     here = Path(__file__).resolve().parents[2]
     variables = {
         ray_head.PRELOADED: "",
         ray_head.CPUS: str(places),
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
+        RUN: str(run),
     }
     variables |= {
         "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -209,6 +214,7 @@ def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
         "RATCHET_RANKS": str(ranks),
         "RATCHET_RAY_BIND": bind,
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
+        RUN: str(job.path.parent.parent),
     }
     _launch(
         folder,

@@ -147,7 +147,7 @@ class SqliteFile:
         except (sqlite3.DatabaseError, OSError) as error:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
-            mend = {
+            fix = {
                 "database is locked": (
                     f"another process has held it for more than {WAIT_S:g} s; end that one "
                     f"(`fuser {self.path}` names it)"
@@ -157,7 +157,7 @@ class SqliteFile:
                 "database or disk is full": "free some room",
             }.get(str(error), "see that its folder can be written to by this user")
             raise LedgerUnreachable(
-                f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {mend}"
+                f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {fix}"
             ) from error
 
 
@@ -228,11 +228,11 @@ class PostgresServer:
             psycopg2.ProgrammingError,
         ) as error:
             why = " ".join(str(error).split()) or "the connection was lost"
-            mend = "see that the server runs, and PGPASSWORD"
+            fix = "see that the server runs, and PGPASSWORD"
             if isinstance(error, psycopg2.errors.LockNotAvailable):
-                mend = "another process has written for long; look into pg_stat_activity"
+                fix = "another process has written for long; look into pg_stat_activity"
             raise LedgerUnreachable(
-                f"the ledger {self.url} cannot be used ({why}): {mend}; the same command "
+                f"the ledger {self.url} cannot be used ({why}): {fix}; the same command "
                 "again records nothing twice"
             ) from error
 

@@ -1,4 +1,4 @@
-"""The components by name, found in the files of this folder; a new one needs a `COMPONENT`."""
+"""The components by name, by_name in the files of this folder; a new one needs a `COMPONENT`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def _components() -> dict[str, Component]:
         for name in names
         if name != "registry"
     }
-    found = {
+    by_name = {
         name: module.COMPONENT for name, module in modules.items() if hasattr(module, "COMPONENT")
     }
-    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+    return dict(sorted(by_name.items(), key=lambda item: (item[1].order, item[0])))
 
 
 COMPONENTS: dict[str, Component] = _components()

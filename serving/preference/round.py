@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from evaluation.preference.pairs import Chosen, Pair, order
-from evaluation.statistics.bradley_terry import Met
+from evaluation.statistics.bradley_terry import PairChoice
 from problems.columns import ProblemError
 from resources.home import NotReady
 from rewards.preference import Choice, read_choices
@@ -148,7 +148,7 @@ def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
     return about, {pair.id: pair for pair in pairs}
 
 
-def read_matches(folder: Path) -> list[Met]:
+def read_matches(folder: Path) -> list[PairChoice]:
     """Return every choice of a round with the contestants that it was between. Raises ValueError
     for a choice that belongs to no pair.
     """
@@ -168,7 +168,9 @@ def read_matches(folder: Path) -> list[Met]:
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"
         met.append(
-            Met(pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left)
+            PairChoice(
+                pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left
+            )
         )
     return met
 

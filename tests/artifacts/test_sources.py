@@ -21,10 +21,10 @@ PARTS = {
     "correctness",
     "extraction",
     "lint",
-    "math_reader",
-    "math_worker",
+    "reader",
     "security",
     "trust",
+    "worker",
 }
 HASH = """
 import sys
@@ -35,7 +35,7 @@ print(reward_hash(RewardConfig(weights=Weights(**{name: 0.1 for name in sys.argv
 """
 
 
-def test_the_reward_consists_of_what_it_imports_and_runs() -> None:
+def test_the_reward_code_includes_imported_and_started_files() -> None:
     modules = {path.stem for path in parts(REWARDS / "composite.py")}
     assert modules >= PARTS and not modules & {"battery", "search", "own", "style", "efficiency"}
     assert {path.stem for path in parts(REWARDS / "components" / "style.py")} >= {"format", "lint"}
@@ -62,7 +62,7 @@ def reward_hash(copy: Path, *weighted: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["components/format", "components/style", "math_worker"])
+@pytest.mark.parametrize("name", ["components/format", "components/style", "mathematics/worker"])
 def test_an_edited_component_changes_the_reward_hash(copy: Path, name: str) -> None:
     before, path = reward_hash(copy, "style"), copy / "rewards" / f"{name}.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
@@ -77,7 +77,7 @@ def test_an_edit_to_a_component_without_a_weight_changes_nothing(copy: Path) -> 
 
 
 @pytest.mark.slow
-def test_what_a_component_imports_is_part_of_the_reward(copy: Path) -> None:
+def test_imports_of_a_component_are_part_of_the_reward(copy: Path) -> None:
     style, before = copy / "rewards" / "components" / "style.py", reward_hash(copy, "style")
     (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
     assert reward_hash(copy, "style") == before

@@ -181,7 +181,10 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
     for number, solved in ((2, 101), (3, 160)):
         gate(challenged(home_builder, f"chain-000{number}", solved))
     gates = gates_of(home_builder.run_context.ledger.history())
-    assert [(g.chain, g.shown) for g in gates] == [("chain-0002", False), ("chain-0003", True)]
+    assert [(g.chain, g.significant) for g in gates] == [
+        ("chain-0002", False),
+        ("chain-0003", True),
+    ]
     assert gates[0].level == FIRST_LEVEL > gates[1].level
     assert [row[0] for row in spent_rows(gates)] == ["chain-0003", "chain-0002"] and spent_rows(
         gates

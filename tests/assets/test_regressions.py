@@ -42,7 +42,7 @@ def answered(
     """Make a scorecard that solves every third task, without `lost`, and with `won`."""
     solved = [(i % 3 == 0 and i not in lost) or i in won for i in range(len(problems))]
     samples = tuple(
-        Sample(task_id=p.problem_id, answer="", program="", verdict="AC" if s else "WA")
+        Sample(task_id=p.problem_id, completion="", program="", verdict="AC" if s else "WA")
         for p, s in zip(problems, solved, strict=True)
     )
     return Scorecard(

@@ -18,7 +18,7 @@ from assets.verified_reward import (
 from resources.home import Home
 from resources.run_context import RunContext
 from resources.settings import Settings
-from rewards.battery import BatteryResult, Row
+from rewards.battery.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 
 GOOD = BatteryResult(True, (Row("a", True, ""),), "good")

@@ -136,7 +136,7 @@ def test_tasks_without_completions_are_refused_or_marked(
 def test_completions_of_unknown_tasks_are_refused(
     tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    with pytest.raises(ProblemError, match=r"\b1 tasks?\b.*HumanEval/9.*--data"):
+    with pytest.raises(ProblemError, match=r"\b1 task.*HumanEval/9.*--data"):
         run(
             EvaluationOptions("humaneval", tasks[0]),
             write_completions(tmp_path / "completions.jsonl", [("HumanEval/9", "x")]),
@@ -251,7 +251,7 @@ def test_the_fenced_program_of_a_chat_is_judged(
         completion = Completion(
             row["task_id"], 0, f"Here it is:\n```python\n{program}```\nIt passes.", whole=True
         )
-        judged = harness.program(task, harness.answered(task, completion), False)
+        judged = harness.program(task, harness.extracted(task, completion), False)
         assert judged == f"{row['prompt'].rstrip()}\n{program}"  # after the task's own imports
 
 
@@ -303,7 +303,7 @@ def test_a_custom_benchmark_sets_data_prompt_and_extraction(
         "twice", 0, "Here:\n```python\ndef twice(n):\n    return 2 * n\n```", whole=True
     )
     assert (
-        at.benchmark().harness.answered(None, completion).text
+        at.benchmark().harness.extracted(None, completion).text
         == "def twice(n):\n    return 2 * n\n"
     )
     completions = tmp_path / "completions.jsonl"

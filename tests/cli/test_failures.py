@@ -20,7 +20,7 @@ from tests.pipelines.home_builder import HomeBuilder
 SAMPLES = (
     Sample(
         task_id="t/0",
-        answer="```python\nx = 1\n```",
+        completion="```python\nx = 1\n```",
         program="x = 1\n",
         verdict="AC",
         passed=2,
@@ -28,7 +28,7 @@ SAMPLES = (
     ),
     Sample(
         task_id="t/1",
-        answer="my answer",
+        completion="my answer",
         program="p",
         verdict="WA",
         passed=0,
@@ -37,11 +37,17 @@ SAMPLES = (
         first_failed="assert f(1) == [2]",
     ),
     Sample(
-        task_id="t/2", answer="another", program="p", verdict="WA", passed=1, total=2, failed_test=2
+        task_id="t/2",
+        completion="another",
+        program="p",
+        verdict="WA",
+        passed=1,
+        total=2,
+        failed_test=2,
     ),
     Sample(
         task_id="t/3",
-        answer="[bold]third[/]",
+        completion="[bold]third[/]",
         program="p",
         verdict="RE",
         total=2,

@@ -32,7 +32,10 @@ ROOT = Path(__file__).parents[2]
 def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
     samples = tuple(
         Sample(
-            task_id=p.problem_id, answer=f"{checkpoint} on {p.problem_id}", program="", verdict="WA"
+            task_id=p.problem_id,
+            completion=f"{checkpoint} on {p.problem_id}",
+            program="",
+            verdict="WA",
         )
         for p in benchmark.problems
     )

@@ -181,7 +181,7 @@ def test_reproduce_detects_a_forged_verdict(
 def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: SmallBenchmark) -> None:
     benchmark.rows[0]["canonical_solution"] = "    return '\ud800' and None\n"
     path = benchmark.score("one", [True] * 4)
-    assert Scorecard.read(path).samples[0].answer == benchmark.rows[0]["canonical_solution"]
+    assert Scorecard.read(path).samples[0].completion == benchmark.rows[0]["canonical_solution"]
     assert reproduced(path)[0] == 0
 
 
@@ -190,7 +190,9 @@ def test_a_completion_with_a_lone_surrogate_is_stored_unchanged(benchmark: Small
 def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmark) -> None:
     path = benchmark.score("one", [True, False, True, False])
     card = Scorecard.read(path)
-    bare = tuple(sample.model_copy(update={"answer": "", "program": ""}) for sample in card.samples)
+    bare = tuple(
+        sample.model_copy(update={"completion": "", "program": ""}) for sample in card.samples
+    )
     card.model_copy(update={"samples": bare}).write(path)
     code, text = reproduced(path)
     assert code == 0 and "differ" not in text
@@ -245,4 +247,6 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
     # The completion is judged unchanged, so no extraction is reported.
     assert " CE " in output.getvalue() and "extraction" not in output.getvalue()
     contestant = read_contestant(path)
-    assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)
+    assert contestant.name == "one" and contestant.completions["HumanEval/1"] == (
+        "    return None\n",
+    )

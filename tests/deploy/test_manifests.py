@@ -96,12 +96,12 @@ def test_everything_that_pods_mount_and_read_exists() -> None:
     }
     for container in containers():
         for source in container["envFrom"]:
-            wanted = (
+            expected = (
                 ("ConfigMap", source["configMapRef"]["name"])
                 if "configMapRef" in source
                 else ("Secret", source["secretRef"]["name"])
             )
-            assert wanted in names
+            assert expected in names
 
 
 def test_ray_in_the_cluster_is_the_ray_of_the_lock() -> None:
@@ -130,8 +130,8 @@ def test_dagster_accepts_its_settings() -> None:
         (K8sRunLauncher.config_type(), settings["run_launcher"]["config"]),
         (storage.DagsterPostgresStorage.config_type(), settings["storage"]["postgres"]),
     ):
-        taken = validate_config(Shape(schema), values)  # type: ignore[no-untyped-call]
-        assert taken.success, taken.errors
+        validated = validate_config(Shape(schema), values)  # type: ignore[no-untyped-call]
+        assert validated.success, validated.errors
 
 
 def test_run_pods_get_the_home_and_the_secrets() -> None:

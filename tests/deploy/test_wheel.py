@@ -93,12 +93,12 @@ def test_the_wheel_contains_only_the_packages(wheel: Path) -> None:
 def test_the_wheel_contains_every_module_and_data_file(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     relative = [path.relative_to(ROOT) for path in shipped_files()]
-    wanted = {
+    expected = {
         path.as_posix()
         for path in relative
         if path.parts[0] in PACKAGES and path.suffix in DATA | {".py"}
     }
-    assert not wanted - names
+    assert not expected - names
 
 
 def test_packages_contain_only_data_types_that_are_shipped() -> None:

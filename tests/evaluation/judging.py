@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from evaluation.benchmarks import Benchmark
 from evaluation.evaluate import score
-from evaluation.generation.completion_sources import completions
+from evaluation.generation.completion_sources import task_completions
 from evaluation.judging.reports import Runs
 from evaluation.judging.scoring import Submission
-from evaluation.sampling import Answer
+from evaluation.sampling import CompletionOutput
 from evaluation.scorecard import Sample
 
 
-def judge_answers(
-    benchmark: Benchmark, answers: Sequence[Answer], sandbox: Runs
+def judge_completions(
+    benchmark: Benchmark, outputs: Sequence[CompletionOutput], sandbox: Runs
 ) -> tuple[tuple[Sample, ...], str]:
     """Return the samples, in the order of the problems, and their isolation level."""
-    submission = Submission(completions(benchmark, answers, benchmark.sampling.n), None, "model")
+    submission = Submission(
+        task_completions(benchmark, outputs, benchmark.sampling.n), None, "model"
+    )
     card = score(benchmark, submission, sandbox)
     return card.samples, card.isolation

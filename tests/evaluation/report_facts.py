@@ -9,13 +9,13 @@ from evaluation.promotion.gate import Rate, decide
 from evaluation.reports.facts import (
     BenchmarkScore,
     Curve,
+    Effort,
     Environment,
     Link,
     Minutes,
     Model,
     ReportFacts,
     Score,
-    Spending,
     Step,
     Unmeasured,
 )
@@ -30,7 +30,7 @@ def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
     samples = tuple(
         Sample(
             task_id=problem.problem_id,
-            answer="",
+            completion="",
             program=problem.solutions[0] if solved else wrong,
             verdict="AC" if solved else "WA",
             passed=10 if solved else 3,
@@ -139,28 +139,28 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
                 name="raw_problems",
                 kind="datasets",
                 content_hash="8b1f5ac02d7e" * 5,
-                said="3328 problems, seed 1",
+                details="3328 problems, seed 1",
             ),
             Link(
                 name="verified_problems",
                 kind="datasets",
                 content_hash="01ffe0c9ab41" * 5,
                 made_from=("raw_problems",),
-                said="3321 problems",
+                details="3321 problems",
             ),
             Link(
                 name="clean_problems",
                 kind="datasets",
                 content_hash="77d0e63c0b1a" * 5,
                 made_from=("verified_problems",),
-                said="3302 problems",
+                details="3302 problems",
             ),
             Link(
                 name="base_model",
                 kind="checkpoints",
                 content_hash="5ca1ab1e0000" * 5,
                 made_from=("clean_problems",),
-                said="862592 parameters",
+                details="862592 parameters",
             ),
             Link(
                 name="sft_checkpoint",
@@ -200,9 +200,9 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
             Minutes(stage="scores", minutes=0.5),
             Minutes(stage="decision", minutes=0.1),
         ),
-        spent=(
-            Spending(what="training", seconds=324.2, tokens=881_010, note="30 steps"),
-            Spending(what="heldout, challenger", seconds=11.5),
+        effort=(
+            Effort(what="training", seconds=324.2, tokens=881_010, note="30 steps"),
+            Effort(what="heldout, challenger", seconds=11.5),
         ),
         price="No price is set (price_per_hour), so that none is shown.",
         peak_memory_gib=6.1,

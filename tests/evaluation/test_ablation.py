@@ -40,13 +40,13 @@ def test_several_seeds_give_a_wider_interval_than_one() -> None:
 
 def test_equal_runs_show_no_contribution() -> None:
     result = contribution([[1, 0, 1]] * 2, [[1, 0, 1]] * 2)
-    assert result.difference == 0 and result.interval is None and not result.shown
+    assert result.difference == 0 and result.interval is None and not result.significant
     alone = contribution([[1, 0, 1]], [[1, 0, 1]])
     assert (
         alone.interval is not None
         and alone.interval.low < -0.3
         and alone.interval.high > 0.3
-        and not alone.shown
+        and not alone.significant
     )
 
 
@@ -61,5 +61,5 @@ def test_a_false_contribution_is_shown_at_most_once_in_twenty(seeds: int) -> Non
     draw, wrong = random.Random(seeds), 0
     for number in range(400):
         before, after = (runs(draw, seeds, 60, 0.5, 0.08) for _ in range(2))
-        wrong += contribution(before, after, draws=400, seed=number).shown
+        wrong += contribution(before, after, draws=400, seed=number).significant
     assert wrong <= 32  # of 400; at a rate of 5 %, more occur once in 500 times

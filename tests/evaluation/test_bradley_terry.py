@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from evaluation.statistics.bradley_terry import Met, agreement, alpha, favoured_left, standings
+from evaluation.statistics.bradley_terry import PairChoice, agreement, alpha, left_share, standings
 from rewards.preference import Choice, bradley_terry
 
 # Krippendorff 2011, section C: four observers, twelve units, some missing; nominal alpha 0.743.
@@ -19,8 +19,8 @@ OBSERVED = [
 ]
 
 
-def met(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> Met:
-    return Met(f"p{pair}", f"t{pair}", judge, "a", "b", won, None if won == "tie" else left)
+def met(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> PairChoice:
+    return PairChoice(f"p{pair}", f"t{pair}", judge, "a", "b", won, None if won == "tie" else left)
 
 
 def test_krippendorffs_alpha_equals_the_published_value() -> None:
@@ -77,7 +77,7 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
     assert duel.interval is not None and duel.interval.low < duel.chance < duel.interval.high
 
 
-def test_more_judges_of_the_same_tasks_do_not_narrow_the_interval() -> None:
+def test_more_judges_of_equal_tasks_do_not_narrow_the_interval() -> None:
     one = [met(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
     wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
@@ -114,8 +114,8 @@ def test_ten_judges_of_one_task_count_as_one() -> None:
 
 
 def test_three_contestants_are_ranked_though_two_never_met() -> None:
-    choices = [Met(f"p{i}", f"t{i}", "ann", "a", "b", "a", True) for i in range(9)] + [
-        Met(f"q{i}", f"u{i}", "ann", "b", "c", "b", True) for i in range(9)
+    choices = [PairChoice(f"p{i}", f"t{i}", "ann", "a", "b", "a", True) for i in range(9)] + [
+        PairChoice(f"q{i}", f"u{i}", "ann", "b", "c", "b", True) for i in range(9)
     ]
     ranked, duels = standings(choices, draws=100)
     assert [each.name for each in ranked] == ["a", "b", "c"] and {
@@ -125,11 +125,11 @@ def test_three_contestants_are_ranked_though_two_never_met() -> None:
 
 def test_one_task_has_no_interval_and_no_choices_raise() -> None:
     assert standings([met(1, "a")])[0][0].interval is None
-    with pytest.raises(ValueError, match="nobody has chosen"):
+    with pytest.raises(ValueError, match="no choices yet"):
         standings([])
 
 
 def test_a_favoured_side_is_detected_without_counting_ties() -> None:
-    share = favoured_left([met(i, "a", left=i < 9) for i in range(10)] + [met(11, "tie")])
+    share = left_share([met(i, "a", left=i < 9) for i in range(10)] + [met(11, "tie")])
     assert share is not None and share[0] == 0.9 and share[1].low > 0.5
-    assert favoured_left([met(1, "tie")]) is None
+    assert left_share([met(1, "tie")]) is None

@@ -20,7 +20,12 @@ from evaluation.benchmarks import Benchmark, NotMeasured, heldout
 from evaluation.benchmarks.registry import load_public
 from evaluation.completions import Completion
 from evaluation.generation.completion_cache import CompletionCache, keys
-from evaluation.generation.completion_sources import Folder, GenerationReport, answers, folder_of
+from evaluation.generation.completion_sources import (
+    Folder,
+    GenerationReport,
+    folder_of,
+    generate_completions,
+)
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from problems.schema import Problem, write_parquet
@@ -44,7 +49,7 @@ def test_completions_come_in_order_of_task_and_sample(
     plain = generate(
         checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], DRAWN
     )
-    completions = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
+    completions = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path)
     assert [each.text for each in completions] == [answer.text for answer in plain]
     assert [(each.task_id, each.sample) for each in completions] == [
         (p.problem_id, k) for p in benchmark.problems for k in range(2)
@@ -59,13 +64,15 @@ def test_a_repeated_run_reads_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     first, again, more = GenerationReport(), GenerationReport(), GenerationReport()
-    drawn = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=first)
-    assert answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=again) == drawn
-    wider = answers(
+    drawn = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=first)
+    assert (
+        generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=again) == drawn
+    )
+    wider = generate_completions(
         benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, report=more
     )
     count = len(benchmark.problems)
-    assert (first.asked, again.asked, more.asked) == (2 * count, 0, count)
+    assert (first.requested, again.requested, more.requested) == (2 * count, 0, count)
     assert [each for each in wider if each.sample < 2] == drawn
 
 
@@ -76,10 +83,12 @@ def test_a_repeated_run_reads_the_cache(
 def test_other_sampling_settings_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
 ) -> None:
-    answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
+    generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path)
     counts = GenerationReport()
-    answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, report=counts)
-    assert counts.found == 0 and counts.asked == 2 * len(benchmark.problems)
+    generate_completions(
+        benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, report=counts
+    )
+    assert counts.cached == 0 and counts.requested == 2 * len(benchmark.problems)
 
 
 def test_other_weights_do_not_use_the_cache(
@@ -96,39 +105,43 @@ def test_other_weights_do_not_use_the_cache(
     )
     counts = GenerationReport()
     for folder in (checkpoint, other):
-        answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", report=counts)
-    assert counts.found == 0
+        generate_completions(benchmark, Folder(folder), DRAWN, tmp_path / "kept", report=counts)
+    assert counts.cached == 0
 
 
 def test_greedy_completions_are_generated_once_for_any_seed(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     greedy, counts = Sampling(n=3, max_new_tokens=6, seed=1), GenerationReport()
-    completions = answers(benchmark, Folder(checkpoint), greedy, tmp_path, report=counts)
-    assert counts.asked == len(benchmark.problems) and all(
+    completions = generate_completions(
+        benchmark, Folder(checkpoint), greedy, tmp_path, report=counts
+    )
+    assert counts.requested == len(benchmark.problems) and all(
         a.text == b.text for a, b in zip(completions[::3], completions[2::3], strict=True)
     )
-    answers(
+    generate_completions(
         benchmark,
         Folder(checkpoint),
         greedy.model_copy(update={"seed": 2}),
         tmp_path,
         report=counts,
     )
-    assert counts.asked == 0
+    assert counts.requested == 0
 
 
 def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     counts = GenerationReport()
-    whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
+    whole = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
     assert (
-        without_seconds(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts))
+        without_seconds(
+            generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
+        )
         == without_seconds(whole)
-        and counts.asked == 1
+        and counts.requested == 1
     )
 
 
@@ -136,9 +149,9 @@ def test_a_base_model_gets_the_raw_prompt_and_stop_words(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     free = Sampling(max_new_tokens=24)
-    long = answers(benchmark, Folder(checkpoint, form="base"), free, tmp_path)
+    long = generate_completions(benchmark, Folder(checkpoint, form="base"), free, tmp_path)
     word = next(each.text for each in long if len(each.text) > 8)[4:6]
-    stopped = answers(
+    stopped = generate_completions(
         replace(benchmark, stop=(word,)), Folder(checkpoint, form="base"), free, tmp_path
     )
     raw = generate(
@@ -206,13 +219,13 @@ import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
 from evaluation.completions import Completion
-from evaluation.generation.completion_sources import Folder, answers
+from evaluation.generation.completion_sources import Folder, generate_completions
 from evaluation.generation import decoder
 from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 decoder.BATCH = 4
 problems, sampling = read_parquet(Path(sys.argv[1])), Sampling.model_validate_json(sys.argv[3])
-answers(heldout(problems), Folder(Path(sys.argv[2])), sampling, Path(sys.argv[4]))
+generate_completions(heldout(problems), Folder(Path(sys.argv[2])), sampling, Path(sys.argv[4]))
 """
 
 
@@ -238,10 +251,12 @@ def test_a_killed_pass_resumes_from_the_cache(
     killed.wait()
     monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
     counts, undisturbed = GenerationReport(), GenerationReport()
-    completions = answers(heldout(problems), Folder(checkpoint), sampling, cache, report=counts)
+    completions = generate_completions(
+        heldout(problems), Folder(checkpoint), sampling, cache, report=counts
+    )
     total = 2 * len(problems)
-    assert lines - 1 <= counts.found < total and counts.asked + counts.found == total
-    fresh = answers(
+    assert lines - 1 <= counts.cached < total and counts.requested + counts.cached == total
+    fresh = generate_completions(
         heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", report=undisturbed
     )
     assert without_seconds(completions) == without_seconds(fresh)

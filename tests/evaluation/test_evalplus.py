@@ -13,7 +13,7 @@ import pytest
 from evaluation.completions import Completion
 from evaluation.judging import evalplus, plus_program
 from evaluation.judging.evalplus import PlusHarness, PlusTask
-from evaluation.judging.harness import Judged, Verdicts, judge
+from evaluation.judging.harness import CompletionResult, Verdicts, judge
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -71,7 +71,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> Judged:
+def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> CompletionResult:
     class Open:
         def __enter__(self) -> Sandbox:
             return sandbox

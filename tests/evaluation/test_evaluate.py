@@ -17,20 +17,20 @@ from evaluation.evaluate import evaluate
 from evaluation.judging.harness import Verdicts, judge
 from evaluation.judging.reports import NotJudged
 from evaluation.judging.scoring import harness_version
-from evaluation.sampling import Answer, Sampling
+from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import Scorecard
 from problems.catalogue import add_source
 from problems.schema import Problem
 from problems.sources.place import Place
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox
-from tests.evaluation.judging import judge_answers
+from tests.evaluation.judging import judge_completions
 
 SHORT = Sampling(max_new_tokens=8)
 
 
-def fenced(code: str) -> Answer:
-    return Answer(f"```python\n{code}\n```", 9, False)
+def fenced(code: str) -> CompletionOutput:
+    return CompletionOutput(f"```python\n{code}\n```", 9, False)
 
 
 def data(name: str) -> Path:
@@ -42,7 +42,7 @@ def data(name: str) -> Path:
     return root / name
 
 
-def test_right_and_wrong_answers_get_their_verdicts_in_the_order_of_the_problems(
+def test_verdicts_are_in_the_order_of_the_problems(
     problems: list[Problem], sandbox: Sandbox
 ) -> None:
     benchmark = heldout(problems)
@@ -51,7 +51,7 @@ def test_right_and_wrong_answers_get_their_verdicts_in_the_order_of_the_problems
         fenced(problem.solutions[0] if i % 2 else wrong)
         for i, problem in enumerate(benchmark.problems)
     ]
-    samples, isolation = judge_answers(benchmark, answers, sandbox)
+    samples, isolation = judge_completions(benchmark, answers, sandbox)
     assert [s.task_id for s in samples] == [p.problem_id for p in benchmark.problems]
     assert [s.verdict == "AC" for s in samples] == [bool(i % 2) for i in range(len(answers))]
     assert isolation == sandbox.describe()
@@ -88,23 +88,25 @@ class Flaky:
             )
 
 
-def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox: Sandbox) -> None:
+def test_a_job_that_the_sandbox_failed_is_retried(
+    problems: list[Problem], sandbox: Sandbox
+) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
-    samples, _ = judge_answers(benchmark, answers, Flaky(sandbox, 1))
+    samples, _ = judge_completions(benchmark, answers, Flaky(sandbox, 1))
     assert all(s.verdict == "AC" for s in samples)
 
 
-def test_answers_that_nobody_judges_give_no_score(
+def test_completions_without_a_verdict_give_no_score(
     problems: list[Problem], sandbox: Sandbox
 ) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
     with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
-        judge_answers(benchmark, answers, Flaky(sandbox, 99))
+        judge_completions(benchmark, answers, Flaky(sandbox, 99))
 
 
-def test_another_problem_or_wording_is_another_version(problems: list[Problem]) -> None:
+def test_other_problems_or_wording_change_the_version(problems: list[Problem]) -> None:
     versions = {
         heldout(problems).version,
         heldout(problems[1:]).version,
@@ -121,26 +123,24 @@ def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: lis
         from_problems("mine", [problems[0], problems[0]], SHORT)
 
 
-def test_a_public_benchmark_out_of_reach_is_listed_with_the_reason(tmp_path: Path) -> None:
+def test_an_unavailable_public_benchmark_has_a_reason(tmp_path: Path) -> None:
     without = load_public("humaneval", None, tmp_path)
     lost = load_public("mbpp", Place(tmp_path / "gone.jsonl"), tmp_path)
     assert isinstance(without, NotMeasured) and "ratchet data add humaneval" in without.reason
     assert isinstance(lost, NotMeasured) and "gone.jsonl" in lost.reason
 
 
-def test_a_file_with_a_bad_row_leaves_the_whole_unmeasured(tmp_path: Path) -> None:
+def test_one_bad_row_leaves_the_benchmark_unmeasured(tmp_path: Path) -> None:
     (tmp_path / "mbpp.jsonl").write_text('{"task_id": 11}\n', encoding="utf-8")
     found = load_public("mbpp", Place(tmp_path / "mbpp.jsonl"), tmp_path)
     assert isinstance(found, NotMeasured) and "1 of 1 rows cannot be read" in found.reason
 
 
-def test_humaneval_s_own_solutions_are_accepted_as_answers(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_canonical_solutions_of_humaneval_are_accepted(sandbox: Sandbox, tmp_path: Path) -> None:
     benchmark = load_public("humaneval", Place(data("humaneval")), tmp_path)
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 164
     some = replace(benchmark, problems=benchmark.problems[::16])
-    whole, _ = judge_answers(
+    whole, _ = judge_completions(
         some, [fenced(problem.solutions[0]) for problem in some.problems], sandbox
     )
     assert all(s.verdict == "AC" for s in whole)
@@ -172,12 +172,14 @@ def test_a_profile_can_name_every_benchmark(name: str, file: str, tmp_path: Path
     assert {benchmark.task_id(problem) for problem in benchmark.problems} <= set(
         benchmark.harness.tasks
     )
-    assert benchmark.sampling.n == 5 and isinstance(benchmark.asks(benchmark.problems[0]), str)
+    assert benchmark.sampling.n == 5 and isinstance(
+        benchmark.model_prompt(benchmark.problems[0]), str
+    )
     assert benchmark.version != replace(benchmark, form="chat").version
 
 
 @pytest.mark.slow
-def test_tasks_that_may_be_trained_on_are_no_benchmark(tmp_path: Path) -> None:
+def test_tasks_of_a_training_split_are_no_benchmark(tmp_path: Path) -> None:
     add_source(tmp_path, "codecontests", data("codecontests"))
     train = measured(BenchmarkSettings(name="codecontests"), tmp_path)
     assert isinstance(train, NotMeasured) and "may be trained on" in train.reason

@@ -54,7 +54,7 @@ def test_completions_of_a_checkpoint_are_generated_and_judged(
 
 
 @pytest.mark.slow
-def test_reproduce_generates_again_if_the_completions_are_gone(
+def test_reproduce_generates_missing_completions_again(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -77,10 +77,14 @@ def test_reproduce_generates_again_if_the_completions_are_gone(
         and card.sampling["temperature"] == 1.0
     )
     assert card.prompts == {"double": "double", "square": "square"}
-    bare = tuple(sample.model_copy(update={"answer": "", "program": ""}) for sample in card.samples)
+    bare = tuple(
+        sample.model_copy(update={"completion": "", "program": ""}) for sample in card.samples
+    )
     card.model_copy(update={"samples": bare}).write(path)
     for file in (tmp_path / "home" / "answers").glob("*.jsonl"):
         file.unlink()
     assert reproduce(str(path), tmp_path / "again.json", Settings.read(), quiet) == 0
     drawn = Scorecard.read(tmp_path / "again.json")
-    assert [sample.answer for sample in drawn.samples] == [sample.answer for sample in card.samples]
+    assert [sample.completion for sample in drawn.samples] == [
+        sample.completion for sample in card.samples
+    ]

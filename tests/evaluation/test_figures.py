@@ -19,7 +19,7 @@ def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplu
         Sample(
             task_id=task,
             sample=k,
-            answer="",
+            completion="",
             program="",
             verdict="AC" if plus else "WA",
             sets={"base": base, "plus": plus},
@@ -51,7 +51,7 @@ FOUR = card(
 )
 
 
-def test_each_test_set_has_scores_or_names_what_is_missing() -> None:
+def test_each_test_set_has_scores_or_a_reason() -> None:
     base, plus = scores(FOUR)
     assert (base.name, base.at[1].share, plus.name, plus.at[1].share) == (
         "base",
@@ -93,6 +93,6 @@ def test_figures_are_written_first_and_ignored_on_reading(tmp_path: Path) -> Non
     assert Scorecard.read(tmp_path / "card.json") == FOUR
 
 
-def test_a_score_over_no_tasks_is_none() -> None:
+def test_there_is_no_score_over_no_tasks() -> None:
     with pytest.raises(Incomparable, match="no task"):
         scores(FOUR, without=FOUR.first)

@@ -21,7 +21,7 @@ def card(
     **changes: object,
 ) -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t{i}", answer="", program="", verdict="AC" if s else "WA")
+        Sample(task_id=f"t{i}", completion="", program="", verdict="AC" if s else "WA")
         for i, s in enumerate(solved)
     )
     scorecard = Scorecard(
@@ -129,7 +129,7 @@ def test_an_unjudged_completion_stops_the_decision() -> None:
             "samples": (*OLD.samples[:-1], OLD.samples[-1].model_copy(update={"verdict": "INFRA"}))
         }
     )
-    with pytest.raises(ValueError, match=r"1 answer.*no verdict"):
+    with pytest.raises(ValueError, match=r"1 completion.*no verdict"):
         decide(OLD, broken)
 
 

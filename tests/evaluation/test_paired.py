@@ -146,7 +146,7 @@ def test_the_paired_bootstrap_has_its_stated_level_and_power() -> None:
     assert detected[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)
 
 
-def test_the_smallest_detectable_gain_has_the_wanted_power() -> None:
+def test_the_smallest_detectable_gain_has_the_required_power() -> None:
     gain = smallest_mean_gain(0.4, 200, 0.01)
     assert mean_power(gain, 0.4, 200, 0.01) == pytest.approx(0.8)
     assert expected_spread([1.0] * 50 + [0.0] * 50) ** 2 == pytest.approx(0.25)

@@ -42,7 +42,11 @@ def scorecard_of(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
     """Make a scorecard with n samples per task. passing: how many of them pass."""
     samples = tuple(
         Sample(
-            task_id=f"t{i:03d}", sample=k, answer="", program="", verdict="AC" if k < c else "WA"
+            task_id=f"t{i:03d}",
+            sample=k,
+            completion="",
+            program="",
+            verdict="AC" if k < c else "WA",
         )
         for i, c in enumerate(passing)
         for k in range(n)
@@ -59,7 +63,7 @@ def test_a_decision_of_an_older_version_still_loads() -> None:
     decision = Decision.model_validate_json(text)
     assert decision.kind == "promote" and decision.level is None and decision.checks == ()
     gate = decision.gate("chain-0002")
-    assert gate is not None and gate.level == 0.01 and gate.shown
+    assert gate is not None and gate.level == 0.01 and gate.significant
     assert Decision.model_validate_json(decision.model_dump_json()) == decision
 
 
@@ -165,7 +169,7 @@ def test_alpha_spending_falls_per_decision_and_recovers_after_a_promotion() -> N
     )
     levels = [decision.level or 0.0 for decision in (first, tenth, won)]
     assert levels[1] < levels[0] < 0.05 and levels[1] < levels[2]
-    assert re.search(r"0\.05.*LORD", tenth.to_text()) and "fresh tasks" not in failed(tenth)
+    assert re.search(r"LORD.*0\.05", tenth.to_text()) and "fresh tasks" not in failed(tenth)
 
 
 def test_a_gain_in_pass_at_5_can_promote() -> None:

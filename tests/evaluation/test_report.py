@@ -14,8 +14,7 @@ import pytest
 from evaluation.benchmarks import heldout
 from evaluation.promotion.gate import Decision
 from evaluation.reports.facts import Link, ReportFacts
-from evaluation.reports.lineage import picture
-from evaluation.reports.report import changed_lines, render, write_report
+from evaluation.reports.report import changed_lines, provenance_picture, render, write_report
 from problems.schema import Problem
 from tests.browser import Browser
 from tests.evaluation.report_facts import facts_of
@@ -45,7 +44,9 @@ def test_json_and_page_contain_the_same_facts(promoted: ReportFacts, tmp_path: P
     assert summary["promoted"] is True and summary["p_value"] < 0.01
     assert summary["headline"] in page
     assert (
-        ReportFacts.model_validate({key: summary[key] for key in ReportFacts.model_fields})
+        ReportFacts.model_validate(
+            {key: summary[key] for key in promoted.model_dump(by_alias=True)}
+        )
         == promoted
     )
     assert Decision.model_validate(summary["decision"]) == promoted.decision
@@ -98,7 +99,7 @@ def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> No
             }
         )
     )
-    assert "Answers, side by side" not in page and "<img" not in page and "<svg" not in page
+    assert "OnCompletions, side by side" not in page and "<img" not in page and "<svg" not in page
 
 
 def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:
@@ -144,7 +145,7 @@ def test_kl_is_plotted_only_if_measured(promoted: ReportFacts) -> None:
 def test_the_provenance_picture_shows_every_artifact_and_source(
     promoted: ReportFacts,
 ) -> None:
-    root = ElementTree.fromstring(picture(promoted.provenance))
+    root = ElementTree.fromstring(provenance_picture(promoted.provenance))
     boxes = [text.text for text in root.iter("text") if text.get("class") is None]
     known = {link.name for link in promoted.provenance}
     assert sorted(filter(None, boxes)) == sorted(known)
@@ -158,8 +159,8 @@ def test_the_provenance_picture_survives_hostile_names_and_cycles() -> None:
         Link(name="<script>", kind='"', content_hash="0" * 64, made_from=("b",)),
         Link(name="b", kind="x", content_hash="1" * 64, made_from=("<script>",)),
     ]
-    drawn = picture(odd)
-    assert "<script" not in drawn and len(list(ElementTree.fromstring(drawn).iter("rect"))) == 2
+    svg = provenance_picture(odd)
+    assert "<script" not in svg and len(list(ElementTree.fromstring(svg).iter("rect"))) == 2
 
 
 @pytest.mark.slow
@@ -177,12 +178,12 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
 
 
 def test_only_a_visible_test_is_reported(sandbox: Any, problems: list[Problem]) -> None:
-    from evaluation.sampling import Answer
-    from tests.evaluation.judging import judge_answers
+    from evaluation.sampling import CompletionOutput
+    from tests.evaluation.judging import judge_completions
 
-    wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
+    wrong = CompletionOutput("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)
-    samples, _ = judge_answers(heldout([hidden, shown]), [wrong, wrong], sandbox)
+    samples, _ = judge_completions(heldout([hidden, shown]), [wrong, wrong], sandbox)
     first_failed = {s.task_id: s.first_failed for s in samples}
     assert first_failed[hidden.problem_id] == "" and first_failed[shown.problem_id].startswith(
         "assert solve("

@@ -20,7 +20,9 @@ TASKS = 200
 
 def card(solved: set[int], who: str, benchmark: str = "heldout", tasks: int = TASKS) -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t/{i:04}", answer="", program="", verdict="AC" if i in solved else "WA")
+        Sample(
+            task_id=f"t/{i:04}", completion="", program="", verdict="AC" if i in solved else "WA"
+        )
         for i in range(tasks)
     )
     return Scorecard(
@@ -73,7 +75,7 @@ def test_the_required_tasks_show_an_equal_gain(won: int, lost: int) -> None:
     assert more.comparison and more.comparison.p_better <= level
 
 
-def test_the_sentences_name_what_was_missing() -> None:
+def test_the_sentences_name_the_failed_conditions() -> None:
     [to_win, or_more, gain] = required_for_promotion(gated(6, 3).model_dump(mode="json"))
     assert re.search(r"\b3 tasks of heldout.* \d+ .*\b6\b.* \d+ tasks", to_win)
     assert re.search(r"\d", or_more)

@@ -86,7 +86,7 @@ def test_the_stated_power_agrees_with_simulation() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(5, 500), st.floats(0, 1))
-def test_the_smallest_gain_is_exactly_at_the_wanted_power(tasks: int, discordant: float) -> None:
+def test_the_smallest_gain_has_exactly_the_required_power(tasks: int, discordant: float) -> None:
     gain = smallest_gain(discordant, tasks, 0.05)
     assert gain is not None
     assert power(gain, max(gain, discordant), tasks, 0.05) >= 0.8

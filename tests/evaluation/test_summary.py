@@ -19,7 +19,7 @@ def card(who: str, solved: range, tags: tuple[str, ...] = (), tagged: int = 0) -
     samples = tuple(
         Sample(
             task_id=f"t/{i}",
-            answer="",
+            completion="",
             program="",
             verdict="AC" if i in solved else "WA",
             tags=tags if i < tagged else (),

@@ -9,13 +9,13 @@ import pytest
 from evaluation.benchmarks import Benchmark, from_problems
 from evaluation.judging.failure_kinds import Kind, failures, kind, kinds, rows
 from evaluation.judging.quality import HEAD, quality, size, trend
-from evaluation.reports.cost import Price, Spent
-from evaluation.sampling import Answer, Sampling
+from evaluation.reports.cost import Price, Usage
+from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
-from tests.evaluation.judging import judge_answers
+from tests.evaluation.judging import judge_completions
 
 TASK = Problem(
     "toy/0",
@@ -48,8 +48,8 @@ def card(sandbox: Sandbox) -> Scorecard:
     benchmark: Benchmark = from_problems(
         "toy", [replace(TASK, problem_id=f"toy/{name}") for name in names], Sampling()
     )
-    samples, isolation = judge_answers(
-        benchmark, [Answer(SAID[name][0], 10, name == "cut") for name in names], sandbox
+    samples, isolation = judge_completions(
+        benchmark, [CompletionOutput(SAID[name][0], 10, name == "cut") for name in names], sandbox
     )
     return Scorecard(
         benchmark="toy",
@@ -65,11 +65,11 @@ def card(sandbox: Sandbox) -> Scorecard:
 
 
 @pytest.mark.parametrize("name", sorted(SAID))
-def test_an_answer_has_its_kind(card: Scorecard, name: str) -> None:
+def test_a_completion_has_its_failure_kind(card: Scorecard, name: str) -> None:
     assert {sample.task_id: kind(sample) for sample in card.samples}[f"toy/{name}"] == SAID[name][1]
 
 
-def test_kinds_are_counted_the_most_frequent_first_and_found_by_name_or_task(
+def test_failures_are_counted_by_kind_and_selected_by_task(
     card: Scorecard,
 ) -> None:
     assert [found for _, found in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(
@@ -90,15 +90,15 @@ def test_a_hidden_test_is_named_by_its_number_alone(card: Scorecard) -> None:
     assert shown["toy/first"] == "assert f(1) == 2" and shown["toy/third"] == ""
 
 
-def test_the_share_that_was_cut_is_counted_over_all_answers(card: Scorecard) -> None:
+def test_the_truncated_share_is_over_all_completions(card: Scorecard) -> None:
     assert card.cut == 1 / len(SAID)
 
 
-def test_quality_is_of_passing_programs_alone_and_layout_is_no_length(card: Scorecard) -> None:
+def test_quality_is_measured_on_passing_programs_only(card: Scorecard) -> None:
     found = quality(card.samples, {"toy/AC": TASK.solutions[0]})
     assert (
         found is not None
-        and found.answers == 1
+        and found.programs == 1
         and found.style == 1.0
         and found.complexity == 1.0
         and found.length == 1.0
@@ -107,7 +107,7 @@ def test_quality_is_of_passing_programs_alone_and_layout_is_no_length(card: Scor
     assert quality([sample for sample in card.samples if sample.verdict != "AC"], {}) is None
 
 
-def test_the_worse_program_reads_worse(card: Scorecard) -> None:
+def test_a_worse_program_has_a_lower_style(card: Scorecard) -> None:
     good = next(sample for sample in card.samples if sample.verdict == "AC")
     branches = "".join(f"    if x == {i}:\n        return {2 * i}\n" for i in range(14))
     worse = good.model_copy(
@@ -124,7 +124,7 @@ def test_the_worse_program_reads_worse(card: Scorecard) -> None:
     )
 
 
-def test_a_trend_has_a_row_a_scorecard_and_leaves_out_what_was_not_measured(
+def test_a_trend_has_empty_cells_for_unmeasured_figures(
     card: Scorecard,
 ) -> None:
     [row] = trend([card])
@@ -135,12 +135,12 @@ def test_a_trend_has_a_row_a_scorecard_and_leaves_out_what_was_not_measured(
     } == dict(zip(HEAD, row, strict=True))
 
 
-def test_a_cost_is_named_where_a_price_is_and_never_else(card: Scorecard) -> None:
-    spent = Spent.of(card)
-    assert spent.a_problem(Price()) == "100 tokens, 36 s" and spent.cost(Price()) is None
-    assert spent.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002) and spent.cost(
+def test_a_cost_needs_a_price_and_a_count(card: Scorecard) -> None:
+    usage = Usage.of(card)
+    assert usage.per_solved_problem(Price()) == "100 tokens, 36 s" and usage.cost(Price()) is None
+    assert usage.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002) and usage.cost(
         Price(hour=5.0)
     ) == pytest.approx(0.05)
-    assert "0.05 of the price" in spent.a_problem(Price(hour=5.0))
-    assert Spent(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # uncounted, so unknown
-    assert Spent(0, 100.0, 9.0).a_problem(Price()) == "none solved"
+    assert "0.05 of the price" in usage.per_solved_problem(Price(hour=5.0))
+    assert Usage(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # uncounted, so unknown
+    assert Usage(0, 100.0, 9.0).per_solved_problem(Price()) == "none solved"

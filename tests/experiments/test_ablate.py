@@ -1,4 +1,4 @@
-"""An ablation: its short forms, the changes that it refuses, and its report."""
+"""`ratchet ablate`: short forms of keys, refused changes, scoring and the report."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evaluation.scorecard import Sample, Scorecard
 from experiments.ablate import (
     BASELINE,
     Variant,
-    compared,
+    compare,
+    full_key,
     limits,
     report,
     rows,
-    scored,
-    spelled_out,
+    score,
     variant,
 )
 from experiments.study import Study
@@ -54,7 +54,7 @@ def card(solved: str, version: str = "v") -> Scorecard:
 
 
 @pytest.mark.parametrize(
-    ("asked", "key"),
+    ("word", "key"),
     [
         ("reward.style=0", "reward.weights.style=0"),
         ("reward.efficiency=off", "reward.weights.efficiency=0"),
@@ -65,35 +65,31 @@ def card(solved: str, version: str = "v") -> Scorecard:
         ("training.learning_rate=1e-4", "training.learning_rate=1e-4"),
     ],
 )
-def test_a_short_form_is_a_key_of_the_profile(asked: str, key: str) -> None:
-    assert spelled_out(asked) == key
+def test_a_short_form_is_a_key_of_the_profile(word: str, key: str) -> None:
+    assert full_key(word) == key
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("word", "names"),
     [
-        ("learnig_rate=1e-4", "no such key, did you mean learning_rate"),
-        ("reward.stile=0", "no such key, did you mean reward.style"),
-        (
-            "training.curiculum.target=0.4",
-            "training.curiculum: no such key, did you mean 'curriculum'",
-        ),
-        ("algorithm=grop", "no 'grop', did you mean grpo"),
-        ("curriculum=off", "changes nothing: the baseline has it so already"),
-        ("family.train=8", "changes family, which the trainings of an ablation share"),
-        (
-            "group_size=2",
-            r"changes training.group_size, and with it the budget: .*--set training.group_size=N",
-        ),
-        ("style", "changes nothing: write section.key=value"),
+        ("learnig_rate=1e-4", "did you mean learning_rate"),
+        ("reward.stile=0", "did you mean reward.style"),
+        ("training.curiculum.target=0.4", "training.curiculum: .*'curriculum'"),
+        ("algorithm=grop", "'grop', did you mean grpo"),
+        ("curriculum=off", "changes nothing"),
+        ("family.train=8", "changes family"),
+        ("group_size=2", r"training.group_size.*--set training.group_size=N"),
+        ("style", "write section.key=value"),
     ],
 )
-def test_what_is_no_ablation_is_refused_with_the_mend(asked: str, said: str) -> None:
-    with pytest.raises(ProfileError, match=said):
-        variant(asked, Settings.read("small"))
+def test_an_invalid_change_is_refused_with_its_key(word: str, names: str) -> None:
+    with pytest.raises(ProfileError, match=names):
+        variant(word, Settings.read("small"))
 
 
-def test_the_baselines_own_changes_are_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_compared_with_the_baselines_own_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(
         "RATCHET_SET", "training.curriculum.schedule=window\nreward.weights.style=0.2"
     )
@@ -103,7 +99,7 @@ def test_the_baselines_own_changes_are_no_difference(monkeypatch: pytest.MonkeyP
         variant("curriculum=window", base)
 
 
-def test_a_change_is_compared_by_the_seeds_that_both_ended_with() -> None:
+def test_only_seeds_that_both_variants_finished_are_compared() -> None:
     scores = {
         (BASELINE, 1): card("1110"),
         (BASELINE, 2): card("1100"),
@@ -111,13 +107,10 @@ def test_a_change_is_compared_by_the_seeds_that_both_ended_with() -> None:
         ("curriculum=window", 2): card("1000"),
         ("reward.format=0", 2): card("1100"),
     }
-    found = compared(scores, VARIANTS)
-    assert (found["curriculum=window"].difference, found["curriculum=window"].seeds) == (0.375, 2)
-    assert (
-        found["reward.format=0"].difference,
-        found["reward.format=0"].seeds,
-        found["reward.format=0"].shown,
-    ) == (0.0, 1, False)
+    contributions = compare(scores, VARIANTS)
+    window, no_format = contributions["curriculum=window"], contributions["reward.format=0"]
+    assert (window.difference, window.seeds) == (0.375, 2)
+    assert (no_format.difference, no_format.seeds, no_format.significant) == (0.0, 1, False)
 
 
 def test_intervals_of_several_changes_are_wider_than_of_one() -> None:
@@ -125,32 +118,32 @@ def test_intervals_of_several_changes_are_wider_than_of_one() -> None:
         (name, 1): card(solved)
         for name, solved in ((BASELINE, "11110000" * 8), ("curriculum=window", "10101000" * 8))
     }
-    alone = compared(scores, VARIANTS[:1])["curriculum=window"].interval
-    together = compared(scores, VARIANTS)["curriculum=window"].interval
+    alone = compare(scores, VARIANTS[:1])["curriculum=window"].interval
+    together = compare(scores, VARIANTS)["curriculum=window"].interval
     assert alone and together and together.high - together.low > alone.high - alone.low
 
 
-def test_one_seed_is_told_to_be_one() -> None:
-    found = compared(
+def test_the_limits_name_a_single_seed() -> None:
+    contributions = compare(
         {(BASELINE, 1): card("10"), ("curriculum=window", 1): card("00")}, VARIANTS[:1]
     )
-    assert "One seed: the interval is over tasks alone." in " ".join(limits(found))
+    assert "One seed" in " ".join(limits(contributions))
 
 
-def test_table_plot_and_figures_lie_beside_each_other(tmp_path: Path) -> None:
+def test_the_report_holds_table_plot_and_figures(tmp_path: Path) -> None:
     scores = {
         (name, seed): card(solved)
         for seed in (1, 2, 3)
         for name, solved in ((BASELINE, "1111"), ("curriculum=window", "0000"))
     }
-    found = compared(scores, VARIANTS[:1])
-    made = cast(
+    contributions = compare(scores, VARIANTS[:1])
+    study = cast(
         Study,
         SimpleNamespace(
             reports=tmp_path / "reports", id="study-a", profile=SimpleNamespace(training=Training())
         ),
     )
-    page = report(found, {"reward.format=0, seed 1": "ended FAILED"}, made, 3)
+    page = report(contributions, {"reward.format=0, seed 1": "ended FAILED"}, study, 3)
     text, facts = page.read_text(), json.loads(page.with_suffix(".json").read_text())
     assert (
         "| curriculum=window | 100.0 % | 0.0 % | +100.0 |" in text
@@ -159,12 +152,10 @@ def test_table_plot_and_figures_lie_beside_each_other(tmp_path: Path) -> None:
     assert facts["changes"]["curriculum=window"]["seeds"] == 3 and page.with_suffix(
         ".png"
     ).read_bytes().startswith(b"\x89PNG")
-    assert rows(found)[0][-1] == "the baseline's setting helps"
+    assert rows(contributions)[0][-1] == "the baseline's setting helps"
 
 
-def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_of_it(
-    tmp_path: Path,
-) -> None:
+def test_a_stored_score_is_used_only_for_its_own_draw(tmp_path: Path) -> None:
     profile = load_profile("small")
     version = heldout(heldout_draw(profile.family, 1, profile.evaluation.heldout)).version
     pipeline_run = open_run(
@@ -176,7 +167,7 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
         why="test",
         champion=None,
     )
-    made = cast(
+    study = cast(
         Study, SimpleNamespace(profile=profile, stage=SimpleNamespace(pipeline_run=pipeline_run))
     )
     job = TrainingJob(
@@ -193,7 +184,7 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
         seed=1,
     )
     card("10", version).write(tmp_path / "heldout.json")
-    assert scored(job, made).pass_at_1 == 0.5
+    assert score(job, study).pass_at_1 == 0.5
     pipeline_run.change(draws=(Draw(seed=1, first=24, count=profile.evaluation.heldout),))
     with pytest.raises(LookupError, match="no candidate has a validation score"):
-        scored(job, made)
+        score(job, study)

@@ -1,4 +1,4 @@
-"""Few-shot adaptation: each way is measured once, on held-out problems; it resumes after a kill."""
+"""`ratchet adapt`: each way is measured once, on held-out problems, and resumes after a kill."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from evaluation.sampling import Sampling
-from experiments.adapt import adapt, own
+from experiments.adapt import adapt, read_family
 from experiments.adaptation import ALL, Family, Row, Study
 from problems.schema import write_parquet
 from problems.sources import families as embedded
@@ -23,7 +23,7 @@ from verl_jobs.config.lora import Lora
 from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel, make
 
-pytestmark = pytest.mark.slow  # seven cells, each a model that learns, answers and is judged
+pytestmark = pytest.mark.slow  # seven cells, each with training, generation and judging
 
 FAMILY = FamilyConfig(demonstrations=40, train=2, validation=2)
 CONFIG = Adaptation(shots=(1, 16), ways=("prompt", "all", "lora"), lora=Lora(rank=2), threads=1)
@@ -35,8 +35,8 @@ class Killed(Exception):
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as opened:
-        yield opened
+    with Sandbox() as sandbox:
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
@@ -59,20 +59,20 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 @pytest.fixture(scope="module")
 def rows(study: Study, sandbox: Sandbox) -> list[Row]:
-    def kill(name: str, done: int, of: int) -> None:
+    def kill_after_three(name: str, done: int, total: int) -> None:
         if done == 3:
             raise Killed
 
     with pytest.raises(Killed):
-        study.run(sandbox, kill)
+        study.run(sandbox, kill_after_three)
     assert len(list((study.folder / "cells").glob("*.json"))) == 3
     return study.run(sandbox)
 
 
 def test_every_way_has_a_row_for_every_k(rows: list[Row]) -> None:
-    wanted = [("start", 0)] + [(way, k) for k in CONFIG.shots for way in CONFIG.ways]
-    assert [(row.way, row.k) for row in rows if row.family == "parity"] == wanted
-    assert [(row.way, row.k) for row in rows if row.family == ALL] == wanted
+    expected = [("start", 0)] + [(way, k) for k in CONFIG.shots for way in CONFIG.ways]
+    assert [(row.way, row.k) for row in rows if row.family == "parity"] == expected
+    assert [(row.way, row.k) for row in rows if row.family == ALL] == expected
     assert all(
         row.tasks == 6 and row.interval.low <= row.share <= row.interval.high and row.seconds > 0
         for row in rows
@@ -80,15 +80,13 @@ def test_every_way_has_a_row_for_every_k(rows: list[Row]) -> None:
     )
 
 
-def test_examples_that_do_not_fit_into_the_prompt_are_said_and_not_scored(rows: list[Row]) -> None:
-    noted = {(row.way, row.k) for row in rows if row.note}
-    assert noted == {("prompt", 16)}
-    assert "tokens longer than the model's positions allow" in next(
-        row.note for row in rows if row.note
-    )
+def test_a_prompt_that_is_too_long_is_noted_and_not_scored(rows: list[Row]) -> None:
+    notes = {(row.way, row.k): row.note for row in rows if row.note}
+    assert list(dict.fromkeys(notes)) == [("prompt", 16)]
+    assert "tokens longer than the model's positions allow" in notes["prompt", 16]
 
 
-def test_what_is_measured_is_not_measured_again(
+def test_a_measured_cell_is_not_measured_again(
     study: Study, rows: list[Row], sandbox: Sandbox
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
@@ -98,52 +96,48 @@ def test_what_is_measured_is_not_measured_again(
     } == before
 
 
-def test_the_result_says_what_it_takes_to_do_it_again(study: Study, rows: list[Row]) -> None:
-    told = json.loads((study.folder / "result.json").read_text())
-    assert [Row.model_validate(row) for row in told["rows"]] == rows
-    again = told["reproduce"]
+def test_the_result_holds_all_inputs_that_reproduce_it(study: Study, rows: list[Row]) -> None:
+    result = json.loads((study.folder / "result.json").read_text())
+    assert [Row.model_validate(row) for row in result["rows"]] == rows
+    manifest = result["reproduce"]
     assert (
-        set(again["inputs"]) == {"start", "parity"}
-        and Adaptation.model_validate(again["config"]["adaptation"]) == CONFIG
+        set(manifest["inputs"]) == {"start", "parity"}
+        and Adaptation.model_validate(manifest["config"]["adaptation"]) == CONFIG
     )
-    assert again["code_version"] and again["packages"]["torch"]
+    assert manifest["code_version"] and manifest["packages"]["torch"]
     assert not list((study.folder / "adapted").glob("*")), (
-        "adapted checkpoints are kept only where that is asked for"
+        "adapted checkpoints are removed unless keep is set"
     )
 
 
-def test_the_command_prints_the_table_and_where_the_result_lies(
+def test_the_command_prints_the_table_and_the_results_path(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
-    told = ("families=[digits]", "shots=[1]", "ways=[prompt]", "problems=3")
-    monkeypatch.setenv(
-        "RATCHET_SET", "\n".join(f"adaptation.{line}" for line in (*told, "frozen=[]"))
-    )
+    changes = ("families=[digits]", "shots=[1]", "ways=[prompt]", "problems=3", "frozen=[]")
+    monkeypatch.setenv("RATCHET_SET", "\n".join(f"adaptation.{change}" for change in changes))
     console = Console(record=True, width=160)
     assert adapt(str(study.start), None, False, Settings.read(), console) == 0
-    said = console.export_text()
-    assert re.search(r"digits +prompt +1 +[\d.]+% of 3", said)
+    output = console.export_text()
+    assert re.search(r"digits +prompt +1 +[\d.]+% of 3", output)
     [result] = tmp_path.glob("adaptations/*/result.json")
-    assert str(result) in said.replace("\n", "")
+    assert str(result) in output.replace("\n", "")
 
 
-def test_what_is_no_checkpoint_is_refused_before_anything_is_measured(
+def test_a_folder_without_a_checkpoint_is_refused_before_any_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
-    with pytest.raises(
-        NotReady, match=r"cannot adapt .*no config.json: a checkpoint is a Hugging Face folder"
-    ):
+    with pytest.raises(NotReady, match=r"no config.json"):
         adapt(str(tmp_path), None, False, Settings.read(), Console())
     assert not (tmp_path / "home" / "adaptations").exists()
 
 
-def test_own_problems_are_parted_so_that_no_held_out_one_is_an_example(tmp_path: Path) -> None:
+def test_own_examples_and_held_out_problems_are_disjoint(tmp_path: Path) -> None:
     problems = [problem for problem in generate(FAMILY) if problem.split == "demonstrations"]
     write_parquet(problems, tmp_path / "mine.parquet")
-    family = own(tmp_path / "mine.parquet", Adaptation(shots=(1, 4), problems=10))
+    family = read_family(tmp_path / "mine.parquet", Adaptation(shots=(1, 4), problems=10))
     assert (family.name, len(family.examples), len(family.heldout)) == ("mine", 4, 10)
     assert not {p.statement for p in family.examples} & {p.statement for p in family.heldout}
-    with pytest.raises(ValueError, match=r"64 examples are needed: lower adaptation.shots"):
-        own(tmp_path / "mine.parquet", Adaptation())
+    with pytest.raises(ValueError, match=r"64 examples.*adaptation.shots"):
+        read_family(tmp_path / "mine.parquet", Adaptation())

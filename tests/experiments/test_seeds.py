@@ -1,4 +1,4 @@
-"""Several seeds of one training: what they agree on, and what is never done twice."""
+"""`ratchet train --seeds`: outcomes, their mean and interval, and that no seed is trained twice."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.seeds import report, summary
 from experiments.study import Study, outcome, study_id, train_job
 from resources.config.profile import Profile
+from resources.config.tuning import Tuning
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob
 
 
-def ended(folder: Path, seed: int, validations: dict[int, float]) -> TrainingJob:
-    """A training that has ended, as its folder tells it."""
+def finished_job(folder: Path, seed: int, validations: dict[int, float]) -> TrainingJob:
+    """Write the files of a finished training with these validations; return its job."""
     job = TrainingJob(
         folder=str(folder),
         chain=f"study-a-s{seed}",
@@ -50,53 +51,47 @@ def ended(folder: Path, seed: int, validations: dict[int, float]) -> TrainingJob
 
 
 def test_the_interval_of_a_few_runs_is_students() -> None:
-    low, high = t_interval(
-        [1.0, 2.0, 3.0, 4.0, 5.0]
-    )  # deviation 1.5811, error 0.7071, t of 4 degrees 2.7764
-    assert low == pytest.approx(3 - 1.9632, abs=1e-4) and high == pytest.approx(
-        3 + 1.9632, abs=1e-4
-    )
-    with pytest.raises(ValueError, match="one run has no interval"):
+    # deviation 1.5811, standard error 0.7071, t with 4 degrees of freedom 2.7764
+    low, high = t_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (low, high) == pytest.approx((3 - 1.9632, 3 + 1.9632), abs=1e-4)
+    with pytest.raises(ValueError, match="at least two runs"):
         t_interval([1.0])
 
 
-def test_a_training_is_told_by_its_own_metrics(tmp_path: Path) -> None:
-    found = outcome(ended(tmp_path / "a", 1001, {0: 0.2, 5: 0.5, 10: 0.5, 20: 0.4}))
-    assert (found.start, found.best, found.best_step, found.steps, found.minutes) == (
-        0.2,
-        0.5,
-        5,
-        20,
-        1.5,
-    )
+def test_an_outcome_is_read_from_the_trainings_metrics(tmp_path: Path) -> None:
+    job = finished_job(tmp_path / "a", 1001, {0: 0.2, 5: 0.5, 10: 0.5, 20: 0.4})
+    result = outcome(job)
+    assert (result.start, result.best, result.best_step) == (0.2, 0.5, 5)
+    assert (result.steps, result.minutes) == (20, 1.5)
 
 
-def test_a_step_at_which_it_was_only_stopped_is_no_validation_of_a_seed(tmp_path: Path) -> None:
-    found = outcome(ended(tmp_path / "a", 1001, {0: 0.1, 5: 0.2, 7: 0.9, 10: 0.3}))
-    assert (found.best, found.best_step) == (0.3, 10)
+def test_the_validation_of_an_interrupted_step_is_left_out(tmp_path: Path) -> None:
+    result = outcome(finished_job(tmp_path / "a", 1001, {0: 0.1, 5: 0.2, 7: 0.9, 10: 0.3}))
+    assert (result.best, result.best_step) == (0.3, 10)
 
 
-def test_a_training_without_a_validation_is_no_outcome(tmp_path: Path) -> None:
+def test_a_training_without_a_validation_has_no_outcome(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="holds no validation"):
-        outcome(ended(tmp_path / "a", 1001, {}))
+        outcome(finished_job(tmp_path / "a", 1001, {}))
 
 
-def test_seeds_are_summed_up_by_mean_and_interval_and_one_has_none(tmp_path: Path) -> None:
-    found = [
-        outcome(ended(tmp_path / str(seed), seed, {0: 0.2, 5: 0.2 + seed / 10}))
+def test_the_summary_gives_mean_and_interval_over_seeds(tmp_path: Path) -> None:
+    outcomes = [
+        outcome(finished_job(tmp_path / str(seed), seed, {0: 0.2, 5: 0.2 + seed / 10}))
         for seed in (1, 2, 3)
     ]
-    assert (
-        "Mean of 3 seeds: best validation 40.0 % (95 % interval 15.2 to 64.8), gain +20.0 points "
-        "(95 % interval -4.8 to 44.8)" in summary(found)
-    )
-    assert "Mean of 1 seed: best validation 30.0 % (one seed has no interval)" in summary(found[:1])
+    text = summary(outcomes)
+    assert "40.0 % (95 % interval 15.2 to 64.8)" in text
+    assert "+20.0 points (95 % interval -4.8 to 44.8)" in text
+    assert "30.0 % (one seed has no interval)" in summary(outcomes[:1])
 
 
-def test_table_plot_and_figures_lie_beside_each_other(tmp_path: Path) -> None:
-    found = [outcome(ended(tmp_path / str(seed), seed, {0: 0.2, 5: 0.4})) for seed in (1, 2)]
-    made = cast(Study, SimpleNamespace(reports=tmp_path / "reports", id="study-a"))
-    page = report(found, {3: "ended FAILED"}, made)
+def test_the_report_holds_table_plot_and_figures(tmp_path: Path) -> None:
+    outcomes = [
+        outcome(finished_job(tmp_path / str(seed), seed, {0: 0.2, 5: 0.4})) for seed in (1, 2)
+    ]
+    study = cast(Study, SimpleNamespace(reports=tmp_path / "reports", id="study-a"))
+    page = report(outcomes, {3: "ended FAILED"}, study)
     assert (
         "| 1 | 20.0 % | 40.0 % | +20.0 | 5 | 5 | 0.5 | no |" in page.read_text()
         and "seed 3 failed: ended FAILED" in page.read_text()
@@ -107,17 +102,19 @@ def test_table_plot_and_figures_lie_beside_each_other(tmp_path: Path) -> None:
     ).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_band_is_drawn_though_one_run_ended_early() -> None:
+def test_a_band_includes_runs_that_ended_early() -> None:
     assert bands([Band("validation", [[(0, 0.1), (5, 0.2)], [(0, 0.2)]])]).startswith(b"\x89PNG")
 
 
-def test_a_seed_that_ended_is_not_run_again(tmp_path: Path) -> None:
+def test_a_finished_seed_is_not_trained_again(tmp_path: Path) -> None:
     console = Console(file=StringIO())
-    train_job(ended(tmp_path / "a", 1, {0: 0.1}), cast(Study, None), "seed 1 (1 of 2)", console)
-    assert "seed 1 (1 of 2): there already" in cast(Any, console.file).getvalue()
+    job = finished_job(tmp_path / "a", 1, {0: 0.1})
+    train_job(job, cast(Study, None), "seed 1 (1 of 2)", console)
+    assert "seed 1 (1 of 2): already trained" in cast(Any, console.file).getvalue()
 
 
-def test_a_study_is_known_by_what_it_starts_from_and_not_by_what_it_tries() -> None:
-    known = study_id(Profile(), "a")
-    assert known == study_id(Profile(training=Training(steps=5)), "a")
-    assert len({known, study_id(Profile(), "b"), study_id(Profile(seed=2), "a")}) == 3
+def test_a_studys_id_depends_on_its_start_alone() -> None:
+    id = study_id(Profile(), "a")
+    assert id == study_id(Profile(training=Training(steps=5)), "a")
+    assert id == study_id(Profile(tuning=Tuning(trials=3)), "a")
+    assert len({id, study_id(Profile(), "b"), study_id(Profile(seed=2), "a")}) == 3

@@ -1,8 +1,8 @@
-"""A search whose trainings learn nothing: `python toy_search.py FOLDER TRIALS`. Ray Tune, Optuna
-and ASHA are real.
+"""A search with real Ray Tune, Optuna and ASHA, but without a model: `toy_search.py FOLDER TRIALS`.
 
-`... --train FOLDER JOB PARENT` is one training: it writes a line of metrics for each step, better
-the nearer its learning rate is to 3e-4, and resumes. Each of its steps is a line of `steps.log`.
+`... --train FOLDER JOB PARENT` is one training. It writes the metrics of each step, with a better
+validation the closer its learning rate is to 3e-4, and resumes. It appends a line to `steps.log`
+for each step.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def main(folder: Path, trials: int) -> None:
         seed=1,
     )
     stage = SimpleNamespace(
-        report=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
+        report=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint")),
+        pipeline_run=SimpleNamespace(folder=folder),
     )
     rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
     settings = Settings(Home(folder), "small")
@@ -86,7 +87,7 @@ def steps_done(folder: Path) -> list[str]:
 
 
 def ended(folder: Path) -> list[Path]:
-    """Trials that came to their end, or were ended for being worse."""
+    """Return the markers of trials that finished or were stopped early."""
     return [*folder.glob("training/*/done.json"), *folder.glob("tuning/worse-*.json")]
 
 

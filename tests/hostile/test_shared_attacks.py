@@ -298,7 +298,7 @@ def sharing(source: str) -> Job:
     return Job("job", source, "unittest", (UnittestTest(CASES),), "f", limits=LIMITS)
 
 
-def judged(sandbox: Sandbox, source: str) -> Report:
+def report_of(sandbox: Sandbox, source: str) -> Report:
     (report,) = run_all(sandbox, [sharing(source)])
     return report
 
@@ -310,13 +310,13 @@ def test_a_solution_passes_each_test_method(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("what", [*FORGERS, *WARY])
 def test_a_forger_is_neither_accepted_nor_a_sandbox_failure(sandbox: Sandbox, what: str) -> None:
-    report = judged(sandbox, (FORGERS | WARY)[what])
+    report = report_of(sandbox, (FORGERS | WARY)[what])
     assert report.verdict not in (Verdict.AC, Verdict.INFRA) and report.trust == "shared", report
 
 
 @pytest.mark.parametrize("what", FORGERS)
 def test_a_forger_passes_at_most_the_mock_test(sandbox: Sandbox, what: str) -> None:
-    report = judged(sandbox, FORGERS[what])
+    report = report_of(sandbox, FORGERS[what])
     # some of them print the expected output
     assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {
         "TestCases.test_mock"

@@ -17,7 +17,12 @@ import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.completions import Completion
-from evaluation.generation.completion_sources import Endpoint, GenerationReport, Source, answers
+from evaluation.generation.completion_sources import (
+    Endpoint,
+    GenerationReport,
+    Source,
+    generate_completions,
+)
 from evaluation.sampling import Sampling
 from problems.sources.compositional import FamilyConfig
 from problems.sources.heldout import heldout_draw
@@ -61,7 +66,9 @@ def killed(
     """Start the pass `kills` times; kill it each time after a random amount of progress."""
     for at in range(kills):
         begun, wanted = progress(), random.Random(at).randint(1, most)
-        process = STARTS.Process(target=answers, args=(benchmark, source, sampling, cache))
+        process = STARTS.Process(
+            target=generate_completions, args=(benchmark, source, sampling, cache)
+        )
         process.start()
         while progress() < begun + wanted:
             assert process.is_alive(), f"it ended before kill {at + 1}"
@@ -76,7 +83,7 @@ def drawn(
     counts = GenerationReport()
     return [
         replace(each, seconds=None)
-        for each in answers(benchmark, source, sampling, cache, report=counts)
+        for each in generate_completions(benchmark, source, sampling, cache, report=counts)
     ], counts
 
 
@@ -105,10 +112,10 @@ def test_thirty_kills_lose_and_repeat_no_completion(
         completions, counts = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
         repeated = sum(proxy.heard.values()) - total
         print(
-            f"{kills} kills: {counts.found} of {total} completions were cached, "
+            f"{kills} kills: {counts.cached} of {total} completions were cached, "
             f"{repeated} requests repeated, at most {kills * AT_ONCE} were in flight"
         )
-        assert 0 <= repeated <= kills * AT_ONCE and counts.asked + counts.found == total
+        assert 0 <= repeated <= kills * AT_ONCE and counts.requested + counts.cached == total
         each_line_once(counts, total)
         undisturbed, _ = drawn(benchmark, source, SAMPLING, tmp_path / "other")
     # each request has its own seed, so the model repeats its completions

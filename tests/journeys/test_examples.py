@@ -22,7 +22,7 @@ from problems.prompt import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from resources.config.profile import Profile
-from rewards.battery import run_battery
+from rewards.battery.battery import run_battery
 from rewards.composite import reward_hash
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox

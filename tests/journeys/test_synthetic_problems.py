@@ -93,7 +93,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
     ):
         proxy.faults = list(FAULTS)
         synthesis = synthesize(seeds, config, 1, replies, sandbox)
-        verified = verify(synthesis.problems, sandbox, tmp_path / "journal.jsonl").kept
+        verified = verify(synthesis.problems, sandbox, tmp_path / "journal.jsonl").problems
     right = {
         problem.statement: {json.dumps(test["args"]): test["expected"] for test in problem.tests}
         for problem in family[1:2]
@@ -107,7 +107,7 @@ def test_proposals_that_the_model_solves_alike_are_kept(tmp_path: Path) -> None:
             right[problem.statement][json.dumps(test["args"])] == test["expected"]
             for test in problem.tests
         )
-    assert verified and curate(verified, []).kept == verified
+    assert verified and curate(verified, []).problems == verified
 
 
 def test_the_stage_records_every_rejected_proposal(

@@ -16,7 +16,7 @@ def card(
     checkpoint: Artifact, solved: int, tasks: int, version: str, benchmark: str = "heldout"
 ) -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t/{i}", answer="", program="", verdict="AC" if i < solved else "WA")
+        Sample(task_id=f"t/{i}", completion="", program="", verdict="AC" if i < solved else "WA")
         for i in range(tasks)
     )
     return Scorecard(

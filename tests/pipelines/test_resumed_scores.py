@@ -119,9 +119,9 @@ def test_a_killed_evaluation_resumes_from_its_cached_completions(
     with Sandbox() as sandbox:
         undisturbed = evaluate(champion.path, "tiny", champion.content_hash, benchmark, sandbox)
     differ = [
-        (a.answer, b.task_id)
+        (a.completion, b.task_id)
         for a, b in zip(scorecard.samples, undisturbed.samples, strict=True)
-        if a.answer != b.answer
+        if a.completion != b.completion
     ]
     assert [answer for answer, _ in differ] == ["kept"]
     assert scorecard.measured["generation_s"] > 1000.0  # includes the time of the killed run

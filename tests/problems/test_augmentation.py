@@ -253,4 +253,4 @@ def test_derivatives_of_a_leaked_problem_are_removed_with_it(sandbox: Sandbox) -
     gated = replace(parent, problem_id="bench/1", source="bench", gated=True)
     assert {row.reason for row in curate([parent, *derived], [gated]).removed} == {
         "overlaps a gated problem"
-    } and not curate([parent, *derived], [gated]).kept
+    } and not curate([parent, *derived], [gated]).problems

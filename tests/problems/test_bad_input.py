@@ -203,5 +203,5 @@ def test_every_line_is_either_a_problem_or_rejected(tmp_path: Path, lines: list[
     assert (
         loaded.rows == written
         and len(loaded.problems) <= 2
-        and all(rejected.reason and rejected.mend for rejected in loaded.rejected)
+        and all(rejected.reason and rejected.fix for rejected in loaded.rejected)
     )

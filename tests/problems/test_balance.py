@@ -34,13 +34,13 @@ def easy(count: int, tag: str) -> list[Problem]:
 
 @given(problems)
 def test_weights_are_positive_bounded_and_average_one(
-    drawn: list[tuple[Problem, float]],
+    scored: list[tuple[Problem, float]],
 ) -> None:
-    hard = {problem.problem_id: difficulty for problem, difficulty in drawn}
-    weights = weigh([problem for problem, _ in drawn], hard)
-    assert sum(row.weight for row in weights) == pytest.approx(len(drawn), abs=1e-3)
+    hard = {problem.problem_id: difficulty for problem, difficulty in scored}
+    weights = weigh([problem for problem, _ in scored], hard)
+    assert sum(row.weight for row in weights) == pytest.approx(len(scored), abs=1e-3)
     assert max(row.weight for row in weights) <= CAP**2 * min(row.weight for row in weights) + 1e-3
-    assert weigh([problem for problem, _ in drawn[::-1]], hard) == weights
+    assert weigh([problem for problem, _ in scored[::-1]], hard) == weights
 
 
 def test_a_balanced_set_has_weights_of_one() -> None:

@@ -73,7 +73,7 @@ def test_a_task_with_missing_packages_is_removed_but_not_journalled(
 ) -> None:
     for _ in range(2):
         verified = verify(two, sandbox, tmp_path / "journal.jsonl")
-        assert [problem.problem_id for problem in verified.kept] == ["bigcodebench/7"]
+        assert [problem.problem_id for problem in verified.problems] == ["bigcodebench/7"]
         assert [removed.reason for removed in verified.removed] == [f"{ABSENT}faker, nosuch"]
         assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 1
 

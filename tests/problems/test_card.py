@@ -34,7 +34,7 @@ def written(problems: list[Problem], folder: Path) -> Path:
         for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))
     ]
     curated = curate([*problems, *gated], gated)
-    write_parquet(curated.kept, folder / "problems.parquet")
+    write_parquet(curated.problems, folder / "problems.parquet")
     write_parquet(gated, folder / "gated.parquet")
     write_evidence(curated, folder)
     write_dataset(curated, [replace(curated.stage, name="clean")], folder)

@@ -93,7 +93,10 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     gated = toy("g", LONG, solution=ANSWER, tests=TESTS, gated=True)
     curated = curate([copy], [gated])
     leaks = {overlap.kind: overlap for overlap in curated.overlaps if overlap.leak}
-    assert (leaks[how].problem_id, leaks[how].gated_id) == ("toy/c", "toy/g") and not curated.kept
+    assert (leaks[how].problem_id, leaks[how].gated_id) == (
+        "toy/c",
+        "toy/g",
+    ) and not curated.problems
     write_evidence(curated, tmp_path)
     [report] = json.loads((tmp_path / "contamination.json").read_text(encoding="utf-8"))
     assert report["removed"] and {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
@@ -113,7 +116,7 @@ def test_a_benchmark_task_similar_to_a_kept_problem_is_listed() -> None:
     curated = curate(
         [toy("c", "Write a function to find the perimeter of a regular square.")], gated
     )
-    assert [problem.problem_id for problem in curated.kept] == ["toy/c"]
+    assert [problem.problem_id for problem in curated.problems] == ["toy/c"]
     assert curated.suspects == {
         "other": [],
         "toy": [{"task": "toy/g", "problem_id": "toy/c", "how": "near statement 0.71"}],
@@ -140,7 +143,7 @@ def test_statements_that_differ_in_a_sign_are_no_duplicates() -> None:
 def test_the_held_out_one_of_two_duplicates_is_kept() -> None:
     teaching, judging = toy("a", "Add one more."), toy("b", "add one  more.", split="heldout")
     curated = curate([teaching, judging], [])
-    assert [problem.problem_id for problem in curated.kept] == ["toy/b"]
+    assert [problem.problem_id for problem in curated.problems] == ["toy/b"]
     [removed] = curated.removed
     assert (removed.problem_id, removed.reason) == ("toy/a", "duplicate")
     assert "toy/b" in removed.detail and "heldout" in removed.detail
@@ -266,11 +269,11 @@ def test_every_problem_is_kept_or_removed_exactly_once(
 ) -> None:
     curated = curate(problems, gated)
     assert sorted(
-        [p.problem_id for p in curated.kept] + [r.problem_id for r in curated.removed]
+        [p.problem_id for p in curated.problems] + [r.problem_id for r in curated.removed]
     ) == sorted(p.problem_id for p in problems)
     assert sum(curated.stage.reasons.values()) == curated.stage.came_in - curated.stage.went_out
-    again = curate(curated.kept, gated)
-    assert again.kept == curated.kept and not again.removed
+    again = curate(curated.problems, gated)
+    assert again.problems == curated.problems and not again.removed
 
 
 @given(st.lists(st.sampled_from(["gated", "duplicate", None])))
@@ -317,7 +320,7 @@ def test_mbpp_contains_copies_of_its_gated_tasks(data: Callable[[str], Path]) ->
     assert (
         dict(curated.stage.reasons)
         == {"gated": 673, "overlaps a gated problem": 20, "secret or personal data": 1}
-        and len(curated.kept) == 280
+        and len(curated.problems) == 280
     )
     assert ("mbpp/542", "mbpp/732") in {
         (o.problem_id, o.gated_id) for o in curated.overlaps if o.leak

@@ -37,13 +37,13 @@ def answers(hard: dict[str, float], able: dict[str, float], n: int, seed: int = 
     }
 
 
-def drawn(problems: int, seed: int) -> dict[str, float]:
+def difficulties_of(problems: int, seed: int) -> dict[str, float]:
     rng = random.Random(seed)
     return {f"p{i:03}": rng.gauss(0, 1.5) for i in range(problems)}
 
 
 def test_known_difficulties_and_abilities_are_recovered() -> None:
-    hard, able = drawn(200, 7), {"weak": -1.0, "middle": 0.0, "good": 1.0, "best": 1.7}
+    hard, able = difficulties_of(200, 7), {"weak": -1.0, "middle": 0.0, "good": 1.0, "best": 1.7}
     scale = fit(answers(hard, able, 8))
     middle = sum(hard.values()) / len(hard)
     pairs = [(row, hard[row.name] - middle) for row in scale.difficulties]
@@ -59,7 +59,7 @@ def test_known_difficulties_and_abilities_are_recovered() -> None:
 
 
 def test_checkpoints_with_different_problems_share_one_scale() -> None:
-    hard = drawn(120, 3)
+    hard = difficulties_of(120, 3)
     names = sorted(hard, key=lambda name: hard[name])
     weak, strong = (
         dict.fromkeys(names[:80], 0.0),
@@ -148,10 +148,10 @@ def test_empty_counts_give_no_scale_and_wrong_counts_are_refused() -> None:
 def test_the_scale_survives_a_round_trip_byte_for_byte(
     tmp_path: Path,
 ) -> None:
-    table = answers(drawn(30, 1), {"a": 0.0, "b": 1.0}, 4)
-    for name, given_counts in (("one", table), ("other", dict(reversed(table.items())))):
+    table = answers(difficulties_of(30, 1), {"a": 0.0, "b": 1.0}, 4)
+    for name, counts in (("one", table), ("other", dict(reversed(table.items())))):
         (tmp_path / name).mkdir()
-        write_scale(fit(given_counts), tmp_path / name)
+        write_scale(fit(counts), tmp_path / name)
     assert read_scale(tmp_path / "one") == fit(table)
     for file in ("abilities.parquet", "difficulties.parquet"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()

@@ -45,8 +45,8 @@ def test_only_near_copies_are_candidates() -> None:
     base = texts(400)
     copies = [[*text[:13], "new", *text[14:]] for text in base[:100]]
     rows = signatures(shingles(text, (1, 2)) for text in base + copies)
-    wanted = {(at, 400 + at) for at in range(100)}
-    assert pairs(alike(rows, least=0.5)) == wanted
+    expected = {(at, 400 + at) for at in range(100)}
+    assert pairs(alike(rows, least=0.5)) == expected
     assert pairs(alike(np.concatenate([rows[400:], rows[:400]]), first=100, least=0.5)) == {
         (at, 100 + at) for at in range(100)
     }

@@ -67,7 +67,7 @@ def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with Sandbox(RULES.sandbox) as sandbox:
         verified = verify(mixed(), sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
-    return verified, curate(verified.kept, [problem for problem in mixed() if problem.gated])
+    return verified, curate(verified.problems, [problem for problem in mixed() if problem.gated])
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_cleaning_in_parts_equals_cleaning_at_once(
         RULES,
         rows=rows,
     )
-    assert done.content_hash == set_hash(curated.kept) != set_hash([])
+    assert done.content_hash == set_hash(curated.problems) != set_hash([])
     remaining = [
         problem
         for path in sorted((tmp_path / "out" / "problems").glob("*.parquet"))
@@ -96,9 +96,9 @@ def test_cleaning_in_parts_equals_cleaning_at_once(
         == done.content_hash
     )
     removed = json.loads((tmp_path / "out" / "removed.json").read_text())
-    wanted = [dataclasses.asdict(row) for row in [*verified.removed, *curated.removed]]
+    expected = [dataclasses.asdict(row) for row in [*verified.removed, *curated.removed]]
     by_id: Callable[[Any], str] = lambda row: row["problem_id"]  # noqa: E731
-    assert sorted(removed, key=by_id) == sorted(wanted, key=by_id)
+    assert sorted(removed, key=by_id) == sorted(expected, key=by_id)
     assert {row["reason"] for row in removed} >= {
         "gated",
         "overlaps a gated problem",

@@ -90,7 +90,7 @@ def test_a_model_from_scratch_is_not_trained_on_them(
     tmp_path: Path,
 ) -> None:
     with_them, without = (
-        curate(problems, []).kept for problems in ([*embedded(), *shipped()], embedded())
+        curate(problems, []).problems for problems in ([*embedded(), *shipped()], embedded())
     )
     rows = trainable(with_them, base="")
     for name, chosen in (

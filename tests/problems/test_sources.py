@@ -80,7 +80,7 @@ def test_invalid_asserts_are_rejected_with_an_example(tmp_path: Path, tests: lis
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).rejected
     assert (
         "tests: test 0 " in bad.reason
-        and r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.mend
+        and r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.fix
     )
 
 
@@ -88,7 +88,7 @@ def test_text_tests_of_a_call_are_rejected_with_an_example(tmp_path: Path) -> No
     [bad] = load(
         "mine", lines(tmp_path / "mine.jsonl", GOOD | {"tests": ["assert f(1) == 2"]})
     ).rejected
-    assert '{"args": [1], "expected": 2}' in bad.mend
+    assert '{"args": [1], "expected": 2}' in bad.fix
 
 
 @pytest.mark.parametrize(("missing", "written"), [("statement", "prompt"), ("tests", "test")])
@@ -134,7 +134,7 @@ def test_broken_json_is_located_by_line_and_column(tmp_path: Path) -> None:
 def test_an_unknown_split_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
     [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD | {"split": "test"})).rejected
     assert 'split is a text "test"' in bad.reason
-    assert all(split in bad.mend for split in ("train", "validation", "heldout"))
+    assert all(split in bad.fix for split in ("train", "validation", "heldout"))
 
 
 def test_custom_rows_become_problems(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_bad_row_is_rejected_with_its_line(tmp_path: Path, row: Any, reason: s
         "mine/z",
     ] and loaded.rows == 3
     (rejected,) = loaded.rejected
-    assert rejected.row == f"{path}: line 2" and reason in rejected.reason and rejected.mend
+    assert rejected.row == f"{path}: line 2" and reason in rejected.reason and rejected.fix
 
 
 @pytest.mark.slow
@@ -285,7 +285,7 @@ def test_a_bad_row_of_mbpp_names_its_key(
     )
     assert len(loaded.problems) == 1
     with pytest.raises(ProblemError, match=reason):
-        raise ProblemError(loaded.rejected[0].reason, loaded.rejected[0].mend)
+        raise ProblemError(loaded.rejected[0].reason, loaded.rejected[0].fix)
 
 
 SETS = [("mbpp", 974), ("mbpp_sanitized", 427), ("humaneval", 164), ("codecontests", 300)]

@@ -37,7 +37,7 @@ def test_tests_that_accept_mutants_are_too_weak(sandbox: Sandbox, tmp_path: Path
     verified = verify(
         [strong, lax, gated, composed], sandbox, tmp_path / "journal", Verification(mutants=8)
     )
-    assert [problem.problem_id for problem in verified.kept] == [
+    assert [problem.problem_id for problem in verified.problems] == [
         "toy/strong",
         "toy/gated",
         "toy/composed",

@@ -54,7 +54,7 @@ def test_weak_tests_are_strengthened_to_kill_mutants(sandbox: Sandbox, tmp_path:
         far(FAR), sandbox, tmp_path, RULES.model_copy(update={"threshold": 0})
     ).strength[0]
     outcome = verified(weak, sandbox, tmp_path)
-    [problem], [row] = outcome.kept, outcome.strength
+    [problem], [row] = outcome.problems, outcome.strength
     added = problem.tests[len(weak.tests) :]
     assert (
         before.killed < row.killed
@@ -72,9 +72,12 @@ def test_strengthening_is_reproducible_and_idempotent(sandbox: Sandbox, tmp_path
     first = verified(far(FAR, OTHER), sandbox, tmp_path)
     again = verified(far(FAR, OTHER), sandbox, tmp_path)  # from the journal
     elsewhere = verify([far(FAR, OTHER)], sandbox, tmp_path / "another", RULES)
-    write_parquet(first.kept, tmp_path / "problems.parquet")
-    assert first == again == elsewhere and read_parquet(tmp_path / "problems.parquet") == first.kept
-    [row] = verify(first.kept, sandbox, tmp_path / "journal", RULES).strength
+    write_parquet(first.problems, tmp_path / "problems.parquet")
+    assert (
+        first == again == elsewhere
+        and read_parquet(tmp_path / "problems.parquet") == first.problems
+    )
+    [row] = verify(first.problems, sandbox, tmp_path / "journal", RULES).strength
     assert row.killed == first.strength[0].killed and row.added_tests == 0
 
 
@@ -90,7 +93,7 @@ def test_a_single_reference_adds_no_tests(
 
 def test_a_gated_problem_is_never_changed(sandbox: Sandbox, tmp_path: Path) -> None:
     weak = far(FAR, OTHER, gated=True)
-    assert verified(weak, sandbox, tmp_path).kept == [weak]
+    assert verified(weak, sandbox, tmp_path).problems == [weak]
 
 
 def test_references_that_disagree_make_a_problem_ambiguous(
@@ -131,4 +134,6 @@ def test_every_style_is_strengthened(
         sandbox,
         tmp_path,
     )
-    assert outcome.strength[0].added_tests > 0 and set(outcome.kept[0].tests[-1]) == set(tests[0])
+    assert outcome.strength[0].added_tests > 0 and set(outcome.problems[0].tests[-1]) == set(
+        tests[0]
+    )

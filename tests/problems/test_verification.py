@@ -127,7 +127,7 @@ BAD = {
 def test_each_bad_problem_is_removed_with_its_reason(sandbox: Sandbox, tmp_path: Path) -> None:
     problems = [toy("first"), *(problem for problem, _ in BAD.values()), toy("last")]
     verified = verify(problems, sandbox, tmp_path / "journal.jsonl")
-    assert [problem.problem_id for problem in verified.kept] == ["toy/first", "toy/last"]
+    assert [problem.problem_id for problem in verified.problems] == ["toy/first", "toy/last"]
     assert {row.problem_id: row.reason for row in verified.removed} == {
         problem.problem_id: reason for problem, reason in BAD.values()
     }
@@ -147,7 +147,7 @@ def test_journalled_problems_run_again_only_when_changed(sandbox: Sandbox, tmp_p
     again = Counted(sandbox)
     assert verify(problems, again, journal) == first and again.jobs == []
     changed = [problems[0], toy("2"), problems[2]]
-    assert [p.problem_id for p in verify(changed, again, journal).kept] == [
+    assert [p.problem_id for p in verify(changed, again, journal).problems] == [
         "toy/1",
         "toy/2",
         "toy/3",
@@ -181,7 +181,8 @@ def test_a_sandbox_failure_raises_and_is_never_a_reason(sandbox: Sandbox, tmp_pa
         verify(problems, spoilt, tmp_path / "journal.jsonl", batch_size=3)
     rest = Counted(sandbox)
     assert (
-        len(verify(problems, rest, tmp_path / "journal.jsonl").kept) == 6 and rest.problems_run == 1
+        len(verify(problems, rest, tmp_path / "journal.jsonl").problems) == 6
+        and rest.problems_run == 1
     )
 
 
@@ -239,7 +240,7 @@ def test_a_killed_pass_resumes_with_one_batch_repeated(sandbox: Sandbox, tmp_pat
     undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl")
     assert 12 <= known < 40 and rest.problems_run == 40 - known
     assert (
-        set_hash(resumed.kept) == set_hash(undisturbed.kept)
+        set_hash(resumed.problems) == set_hash(undisturbed.problems)
         and resumed.removed == undisturbed.removed
     )
     assert len(set(journal.read_text().splitlines())) == 40
@@ -267,7 +268,7 @@ def test_a_journal_without_times_proposes_no_limits(sandbox: Sandbox, tmp_path: 
         json.dumps({key: row[key] for key in row if key not in ("wall_s", "peak_mb", HASH)}) + "\n"
     )
     verified = verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
-    assert len(verified.kept) == 1 and verified.measured == ()
+    assert len(verified.problems) == 1 and verified.measured == ()
 
 
 FLICKERING = "import os\ndef f(x): return x + 1 if os.urandom(1)[0] < 128 else x"
@@ -277,7 +278,7 @@ def test_a_flickering_verdict_removes_the_problem(sandbox: Sandbox, tmp_path: Pa
     sure, unsure = toy("sure"), toy("unsure", FLICKERING)
     one = dataclasses.replace(unsure, tests=unsure.tests[:1])
     verified = verify([sure, one], sandbox, tmp_path / "journal", Verification(repeats=30))
-    assert [problem.problem_id for problem in verified.kept] == ["toy/sure"]
+    assert [problem.problem_id for problem in verified.problems] == ["toy/sure"]
     assert (
         verified.removed[0].reason == "verdict flickers"
         and "AC" in verified.removed[0].detail
@@ -289,7 +290,7 @@ def test_demonstrations_are_not_checked_with_mutants(sandbox: Sandbox, tmp_path:
     counted = Counted(sandbox)
     verified = verify([toy("1", split="demonstrations")], counted, tmp_path / "journal")
     assert (
-        len(verified.kept) == 1
+        len(verified.problems) == 1
         and verified.strength == ()
         and [job.source for job in counted.jobs] == list(toy().solutions)
     )

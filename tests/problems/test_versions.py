@@ -70,7 +70,7 @@ def cleaned(store: Store, problems: list[Problem], gone: dict[str, str] | None =
     )
     curated = curate(remaining, [problem for problem in problems if problem.gated])
     with store.draft("datasets", "clean_problems") as folder:
-        write_parquet(curated.kept, folder / "problems.parquet")
+        write_parquet(curated.problems, folder / "problems.parquet")
         (folder / "removed.json").write_text(
             json.dumps([asdict(row) for row in curated.removed]), encoding="utf-8"
         )
@@ -180,7 +180,7 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
     def story_of(key: str) -> tuple[list[bool | None], str]:
         steps = history(store, find(store, f"toy/{key}"))
         return [step.went for step in steps if step.went is not None], " / ".join(
-            step.said for step in steps
+            step.result for step in steps
         )
 
     assert story_of("weak")[0] == [True, False]

@@ -78,7 +78,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.slow
-def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: World) -> None:
+def test_aliases_follow_the_ledger_and_syncing_is_idempotent(world: World) -> None:
     assert world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
     assert (
         world.registry.project(world.ledger)

@@ -162,7 +162,7 @@ def test_a_profile_extends_another_and_every_value_has_a_layer(
     assert origin(profile_layers, ("training", "algorithm")) == "default"
 
 
-def test_a_change_replaces_a_table_and_an_error_names_its_layer(
+def test_a_change_of_a_table_replaces_it_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {margins: {mbpp: 0.02}}", encoding="utf-8")

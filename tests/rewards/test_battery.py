@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewards.battery import HACKS, run_battery
+from rewards.battery.battery import HACKS, run_battery
 from rewards.composite import CompositeReward, Reward, RewardConfig
 from rewards.judging import Judged
 from rewards.score import Score

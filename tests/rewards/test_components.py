@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from problems.dataset.rl_parquet import COST, ground_truth, problem_from_ground_truth
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.components.correctness import correctness
 from rewards.components.efficiency import efficiency, reference_cost, with_costs
 from rewards.composite import Reward, reward_hash

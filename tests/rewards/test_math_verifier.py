@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from rewards.judging import judge, judge_question
-from rewards.mathematics import Case, Verifier
+from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question
 from sandbox.protocol import Verdict
 
@@ -111,7 +111,7 @@ def test_a_mixed_batch_keeps_its_order() -> None:
 
 OWNER = """
 import os, sys, threading, time
-from rewards.mathematics import Case, Verifier
+from rewards.mathematics.verifier import Case, Verifier
 verifier = Verifier()
 assert verifier.equal(["1/2"], "2/4")
 heir = os.fork()  # keeps the pipes of the verifier open
@@ -152,5 +152,5 @@ def _verifiers(owner: int) -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process(owner).children()
-        if "math_worker.py" in " ".join(child.cmdline())
+        if "mathematics/worker.py" in " ".join(child.cmdline())
     ]

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.math_equality import accepted
-from rewards.math_reader import read
-from rewards.math_text import canonical
-from rewards.math_tree import Unreadable
+from rewards.mathematics.equality import accepted
+from rewards.mathematics.reader import read
+from rewards.mathematics.text import canonical
+from rewards.mathematics.tree import Unreadable
 
 with Path(__file__).with_name("math_pairs.tsv").open(encoding="utf-8") as file:
     PAIRS = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval=""))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rewards.battery_cases import CODE as CASES
-from rewards.battery_cases import MEDIAN
+from rewards.battery.cases import CODE as CASES
+from rewards.battery.cases import MEDIAN
 from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
 from rewards.question import Task
 from sandbox.protocol import Report, TestResult, Verdict

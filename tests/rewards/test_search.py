@@ -10,16 +10,16 @@ from rich.console import Console
 
 from cli.reward import verify
 from resources.settings import Settings
-from rewards.attempts import BOUND
-from rewards.battery_problems import search_problems
+from rewards.battery.attempts import BOUND
+from rewards.battery.constructs import STATEMENTS
+from rewards.battery.mutations import Draft, of_costs, of_programs, of_text
+from rewards.battery.patterns import example
+from rewards.battery.search import Finding, JudgedPrograms, judge_known_programs, search
+from rewards.battery.search_problems import search_problems
 from rewards.composite import CompositeReward, Reward, RewardConfig
 from rewards.config import QUALITY
-from rewards.constructs import STATEMENTS
 from rewards.judging import judge
-from rewards.mutations import Draft, of_costs, of_programs, of_text
 from rewards.own import OwnReward
-from rewards.patterns import example
-from rewards.search import Finding, JudgedPrograms, judge_known_programs, search
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.rewards.reward_files import EXPLOITABLE, SOUND, write

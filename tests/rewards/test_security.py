@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import CompositeReward
 from rewards.security import HINT, MOST_HINTS
 from sandbox.protocol import Report, TestResult, Verdict

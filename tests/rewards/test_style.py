@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.components.style import style
 from rewards.composite import CompositeReward
 from rewards.judging import Judged

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewards.battery_cases import CODE, HACKS, MEDIAN
+from rewards.battery.cases import CODE, HACKS, MEDIAN
 from rewards.composite import Reward, RewardConfig, score_answers
 from rewards.watch import DENIED, GAP, HIDDEN, LOST, OVERFIT, VISIBLE, growth, step_metrics
 from sandbox.sandbox import Sandbox

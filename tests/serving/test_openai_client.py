@@ -22,8 +22,13 @@ from typing import Any
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.generation.completion_sources import Endpoint, Folder, GenerationReport, answers
-from evaluation.generation.openai_client import Unanswered
+from evaluation.generation.completion_sources import (
+    Endpoint,
+    Folder,
+    GenerationReport,
+    generate_completions,
+)
+from evaluation.generation.openai_client import MissingCompletions
 from evaluation.sampling import Sampling
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig
@@ -78,8 +83,8 @@ def endpoint(proxy: FaultyProxy, **changes: Any) -> Endpoint:
 def test_endpoint_and_folder_give_equal_greedy_completions(
     proxy: FaultyProxy, folder: Path, benchmark: Benchmark, tmp_path: Path, form: str
 ) -> None:
-    here = answers(benchmark, Folder(folder, form=form), GREEDY, tmp_path)  # type: ignore[arg-type]
-    there = answers(benchmark, endpoint(proxy, form=form), GREEDY, tmp_path)
+    here = generate_completions(benchmark, Folder(folder, form=form), GREEDY, tmp_path)  # type: ignore[arg-type]
+    there = generate_completions(benchmark, endpoint(proxy, form=form), GREEDY, tmp_path)
     assert [(a.task_id, a.sample, a.text, a.whole, a.cut) for a in here] == [
         (a.task_id, a.sample, a.text, a.whole, a.cut) for a in there
     ]
@@ -89,11 +94,13 @@ def test_endpoint_and_folder_give_equal_greedy_completions(
 def test_every_kind_of_fault_is_retried(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    whole = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "whole")
+    whole = generate_completions(benchmark, endpoint(proxy), GREEDY, tmp_path / "whole")
     proxy.heard.clear()
     proxy.faults, proxy.models = [*FAULTS, *FAULTS], ["429", "nonsense", "nothing"]
     counts = GenerationReport()
-    completions = answers(benchmark, endpoint(proxy), GREEDY, tmp_path / "faulty", report=counts)
+    completions = generate_completions(
+        benchmark, endpoint(proxy), GREEDY, tmp_path / "faulty", report=counts
+    )
     assert (
         [each.text for each in completions] == [each.text for each in whole]
         and not proxy.faults
@@ -101,8 +108,8 @@ def test_every_kind_of_fault_is_retried(
     )
     # + 2: the two completions that were cut off in transit were requested again
     assert sum(proxy.heard.values()) == TASKS + 2
-    assert counts.asked == TASKS and list(counts.models) == [
-        f"tiny {str(counts.who['said']['root'])[:12]}"
+    assert counts.requested == TASKS and list(counts.models) == [
+        f"tiny {str(counts.identity['said']['root'])[:12]}"
     ]
 
 
@@ -110,11 +117,11 @@ def test_a_second_run_reads_everything_from_the_cache(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     drawn, seen = Sampling(n=2, temperature=1.0, max_new_tokens=6), list[tuple[int, int]]()
-    first = answers(benchmark, endpoint(proxy), drawn, tmp_path)
+    first = generate_completions(benchmark, endpoint(proxy), drawn, tmp_path)
     requests = [json.loads(body) for body in proxy.heard]
     proxy.heard.clear()
     assert (
-        answers(
+        generate_completions(
             benchmark, endpoint(proxy), drawn, tmp_path, lambda done, of: seen.append((done, of))
         )
         == first
@@ -132,14 +139,15 @@ def test_a_failing_endpoint_is_named_and_its_completions_cached(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path, fault: str
 ) -> None:
     two = replace(benchmark, problems=benchmark.problems[:2])
-    answers(two, endpoint(proxy), GREEDY, tmp_path)
+    generate_completions(two, endpoint(proxy), GREEDY, tmp_path)
     proxy.faults = [fault] * (TRIES * TASKS)
     with pytest.raises(EndpointDown, match=rf"{proxy.url}: .*\b{TRIES}\b.*\b3\b"):
-        answers(benchmark, endpoint(proxy), GREEDY, tmp_path)
+        generate_completions(benchmark, endpoint(proxy), GREEDY, tmp_path)
     proxy.faults, counts = [], GenerationReport()
     assert (
-        len(answers(benchmark, endpoint(proxy), GREEDY, tmp_path, report=counts)) == TASKS
-        and counts.found == 2
+        len(generate_completions(benchmark, endpoint(proxy), GREEDY, tmp_path, report=counts))
+        == TASKS
+        and counts.cached == 2
     )
 
 
@@ -147,13 +155,13 @@ def test_one_failed_request_does_not_lose_the_others(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     source = endpoint(proxy, at_once=1)
-    assert source.who
+    assert source.identity
     proxy.faults = ["500"] * TRIES
-    with pytest.raises(Unanswered, match=rf"\b1 of {TASKS}\b"):
-        answers(benchmark, source, GREEDY, tmp_path)
+    with pytest.raises(MissingCompletions, match=rf"\b1 of {TASKS}\b"):
+        generate_completions(benchmark, source, GREEDY, tmp_path)
     counts = GenerationReport()
-    answers(benchmark, source, GREEDY, tmp_path, report=counts)
-    assert (counts.asked, counts.found) == (1, TASKS - 1)
+    generate_completions(benchmark, source, GREEDY, tmp_path, report=counts)
+    assert (counts.requested, counts.cached) == (1, TASKS - 1)
 
 
 def test_a_silent_endpoint_times_out(benchmark: Benchmark, tmp_path: Path) -> None:
@@ -162,7 +170,7 @@ def test_a_silent_endpoint_times_out(benchmark: Benchmark, tmp_path: Path) -> No
         pytest.raises(EndpointDown, match=r"list of models.*ReadTimeout"),
     ):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        answers(
+        generate_completions(
             benchmark, Endpoint(url, "champion", timeout_s=0.02, pause_s=0.001), GREEDY, tmp_path
         )
 
@@ -171,17 +179,17 @@ def test_unknown_models_and_refused_requests_end_the_pass(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     with pytest.raises(EndpointDown, match="model"):
-        answers(benchmark, endpoint(proxy, model="nobody"), GREEDY, tmp_path)
+        generate_completions(benchmark, endpoint(proxy, model="nobody"), GREEDY, tmp_path)
     wrong = GREEDY.model_copy(update={"temperature": -1.0})
-    with pytest.raises(Unanswered, match=r"\b3\b.*temperature"):
-        answers(benchmark, endpoint(proxy, at_once=1), wrong, tmp_path)
+    with pytest.raises(MissingCompletions, match=r"\b3\b.*temperature"):
+        generate_completions(benchmark, endpoint(proxy, at_once=1), wrong, tmp_path)
 
 
 def test_a_too_long_prompt_gets_an_empty_truncated_completion(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     long = replace(benchmark.problems[0], statement="sort upwards " * 2000)
-    completions = answers(
+    completions = generate_completions(
         replace(benchmark, problems=(long, *benchmark.problems[1:])),
         endpoint(proxy),
         GREEDY,
@@ -209,10 +217,10 @@ def test_the_retry_after_header_is_respected(proxy: FaultyProxy, benchmark: Benc
 def test_stop_words_beyond_the_sent_ones_are_applied_locally(
     proxy: FaultyProxy, benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    free = answers(benchmark, endpoint(proxy), GREEDY, tmp_path)
+    free = generate_completions(benchmark, endpoint(proxy), GREEDY, tmp_path)
     word = next(each.text for each in free if len(each.text) > 3)[2:4]
     stops = ("~~1", "~~2", "~~3", "~~4", word)
-    completions = answers(
+    completions = generate_completions(
         benchmark, endpoint(proxy), GREEDY.model_copy(update={"stop": stops}), tmp_path
     )
     assert [each.text for each in completions] == [each.text.partition(word)[0] for each in free]
@@ -223,12 +231,12 @@ PASS = """
 import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
-from evaluation.generation.completion_sources import Endpoint, answers
+from evaluation.generation.completion_sources import Endpoint, generate_completions
 from evaluation.generation.decoder import Sampling
 from problems.schema import read_parquet
 asked, source = heldout(read_parquet(Path(sys.argv[1]))), \
 Endpoint(sys.argv[2], "champion", at_once=4)
-answers(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
+generate_completions(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
 """
 
 
@@ -254,7 +262,7 @@ def test_a_killed_pass_repeats_only_requests_in_flight(
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
     proxy.wait_s, counts = 0.0, GenerationReport()
-    completions = answers(benchmark, endpoint(proxy), sampling, cache, report=counts)
+    completions = generate_completions(benchmark, endpoint(proxy), sampling, cache, report=counts)
     total = 4 * TASKS
-    assert len(completions) == counts.asked + counts.found == total and counts.found > 0
+    assert len(completions) == counts.requested + counts.cached == total and counts.cached > 0
     assert sum(proxy.heard.values()) - total <= 4 and max(proxy.heard.values()) <= 2

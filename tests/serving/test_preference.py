@@ -22,7 +22,7 @@ import pytest
 from evaluation.preference.contestants import Contestant
 from evaluation.preference.pairs import make_pairs
 from problems.columns import ProblemError
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights
 from rewards.preference import Preferences, read_choices
@@ -188,7 +188,7 @@ def test_only_one_process_may_open_a_round(folder: Path) -> None:
     Round(folder).close()
 
 
-def test_a_truncated_choice_is_asked_again(folder: Path) -> None:
+def test_a_truncated_choice_is_repeated(folder: Path) -> None:
     opened = Round(folder)
     pairs = [
         pair.id

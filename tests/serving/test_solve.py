@@ -34,7 +34,7 @@ WRONG, RIGHT = (
 
 
 @contextmanager
-def mender() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def fixer() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Run a server that writes a wrong program, and a correct one after a report of its failure.
 
     It comments if the request asks for a review.
@@ -110,7 +110,7 @@ def solved(
     "reviewer", ["none", "self", pytest.param("endpoint", marks=pytest.mark.slow)]
 )
 def test_a_model_that_uses_the_report_needs_two_turns(problem: Path, reviewer: str) -> None:
-    with mender() as (url, heard):
+    with fixer() as (url, heard):
         code, output = solved(
             problem, endpoint=url, reviewer=url if reviewer == "endpoint" else reviewer
         )
@@ -133,7 +133,7 @@ def test_a_model_that_uses_the_report_needs_two_turns(problem: Path, reviewer: s
 
 
 def test_the_number_of_turns_limits_the_conversation(problem: Path) -> None:
-    with mender() as (url, heard):
+    with fixer() as (url, heard):
         code, output = solved(problem, endpoint=url, turns=1)
     assert code == 1 and len(heard) == 1 and re.search(r"\b1 program\n", output)
 
@@ -165,7 +165,7 @@ def test_a_checkpoint_answers_equally_through_the_gateway(problem: Path, tmp_pat
 def test_an_unreachable_server_is_reported_at_once(
     problem: Path, url: str, message: str, reviewer: bool
 ) -> None:
-    with mender() as (there, heard), pytest.raises(NotReady, match=message):
+    with fixer() as (there, heard), pytest.raises(NotReady, match=message):
         solved(problem, endpoint=there if reviewer else url, reviewer=url if reviewer else "none")
     assert not heard
 

@@ -11,11 +11,11 @@ import pytest
 
 from evaluation.benchmarks import from_problems, validation
 from evaluation.benchmarks.validation_parquet import write_validation
-from evaluation.sampling import Answer, Sampling
+from evaluation.sampling import CompletionOutput, Sampling
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
 from sandbox.sandbox import Sandbox, SandboxConfig
-from tests.evaluation.judging import judge_answers
+from tests.evaluation.judging import judge_completions
 from verl_jobs.trainer.reward_manager import Scorer, as_verl
 
 COMPLETIONS = (
@@ -54,8 +54,8 @@ def test_training_and_evaluation_give_a_completion_the_same_verdict(tmp_path: Pa
     ]
     confined = SandboxConfig(workers=2)
     with Sandbox(confined) as sandbox:
-        samples, _ = judge_answers(
-            benchmark, [Answer(text, 9, False) for text in completions], sandbox
+        samples, _ = judge_completions(
+            benchmark, [CompletionOutput(text, 9, False) for text in completions], sandbox
         )
     scorer = Scorer(RewardConfig(), confined)
     try:

@@ -88,10 +88,10 @@ def advantages(
     ]
 
 
-def near(advantages: list[list[float]], wanted: list[list[float]]) -> None:
+def near(advantages: list[list[float]], expected: list[list[float]]) -> None:
     assert [len(row) for row in advantages] == LENGTHS
     assert [value for row in advantages for value in row] == pytest.approx(
-        [value for row in wanted for value in row], abs=1e-4
+        [value for row in expected for value in row], abs=1e-4
     )
 
 
@@ -194,13 +194,13 @@ def test_ppo_advantage_is_whitened_gae(gamma: float | None, lam: float | None) -
 
 def test_grpo_passk_rewards_only_the_best_completion_by_its_margin() -> None:
     """The maximum of the group minus that of the others (arXiv:2503.19595), not normalized."""
-    wanted = [0.0] * 5
+    expected = [0.0] * 5
     for group in GROUPS:
         for at in group:
-            wanted[at] = max(REWARDS[other] for other in group) - max(
+            expected[at] = max(REWARDS[other] for other in group) - max(
                 REWARDS[other] for other in group if other != at
             )
-    near(advantages("grpo_passk"), same(wanted))
+    near(advantages("grpo_passk"), same(expected))
 
 
 def test_gdpo_normalises_each_reward_separately() -> None:
@@ -227,9 +227,9 @@ def test_gdpo_normalises_each_reward_separately() -> None:
     total = [0.0] * 5
     for part in parts.values():
         for group in GROUPS:
-            told_rewards = [part[at] for at in group]
+            group_rewards = [part[at] for at in group]
             for at in group:
-                total[at] += (part[at] - mean(told_rewards)) / (deviation(told_rewards) + 1e-6)
+                total[at] += (part[at] - mean(group_rewards)) / (deviation(group_rewards) + 1e-6)
     near(
         [row[:length] for row, length in zip(computed.tolist(), LENGTHS, strict=True)],
         whitened(same(total)),

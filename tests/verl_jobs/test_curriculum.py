@@ -54,12 +54,10 @@ def table(schedule: str = "window", problems: int = 20, seed: int = 1, **keys: f
     return Table(plan(schedule, **keys), rows, steps=20, seed=seed)
 
 
-def answers(drawn: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
+def answers(rows: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
     """Return n outcomes per row for a policy of this skill; row 0 is the hardest."""
     return [
-        (f"p{row:02d}", k < round(n * min(1.0, skill * row / 20)))
-        for row in drawn
-        for k in range(n)
+        (f"p{row:02d}", k < round(n * min(1.0, skill * row / 20))) for row in rows for k in range(n)
     ]
 
 
@@ -70,17 +68,17 @@ def test_chances_are_a_probability_distribution(
     weights = np.array(
         data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
     )
-    drawn = probabilities(plan(schedule), Pool(rates, weights), progress)
-    assert (drawn >= 0).all() and drawn.sum() == pytest.approx(1)
+    chances = probabilities(plan(schedule), Pool(rates, weights), progress)
+    assert (chances >= 0).all() and chances.sum() == pytest.approx(1)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.02, 0.5), RATES, PROGRESS)
 def test_the_window_draws_problems_nearer_the_target_more_often(
     target: float, width: float, rates: Floats, progress: float
 ) -> None:
-    drawn = probabilities(plan(target=target, width=width), even(rates), progress)
+    chances = probabilities(plan(target=target, width=width), even(rates), progress)
     order = np.argsort(abs(rates - target), kind="stable")
-    assert (np.diff(drawn[order]) <= 1e-12).all()
+    assert (np.diff(chances[order]) <= 1e-12).all()
 
 
 def test_the_window_is_gaussian_in_its_width() -> None:
@@ -143,8 +141,9 @@ def test_the_weight_decides_between_equally_hard_problems(
     schedule: str, progress: float, weight: float
 ) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
-    drawn = probabilities(plan(schedule), Pool(rates, weights), progress)
-    assert drawn[0] == pytest.approx(weight * drawn[1], rel=1e-4) or min(drawn[:2]) < NEARLY_NONE
+    chances = probabilities(plan(schedule), Pool(rates, weights), progress)
+    one, other = chances[:2]
+    assert one == pytest.approx(weight * other, rel=1e-4) or min(one, other) < NEARLY_NONE
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(1, 20), st.integers(0, 9))
@@ -160,7 +159,7 @@ def test_a_dataset_smaller_than_a_step_is_drawn_repeatedly() -> None:
 
 
 def test_problems_are_drawn_in_proportion_to_their_chances() -> None:
-    drawn: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     weighted = Table(
         plan("weighted"),
         [ExpectedPassRate(f"p{k}", 0.5, 0, 0, weight) for k, weight in enumerate((1.0, 2.0, 5.0))],
@@ -168,9 +167,9 @@ def test_problems_are_drawn_in_proportion_to_their_chances() -> None:
         seed=3,
     )
     for _ in range(4000):
-        drawn.update(weighted.draw(1))
+        counts.update(weighted.draw(1))
         weighted.observe([])
-    assert [drawn[k] / 4000 for k in range(3)] == [
+    assert [counts[k] / 4000 for k in range(3)] == [
         pytest.approx(share, abs=0.025) for share in (0.125, 0.25, 0.625)
     ]
 
@@ -204,12 +203,12 @@ def test_attempts_of_the_ranking_count_in_the_pass_rate() -> None:
     ("skill", "row"), [(1.0, 10), (3.0, 20 / 6)]
 )  # the row with a pass rate of one half
 def test_the_window_finds_problems_with_a_pass_rate_of_half(skill: float, row: float) -> None:
-    taught, rows_drawn = table(half_life=20, width=0.1), []
+    taught, late_rows = table(half_life=20, width=0.1), []
     for step in range(60):
-        drawn = taught.draw(4)
-        rows_drawn += drawn if step >= 20 else []
-        taught.observe(answers(drawn, skill))
-    assert np.mean(rows_drawn) == pytest.approx(row, abs=2)
+        rows = taught.draw(4)
+        late_rows += rows if step >= 20 else []
+        taught.observe(answers(rows, skill))
+    assert np.mean(late_rows) == pytest.approx(row, abs=2)
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(0, 6))
@@ -220,9 +219,9 @@ def test_a_restored_table_draws_the_same_problems(schedule: str, before: int) ->
     resumed = table(schedule)
     resumed.load_state_dict(first.state_dict())
     for _ in range(4):
-        drawn = first.draw(5)
-        assert resumed.draw(5) == drawn
-        assert resumed.observe(answers(drawn, 1.5)) == first.observe(answers(drawn, 1.5))
+        rows = first.draw(5)
+        assert resumed.draw(5) == rows
+        assert resumed.observe(answers(rows, 1.5)) == first.observe(answers(rows, 1.5))
 
 
 def test_a_saved_state_is_independent_of_its_table() -> None:
@@ -266,8 +265,8 @@ def test_figures_compare_expected_and_observed_pass_rates() -> None:
 def test_draws_of_a_uniform_training_come_from_its_samples(
     tmp_path: Path,
 ) -> None:
-    drawn = [Draw("a", 1, 2, 0.4), Draw("b", 0, 2, 0.1)]
-    draws.write(tmp_path, 3, drawn)
+    step_draws = [Draw("a", 1, 2, 0.4), Draw("b", 0, 2, 0.1)]
+    draws.write(tmp_path, 3, step_draws)
     samples.write(
         tmp_path,
         4,
@@ -276,4 +275,4 @@ def test_draws_of_a_uniform_training_come_from_its_samples(
             for name, reward, verdict in [("b", 1.0, "AC"), ("b", -1.0, "WA")]
         ],
     )
-    assert draws.read(tmp_path, 3) == drawn and draws.read(tmp_path, 4) == [Draw("b", 1, 2)]
+    assert draws.read(tmp_path, 3) == step_draws and draws.read(tmp_path, 4) == [Draw("b", 1, 2)]

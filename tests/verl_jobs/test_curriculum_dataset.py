@@ -125,11 +125,11 @@ def a_step(batches: Iterator[Any]) -> list[str]:
     """Draw a batch and observe one pass and one failure for each problem."""
     from verl_jobs.curriculum import curriculum
 
-    drawn = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
+    problem_ids = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
     table = curriculum.current_table()
     assert table
-    table.observe([(problem_id, passed) for problem_id in drawn for passed in (True, False)])
-    return drawn
+    table.observe([(problem_id, passed) for problem_id in problem_ids for passed in (True, False)])
+    return problem_ids
 
 
 @pytest.mark.usefixtures("without_table")
@@ -238,8 +238,8 @@ def test_a_training_follows_its_curriculum_and_saves_its_table(rows: Path, tmp_p
         steps=3,
         save_every=3,
     )
-    drawn = trained(job)
-    for step, batch in enumerate(drawn, 1):
+    batches = trained(job)
+    for step, batch in enumerate(batches, 1):
         assert {draw.problem_id for draw in batch} == {
             sample.problem_id for sample in samples.read(job.path, step)
         }
@@ -247,7 +247,7 @@ def test_a_training_follows_its_curriculum_and_saves_its_table(rows: Path, tmp_p
     steps = [row for row in metrics(job.path) if row["step"] > 0]
     assert all(
         row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch]))
-        for row, batch in zip(steps, drawn, strict=True)
+        for row, batch in zip(steps, batches, strict=True)
     )
     state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)[
         "dataset_state"
@@ -261,9 +261,9 @@ def test_a_training_follows_its_curriculum_and_saves_its_table(rows: Path, tmp_p
 @pytest.mark.timeout(1500)
 def test_a_resumed_training_repeats_its_draws_and_weights(rows: Path, tmp_path: Path) -> None:
     job = a_job(rows, tmp_path / "job", Curriculum(schedule="window"), steps=4, save_every=2)
-    drawn, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
+    batches, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
     learned = weights.read_bytes()
     (job.path / "done.json").unlink()
     for lost in (job.path / "saves" / "global_step_4", weights.parent, job.path / "draws"):
         shutil.rmtree(lost)
-    assert trained(job)[2:] == drawn[2:] and weights.read_bytes() == learned
+    assert trained(job)[2:] == batches[2:] and weights.read_bytes() == learned

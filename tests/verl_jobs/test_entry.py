@@ -54,13 +54,13 @@ def test_exceptions_of_verl_pass_through_hydra(tmp_path: Path) -> None:
     assert done.stdout.strip() == "caught", done.stderr
 
 
-ASKED = """
+NOTICE = """
 import sys, time
 from pathlib import Path
 from verl_jobs.trainer.entry import Reporter
 from verl_jobs.job import TrainingJob
 reporter = Reporter(TrainingJob.read(Path(sys.argv[1])), None, owned=False)
-reporter.asked_at = time.monotonic() - float(sys.argv[2])
+reporter.notice_at = time.monotonic() - float(sys.argv[2])
 reporter.on_sigterm()
 print("continues")
 """
@@ -72,7 +72,7 @@ def test_sigterm_ends_a_training_only_after_its_time_to_save(
     tmp_path: Path, ago: float, code: int, output: str
 ) -> None:
     """An owner that cancels sends a notice first and stops the Ray job a minute later."""
-    command = [sys.executable, "-c", ASKED, str(a_job(tmp_path).write()), str(ago)]
+    command = [sys.executable, "-c", NOTICE, str(a_job(tmp_path).write()), str(ago)]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
     )

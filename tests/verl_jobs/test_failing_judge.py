@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from problems.dataset.rl_parquet import ground_truth
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.config import RewardConfig
 from rewards.own import RewardFileError
 from sandbox.protocol import Verdict
@@ -63,8 +63,8 @@ def test_a_batch_ends_although_its_sandbox_processes_are_killed(scorer: Any) -> 
     scores = scorer.score(pairs)
     stop.set()
     killer.join()
-    judged = [score for score in scores if score.value is not None]
-    assert len(scores) == len(pairs) and len(judged) >= len(pairs) // 2
+    scored = [score for score in scores if score.value is not None]
+    assert len(scores) == len(pairs) and len(scored) >= len(pairs) // 2
     assert all(
         (score.verdict is Verdict.AC) == (at % 2 == 0)
         for at, score in enumerate(scores)

@@ -57,9 +57,9 @@ def test_a_too_long_forward_pass_is_refused_with_a_fitting_one() -> None:
 def test_every_plan_passes_the_fit_check(
     name: str, gpu: str, gpus: int, scale: dict[str, object]
 ) -> None:
-    wanted = training(gpus, **scale)
+    config = training(gpus, **scale)
     try:
-        best = plan(SHAPES[name], GPUS[gpu], gpus, wanted)
+        best = plan(SHAPES[name], GPUS[gpu], gpus, config)
     except DoesNotFit:
         return
     picked = {

@@ -77,11 +77,11 @@ def test_a_saved_adapter_is_merged_once_and_loads(adapted: Any, base: Path, tmp_
     merge_folder(tmp_path, LORA)
     assert (tmp_path / "model.safetensors").read_bytes() == first
     with torch.inference_mode():
-        wanted = adapted(IDS).logits
-        assert torch.allclose(loaded(tmp_path)(IDS).logits, wanted, atol=1e-5)
+        expected = adapted(IDS).logits
+        assert torch.allclose(loaded(tmp_path)(IDS).logits, expected, atol=1e-5)
         assert torch.allclose(
             PeftModel.from_pretrained(loaded(base), tmp_path / ADAPTER).eval()(IDS).logits,
-            wanted,
+            expected,
             atol=1e-5,
         )
 

@@ -101,12 +101,12 @@ def play(
 
 
 def test_the_reward_scores_the_last_program_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
-    [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
-    assert mended and mended.score.solved and mended.messages == 4
+    [conversation] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
+    assert conversation and conversation.score.solved and conversation.messages == 4
     [alone] = play(scorer, tokenizer, [RIGHT], Agents(turns=2))
     assert (
         alone
-        and alone.reward == mended.reward
+        and alone.reward == conversation.reward
         and alone.stream.mask == [1] * len(alone.stream.tokens)
     )
 
@@ -128,10 +128,10 @@ def test_a_fixed_program_earns_less_shaping_than_a_first_one(
     scorer: Scorer, tokenizer: Any
 ) -> None:
     shaped = Agents(turns=2, shaping=0.2)
-    [mended], [at_once] = (
+    [conversation], [at_once] = (
         play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT])
     )
-    assert mended and at_once and mended.reward == pytest.approx(at_once.reward - 0.1)
+    assert conversation and at_once and conversation.reward == pytest.approx(at_once.reward - 0.1)
 
 
 def test_a_conversation_cut_by_its_token_budget_is_still_scored(
@@ -177,9 +177,9 @@ def test_a_broken_sandbox_is_replaced_during_a_conversation(tokenizer: Any, lose
     scorer.sandbox.close()
     if loses:
         scorer.__dict__["_sandbox"] = Loses()
-    [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
+    [conversation] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
     scorer.sandbox.close()
-    assert mended and mended.messages == 4 and mended.score.solved
+    assert conversation and conversation.messages == 4 and conversation.score.solved
 
 
 def test_a_prompt_without_a_program_is_refused_for_conversations() -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from problems.dataset.rl_parquet import ground_truth
-from rewards.battery_cases import CODE, MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.score import Score
 from sandbox.protocol import Verdict
-from verl_jobs.trainer.reward_manager import NoScore, as_verl, compute_score
+from verl_jobs.config.references import load
+from verl_jobs.trainer.reward_manager import (
+    NoScore,
+    SandboxRewardManager,
+    as_verl,
+    compute_score,
+)
 
 
 def test_compute_score_accepts_the_call_of_verl() -> None:
@@ -49,3 +56,13 @@ def test_a_plain_ground_truth_without_a_task_is_refused() -> None:
 def test_a_missing_verdict_raises_and_is_not_zero() -> None:
     with pytest.raises(NoScore):
         as_verl(Score(None, Verdict.INFRA))
+
+
+def test_a_plugin_finds_the_reward_manager_by_its_old_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from verl_jobs.reward import SandboxRewardManager\n\n\n"
+        "class Mine(SandboxRewardManager):\n    pass\n"
+    )
+    with pytest.warns(FutureWarning, match=r"verl_jobs\.trainer\.reward_manager"):
+        plugin = load(f"{tmp_path / 'mine.py'}:Mine")
+    assert issubclass(plugin, SandboxRewardManager)

@@ -28,9 +28,9 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_phases_are_medians_without_the_first_step() -> None:
-    spent_times, whole = phases(ROWS)
+    durations, whole = phases(ROWS)
     assert whole == 11.0
-    assert [(spent.name, spent.seconds, spent.times) for spent in spent_times] == [
+    assert [(duration.name, duration.seconds, duration.times) for duration in durations] == [
         ("gen", 6.5, 2),
         ("testing", 5.0, 1),
         ("update_actor", 3.0, 2),
@@ -75,10 +75,11 @@ def test_the_time_of_an_operation_excludes_nested_ones(tmp_path: Path) -> None:
             },
             file,
         )
-    spent_times = {
-        spent.name: (round(spent.seconds * 1e6), spent.times) for spent in operations(tmp_path)
+    durations = {
+        duration.name: (round(duration.seconds * 1e6), duration.times)
+        for duration in operations(tmp_path)
     }
-    assert spent_times == {
+    assert durations == {
         "mm": (55 + 50 + 7, 3),
         "linear": (30, 1),
         "add": (10, 1),
@@ -96,10 +97,10 @@ def test_a_real_trace_of_torch_is_read(tmp_path: Path) -> None:
         for _ in range(20):
             a = torch.nn.functional.relu(a @ a) / 300
     traced.export_chrome_trace(str(tmp_path / TRACES / "a.json.gz"))
-    spent_times = {spent.name: spent for spent in operations(tmp_path)}
+    durations = {duration.name: duration for duration in operations(tmp_path)}
     known = {event.key: event.self_cpu_time_total / 1e6 for event in traced.key_averages()}
-    assert spent_times["aten::mm"].times == 20
-    assert spent_times["aten::mm"].seconds == pytest.approx(known["aten::mm"], rel=0.05)
+    assert durations["aten::mm"].times == 20
+    assert durations["aten::mm"].seconds == pytest.approx(known["aten::mm"], rel=0.05)
 
 
 def test_ray_tasks_are_summed_by_name(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_ray_tasks_are_summed_by_name(tmp_path: Path) -> None:
     (tmp_path / TRACES / "timeline.json").write_text(
         json.dumps([*events, {"ph": "X", "cat": "worker", "dur": 9e9}])
     )
-    assert [(spent.name, spent.seconds, spent.times) for spent in tasks(tmp_path)] == [
+    assert [(duration.name, duration.seconds, duration.times) for duration in tasks(tmp_path)] == [
         ("a", 3.0, 2),
         ("b", 1.0, 1),
     ]

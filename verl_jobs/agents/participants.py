@@ -65,18 +65,18 @@ class Participants:
             return await reviewer_rollouts(requests, policy, self.other, executor, scores)
         conversations = [begin(request.problem, request.messages) for request in requests]
         await converse(conversations, policy, executor, self._reviewer(policy), self.agents.turns)
-        judged_at = [
+        scored_at = [
             at
             for at, conversation in enumerate(conversations)
             if conversation.attempts and conversation.ended != LOST
         ]
-        scores_found = await asyncio.to_thread(
+        program_scores = await asyncio.to_thread(
             scores,
-            [(requests[at].truth, conversations[at].attempts[-1].answer) for at in judged_at],
+            [(requests[at].truth, conversations[at].attempts[-1].answer) for at in scored_at],
         )
         scored = {
             at: score
-            for at, score in zip(judged_at, scores_found, strict=True)
+            for at, score in zip(scored_at, program_scores, strict=True)
             if score.value is not None
         }
         return [

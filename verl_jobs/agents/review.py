@@ -71,10 +71,10 @@ async def reviewer_rollouts(
     pairs = [(truth, last_program(control)) for truth, control in controls.items()] + [
         (keys[at], last_program(correction)) for at, correction in corrections.items()
     ]
-    judged = await asyncio.to_thread(scores, pairs)
+    program_scores = await asyncio.to_thread(scores, pairs)
     control_scores, comment_scores = (
-        dict(zip(controls, judged, strict=False)),
-        dict(zip(corrections, judged[len(controls) :], strict=True)),
+        dict(zip(controls, program_scores, strict=False)),
+        dict(zip(corrections, program_scores[len(controls) :], strict=True)),
     )
     return [
         _rollout(comments[at], corrections[at], control_scores[key], comment_scores[at])

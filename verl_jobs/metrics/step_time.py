@@ -56,7 +56,7 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Duration], float]:
     }
     durations = sorted(
         (Duration(name, median(each), len(each)) for name, each in values.items()),
-        key=lambda spent: -spent.seconds,
+        key=lambda duration: -duration.seconds,
     )
     whole = median(float(row[WHOLE]) for row in steps)
     rest = median(
@@ -84,7 +84,7 @@ def operations(folder: Path) -> list[Duration]:
             seconds[name] += own / 1e6
             calls[name] += 1
     return sorted(
-        (Duration(name, spent, calls[name]) for name, spent in seconds.items()),
+        (Duration(name, total, calls[name]) for name, total in seconds.items()),
         key=lambda each: -each.seconds,
     )
 
@@ -103,7 +103,7 @@ def tasks(folder: Path) -> list[Duration]:
             seconds[name] += event["dur"] / 1e6
             calls[name] += 1
     return sorted(
-        (Duration(name, spent, calls[name]) for name, spent in seconds.items()),
+        (Duration(name, total, calls[name]) for name, total in seconds.items()),
         key=lambda each: -each.seconds,
     )
 

@@ -183,7 +183,7 @@ class Reporter(threading.Thread):
         self.job, self.session = job, session
         self.seen: dict[int, dict[str, float]] = {}
         self.reported: dict[int, dict[str, float]] = {}
-        self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
+        self.lease, self.notice_at = owner.Lease(job.path) if owned else None, 0.0
         self.looked_at = self.moved_at = time.monotonic()
         self.missed_at = 0.0  # when a death was first seen
         self.ended = threading.Event()
@@ -216,8 +216,8 @@ class Reporter(threading.Thread):
                 self.job.path, f"its lease was not renewed for {self.lease.term_s:.0f} s"
             )
         if owner.notice(self.job.path):
-            self.asked_at = self.asked_at or time.monotonic()
-            if time.monotonic() - self.asked_at > HANGS_S:
+            self.notice_at = self.notice_at or time.monotonic()
+            if time.monotonic() - self.notice_at > HANGS_S:
                 os._exit(DIED)  # ends its child processes too
 
     def on_sigterm(self) -> None:
@@ -225,7 +225,7 @@ class Reporter(threading.Thread):
 
         Ray sends SIGTERM last, when it stops the job.
         """
-        if self.asked_at and time.monotonic() - self.asked_at > TIME_TO_SAVE_S:
+        if self.notice_at and time.monotonic() - self.notice_at > TIME_TO_SAVE_S:
             os._exit(DIED)
         owner.give_notice(self.job.path, "SIGTERM")
 

@@ -10,11 +10,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
-from rewards.battery_problems import SearchProblem
+from rewards.battery.mutations import (
+    Draft,
+    Mutation,
+    of_costs,
+    of_phrases,
+    of_programs,
+    of_text,
+    of_words,
+)
+from rewards.battery.search_problems import SearchProblem
+from rewards.battery.tracing import Trace
 from rewards.composite import Reward
 from rewards.judging import Judged
-from rewards.mutations import Draft, Mutation, of_costs, of_phrases, of_programs, of_text, of_words
-from rewards.tracing import Trace
 from sandbox.protocol import Report, TestResult, Verdict
 
 # Most reward, of a range of 2, that a wrong completion may get over one that solves no less.
@@ -25,14 +33,14 @@ COMPACT = 3_000  # characters that a mutation may add and still take part in com
 
 @dataclass(frozen=True)
 class Attempt:
-    """A completion and its predicted report. `judged`: a sandbox run can confirm the report."""
+    """A completion and its predicted report. `confirmable`: by a sandbox run."""
 
     feature: str
     name: str
     draft: Draft
     report: Report
     step: int = 0
-    judged: bool = True
+    confirmable: bool = True
 
 
 def score_attempts(
@@ -258,7 +266,7 @@ class Proposals:
                 )
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})
         yield Attempt(
-            "output", "five calls that the sandbox refused", plain.draft, denied, judged=False
+            "output", "five calls that the sandbox refused", plain.draft, denied, confirmable=False
         )
 
     def graded(self, plain: Attempt) -> Iterator[Attempt]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rewards.math_tree import CONSTANTS, Node, closed, is_name, letters
+from rewards.mathematics.tree import CONSTANTS, Node, closed, is_name, letters
 
 
 def pieces(node: Node) -> list[Node] | None:

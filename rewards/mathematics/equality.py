@@ -11,12 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from rewards.math_form import evaluated
-from rewards.math_intervals import part, pieces, variables
-from rewards.math_reader import read
-from rewards.math_text import LONGEST, clean, same_text
-from rewards.math_tree import EXPRESSIONS, Node, Unreadable, closed, is_name, leaves, letters, walk
-from rewards.math_value import equal, proportion
+from rewards.mathematics.form import evaluated
+from rewards.mathematics.intervals import part, pieces, variables
+from rewards.mathematics.reader import read
+from rewards.mathematics.text import LONGEST, clean, same_text
+from rewards.mathematics.tree import (
+    EXPRESSIONS,
+    Node,
+    Unreadable,
+    closed,
+    is_name,
+    leaves,
+    letters,
+    walk,
+)
+from rewards.mathematics.value import equal, proportion
 
 MOST_FORMULAS = 40  # most formulas of a question that are read
 _THOUSANDS = re.compile(r"(-?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?)(?![\d,])(.*)")
@@ -354,8 +363,8 @@ def restated(reference: Node, answer: Node, statement: str) -> bool:
 
 def formulas(statement: str) -> Iterator[Node]:
     """Yield all expressions and equations in a question, and their parts."""
-    for found in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
-        formula = next(filter(None, found.groups()))
+    for match in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
+        formula = next(filter(None, match.groups()))
         for tree in readings(formula) if len(formula) <= LONGEST else ():
             yield from walk(tree)
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.attempts import BOUND, Attempt, Proposals, with_detail
-from rewards.battery_problems import SearchProblem, search_problems
+from rewards.battery.attempts import BOUND, Attempt, Proposals, with_detail
+from rewards.battery.mutations import Draft
+from rewards.battery.search_problems import SearchProblem, search_problems
+from rewards.battery.tracing import Trace, traced
 from rewards.composite import Reward
 from rewards.judging import judge
-from rewards.mutations import Draft
-from rewards.tracing import Trace, traced
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -270,7 +270,7 @@ class _Laws:
             replace(
                 plain,
                 name="a verdict that it may have forged",
-                judged=False,
+                confirmable=False,
                 report=replace(
                     plain.report,
                     trust="shared",
@@ -308,15 +308,15 @@ class _Laws:
             {
                 attempt.draft.text: attempt.draft
                 for attempt in attempts
-                if attempt.judged and attempt.draft.text not in self.reports
+                if attempt.confirmable and attempt.draft.text not in self.reports
             }.values()
         )
-        judged = _judge(self.sandbox, [(self.problem, draft) for draft in fresh]) if fresh else []
-        self.reports |= {draft.text: report for draft, report in zip(fresh, judged, strict=True)}
+        reports = _judge(self.sandbox, [(self.problem, draft) for draft in fresh]) if fresh else []
+        self.reports |= {draft.text: report for draft, report in zip(fresh, reports, strict=True)}
         return self.proposals.score(
             [
                 replace(attempt, report=self.reports[attempt.draft.text])
-                if attempt.judged
+                if attempt.confirmable
                 else attempt
                 for attempt in attempts
             ]

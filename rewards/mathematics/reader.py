@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rewards.math_numbers import NumberReader
-from rewards.math_text import clean
-from rewards.math_tokens import DECORATIONS, LETTERS, Token, tokens
-from rewards.math_tree import (
+from rewards.mathematics.numbers import NumberReader
+from rewards.mathematics.text import clean
+from rewards.mathematics.tokens import DECORATIONS, LETTERS, Token, tokens
+from rewards.mathematics.tree import (
     EXPRESSIONS,
     Node,
     Unreadable,

@@ -1,4 +1,4 @@
-"""Worker process of `rewards/mathematics.py`, run by its path: `math_worker.py ROOT OWNER WORKERS`.
+"""Worker process of `verifier.py`, run by its path: `worker.py ROOT OWNER WORKERS`.
 
 Reads lines `{"id", "deadline", "references", "answer", "statement", "any_form"}`. Writes lines
 `id verdict`, where the verdict is equal, different, late or lost.
@@ -101,7 +101,7 @@ class Worker:
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            from rewards.math_equality import accepted
+            from rewards.mathematics.equality import accepted
 
             for case in cases:
                 signal.setitimer(signal.ITIMER_PROF, cpu_s)
@@ -155,7 +155,7 @@ def write_verdict(case: Case, verdict: str) -> None:
 def main() -> None:
     root, owner, max_forks = sys.argv[1:]
     sys.path.insert(0, root)
-    from rewards.math_equality import accepted
+    from rewards.mathematics.equality import accepted
 
     # Load everything before the first fork.
     accepted("\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}")

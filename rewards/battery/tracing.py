@@ -19,9 +19,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from artifacts.parsing import parse
+from rewards.battery.patterns import example
 from rewards.composite import CompositeReward, Reward
 from rewards.own import OwnReward
-from rewards.patterns import example
 
 RECORD = "__ratchet_see__"
 LONGEST, MOST, NUMBERS, DEEPEST = 200, 150, 20, 2

@@ -1,4 +1,4 @@
-"""Evaluate trees of `rewards.math_reader` with sympy, and compare expressions by value."""
+"""Evaluate trees of `rewards.mathematics.reader` with sympy, and compare expressions by value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy
 
-from rewards.math_tree import Node, Unreadable, letters, walk
+from rewards.mathematics.tree import Node, Unreadable, letters, walk
 
 DIGITS = 40  # precision of the numbers that are compared
 LARGEST, LARGEST_FACTORIAL = 100_000, 10_000  # bits of a power, argument of a factorial

@@ -13,8 +13,8 @@ from typing import Any
 
 import sympy
 
-from rewards.math_tree import CONSTANTS, Node, closed, letters, walk
-from rewards.math_value import expression, number
+from rewards.mathematics.tree import CONSTANTS, Node, closed, letters, walk
+from rewards.mathematics.value import expression, number
 
 # Allowed any number of times where the reference has one.
 FREE = frozenset({"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"})

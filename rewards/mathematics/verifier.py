@@ -1,7 +1,7 @@
 """Verify final answers to mathematics questions in batches.
 
 In: reference answers and an answer, in LaTeX or plain text. Out: yes, no, or no verdict.
-A separate process (`math_worker.py`) decides the answers in forks with limits on CPU time and
+A separate process (`worker.py`) decides the answers in forks with limits on CPU time and
 memory, as many at once as there are cores. An answer that exceeds a limit is wrong. If the process
 is lost, or the time for the whole batch is up, there is no verdict. No answer is evaluated as
 Python.
@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rewards.math_text import same_text
+from rewards.mathematics.text import same_text
 
 # Wall time of a batch, and extra time for each case. Cases not begun by then have no verdict.
 BATCH_S, CASE_S = 60.0, 0.05
@@ -132,7 +132,7 @@ class _Server:
     """The process, and a thread that forwards its verdicts. The process ends with its owner."""
 
     def __init__(self, workers: int) -> None:
-        script, root = Path(__file__).with_name("math_worker.py"), Path(__file__).parents[1]
+        script, root = Path(__file__).with_name("worker.py"), Path(__file__).parents[2]
         self.owner, self.dead = os.getpid(), False
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._pending: dict[int, Future[str]] = {}

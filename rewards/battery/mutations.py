@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from artifacts.parsing import parse
-from rewards.constructs import SENTENCES, STATEMENTS
+from rewards.battery.constructs import SENTENCES, STATEMENTS
 from sandbox.protocol import Report
 
 COUNTS = (1, 5, 25)

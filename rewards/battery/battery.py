@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
-from rewards.battery_cases import CASES, HACKS, LADDER, answers, degenerate, solved
+from rewards.battery.cases import CASES, HACKS, LADDER, answers, degenerate, solved
+from rewards.battery.search import search
 from rewards.composite import Reward, reward_hash
 from rewards.judging import Judged, judge
 from rewards.score import Score
-from rewards.search import search
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 

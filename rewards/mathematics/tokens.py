@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rewards.math_text import UNITS
-from rewards.math_tree import Unreadable
+from rewards.mathematics.text import UNITS
+from rewards.mathematics.tree import Unreadable
 
 _FUNCTIONS = (
     "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh arcsinh "

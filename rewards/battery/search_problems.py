@@ -14,8 +14,8 @@ from typing import Any
 from artifacts.parsing import parse
 from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
-from rewards.battery_cases import CASES, LIMITS, Case
-from rewards.mutations import Draft
+from rewards.battery.cases import CASES, LIMITS, Case
+from rewards.battery.mutations import Draft
 from rewards.question import Task
 from sandbox.protocol import Style
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from rewards.math_tokens import Cursor
-from rewards.math_tree import (
+from rewards.mathematics.tokens import Cursor
+from rewards.mathematics.tree import (
     LARGEST_EXPONENT,
     Node,
     Unreadable,
