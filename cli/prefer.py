@@ -99,7 +99,7 @@ def _round(options: PreferenceOptions, settings: Settings) -> Path:
     from serving.preference.round import QUESTION, RoundInfo, begin
 
     if len(options.contestants) < 2:
-        raise ProblemError("a comparison needs two contestants", "give two or more")
+        raise ProblemError(f"only one contestant, {options.contestants[0]}", "give two or more")
     contestants, statements = _contestants(options, settings)
     pairs, same = make_pairs(contestants, statements, options.seed, options.pairs)
     question = options.question or QUESTION

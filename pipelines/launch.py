@@ -30,7 +30,7 @@ from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
-from resources.ray.private import RUN, answers
+from resources.ray.private import RUN, responds
 from resources.run_record import PipelineRun, next_id, records
 from resources.settings import Settings
 from rewards.own import OwnReward, reward_of
@@ -113,14 +113,14 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
             check_start_of(profile, base, warm_up=False)
         else:
             check_policy(home, profile)
-        if profile.ray.address and not answers(profile.ray.address):
+        if profile.ray.address and not responds(profile.ray.address):
             raise NotReady(
                 f"no Ray cluster at {profile.ray.address} (profile key ray.address): start it, "
                 "or remove the key"
             )
         # The training of a killed command still has its memory, and the run attaches to it.
         running = live_holders(home.path / "ray")
-        home.check_room(
+        home.check_capacity(
             disk_gib=profile.needs.disk_gib, memory_gib=0.0 if running else memory_gib(profile)
         )
         check_machines(profile)

@@ -109,25 +109,21 @@ def unasked(profile: Profile) -> str:
         shape_of_start(profile) is None,
     )
     if place:
-        why = f"what {place} has is not known here"
+        why = f"the memory of {place} is unknown here"
         why += (
-            ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name"
+            ": `ratchet plan --gpus 8xH100` with this profile checks GPUs that you name"
             if on_gpus
             else ""
         )
     elif on_gpus and not formulas_apply(profile.training.scale):
-        why = (
-            "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
-        )
+        why = "the planner supports only FSDP2 with trainer and engine on the same GPUs"
     elif on_gpus and _sliced():
-        why = f"how much memory the slices of {VISIBLE} have is not known here"
+        why = f"the memory of the slices of {VISIBLE} is unknown here"
     elif unknown and Path(profile.base).is_dir():
-        why = f"{profile.base}/config.json is of no kind that the planner knows"
+        why = f"{profile.base}/config.json is of a model type that the planner does not support"
     elif unknown:
-        why = f"no shape is known of {profile.base!r} before it is fetched; "
-        why += (
-            "it is asked then" if on_gpus else "needs.memory_gib of the profile was taken as it is"
-        )
+        why = f"the shape of {profile.base!r} is unknown before it is downloaded; "
+        why += "it is checked then" if on_gpus else "needs.memory_gib of the profile was used"
     else:
         return ""
     return f"Not checked whether this training fits: {why}."

@@ -55,7 +55,7 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
 
 
 def _check_stock(home: Home, profile: Profile) -> None:
-    """Raise StockEmpty if no held-out draw is left for a pipeline run that has none."""
+    """Raise StockEmpty if no held-out draw is left for a pipeline run without one."""
     known, name, seed = records(home.runs), next_id(home.runs), profile.family.seed
     if not any(record.draws for record in known if record.id == name):
         check_stock(seed, tasks_used(known, seed), profile.evaluation.heldout)
@@ -79,9 +79,8 @@ def _check_tiny_model(profile: Profile) -> None:
     training, positions = profile.training, profile.tiny_model.positions
     if (tokens := training.prompt_tokens + training.response_tokens) > positions:
         raise NotReady(
-            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the "
-            "model more, or lower training.prompt_tokens or "
-            "training.answer_tokens"
+            f"tiny_model.positions is {positions}, prompt and response take {tokens}: raise it, or "
+            "lower training.prompt_tokens or training.response_tokens"
         )
     named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
     if any(map(any, named)):

@@ -67,9 +67,9 @@ def _client(address: str) -> Any:
 
     With RAY_AUTH_MODE=token, the token is in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH.
     """
-    from resources.ray.private import answers
+    from resources.ray.private import responds
 
-    if not address.startswith(("http://", "https://")) or not answers(address):
+    if not address.startswith(("http://", "https://")) or not responds(address):
         raise NotReady(
             f"no Ray cluster at {address}: give the dashboard's address, http://host:8265"
         )

@@ -35,7 +35,7 @@ def ranks_here(home: Home, profile: Profile) -> int:
     Raises NotReady with the numbers where the planner finds no room.
     """
     if not live_holders(home.path / "ray"):  # one that already continues here has its memory
-        home.check_room(disk_gib=0.0, memory_gib=memory_gib(profile))
+        home.check_capacity(disk_gib=0.0, memory_gib=memory_gib(profile))
     refused = NotReady("its batch divides on no number of ranks of one node")
     for ranks in rank_counts(profile.training):
         if training := with_layout(profile.training, ranks, 1):

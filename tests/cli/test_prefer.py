@@ -168,7 +168,7 @@ def test_the_command_serves_a_page_and_prints_the_result(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["one.jsonl"], "one"), (["x", "y"], "x and y"), (["a", "a"], "one name")],
+    [(["one.jsonl"], "one"), (["x", "y"], "x and y"), (["a", "a"], "a, a")],
 )
 def test_invalid_contestants_are_refused_in_one_line(
     tmp_path: Path, names: list[str], message: str

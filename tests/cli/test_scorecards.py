@@ -115,9 +115,8 @@ def test_different_versions_or_tasks_are_not_compared(benchmark: SmallBenchmark)
     )
     with pytest.raises(Incomparable, match=r"one and two.*benchmark versions"):
         compared(one, benchmark.score("two", [True] * 4, data=other))
-    assert "PARTIAL: 1 tasks of humaneval" in compared(
-        fewer, benchmark.score("second", [True, False, True], partial=True)
-    )
+    text = compared(fewer, benchmark.score("second", [True, False, True], partial=True))
+    assert re.search("PARTIAL: .*1 task.*humaneval", text)
 
 
 @needs_files
@@ -168,7 +167,7 @@ def test_reproduce_detects_a_forged_verdict(
     (benchmark.folder / "one.jsonl").unlink()
     card = Scorecard.read(path)
     code, text = reproduced(path, benchmark.folder / "again.json")
-    assert code == 0 and "differ" not in text
+    assert code == 0 and re.search(r"\b4 verdicts\b", text)
     assert Scorecard.read(benchmark.folder / "again.json").content_hash == card.content_hash
     forged = card.samples[1].model_copy(update={"verdict": "AC"})
     card.model_copy(update={"samples": (card.samples[0], forged, *card.samples[2:])}).write(path)
@@ -195,7 +194,7 @@ def test_omitted_completions_are_read_from_their_source(benchmark: SmallBenchmar
     )
     card.model_copy(update={"samples": bare}).write(path)
     code, text = reproduced(path)
-    assert code == 0 and "differ" not in text
+    assert code == 0 and re.search(r"\b4 verdicts\b", text)
     (benchmark.folder / "one.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"one\.jsonl"):
         reproduced(path)
