@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
+from cli.comparison_table import limits, notes, print_rows
 from cli.options import ProfileOption
-from cli.scorecards import NoScorecard, at_path, short
-from evaluation.promotion.comparison import Incomparable, p_text, points, signed
-from evaluation.reports.compare_models import Contestant, Row, can_show, compare_models
+from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
+from evaluation.promotion.comparison import Incomparable
+from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.settings import Settings
@@ -33,16 +33,18 @@ def compare(
     to: Path | None,
     settings: Settings,
     console: Console,
+    metrics: Sequence[str] = (),
+    power: float = 0.8,
 ) -> int:
     """Compare the first model with each other one. For a single model, report the differences that
-    its benchmarks can detect. Raises NoScorecard and Incomparable.
+    its benchmarks can detect. Raises NoScorecard, Incomparable and LogError.
     """
     store = settings.store
-    cards_by_model = [[_cards(store, run) for run in each.split(",")] for each in models]
+    cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in models]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
-    names = _short_names(models)
+    names = _names(models, cards_by_model)
     contestants = [
         Contestant(each, _common_cards(each, runs, cards_by_model, benchmark_names))
         for each, runs in zip(names, cards_by_model, strict=True)
@@ -62,11 +64,13 @@ def compare(
         contestants,
         k=k,
         alpha=alpha,
+        target_power=power,
         suspects=_suspects(suspects) if suspects else suspects_of(store),
     )
-    console.print(_table(rows, k, alpha))
+    of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)
+    print_rows(rows, "score" if of_logs and k == 1 else f"pass@{k}", alpha, console)
     console.print(
-        "\n".join([*_notes(rows, alpha), *_partial_notes(contestants)]),
+        "\n".join([*notes(rows, alpha, power), *limits(contestants)]),
         highlight=False,
         soft_wrap=True,
     )
@@ -75,15 +79,17 @@ def compare(
     return 0
 
 
-def _cards(store: Store, model: str) -> list[Scorecard]:
+def _cards(store: Store, model: str, metrics: Sequence[str]) -> list[Scorecard]:
     """Return the scorecards of a file or folder, else all of a checkpoint in the store, the newest
-    last. Raises NoScorecard.
+    last. metrics: the scores to compare by; empty for the default ones. Raises NoScorecard.
     """
-    if cards := at_path(model):
+    if cards := at_path(model, metrics):
         return cards
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == model]
     cards = [
-        Scorecard.stored(version) for name in names for version in store.versions("scores", name)
+        by_tests(Scorecard.stored(version), metrics)
+        for name in names
+        for version in store.versions("scores", name)
     ]
     if not cards:
         scored = sorted(
@@ -91,19 +97,26 @@ def _cards(store: Store, model: str) -> list[Scorecard]:
         )
         known = f"one of {', '.join(scored)}" if scored else "evaluate a checkpoint first"
         raise NoScorecard(
-            f"no scores of {model!r}: give a scorecard, a folder of scorecards, or {known} "
+            f"no scores of {model!r}: give a scorecard, a log, a folder of them, or {known} "
             "(`ratchet evaluate`)"
         )
     return cards
 
 
-def _short_names(models: Sequence[str]) -> list[str]:
-    """Return files' names without folder and ending, if these stay distinct."""
-    names = [
-        ",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(","))
-        for each in models
+def _names(models: Sequence[str], cards_by_model: Sequence[Sequence[list[Scorecard]]]) -> list[str]:
+    """Return short names if they are distinct, else the models unchanged.
+
+    The short name of a log is its model; that of another file has no folder and ending.
+    """
+    files = [[short(run) if is_path(run) else run for run in each.split(",")] for each in models]
+    checkpoints = [
+        [cards[0].checkpoint if cards[0].tool else file for file, cards in zip(*each, strict=True)]
+        for each in zip(files, cards_by_model, strict=True)
     ]
-    return names if len(set(names)) == len(set(models)) else list(models)
+    for names in ([",".join(runs) for runs in each] for each in (checkpoints, files)):
+        if len(set(names)) == len(set(models)):
+            return names
+    return list(models)
 
 
 def _common_cards(
@@ -151,78 +164,13 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         ) from error
 
 
-def _partial_notes(contestants: Sequence[Contestant]) -> list[str]:
-    partial_tasks = {
-        (c.name, name): len(card.partial)
-        for c in contestants
-        for name, cards in c.cards.items()
-        for card in cards
-        if card.partial
-    }
-    return [
-        f"PARTIAL: {model} has no completion for {count} tasks of {name}; the others are compared."
-        for (model, name), count in partial_tasks.items()
-    ]
-
-
-def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
-    table = Table(
-        "benchmark",
-        "tasks",
-        "first",
-        "other",
-        f"pass@{k}",
-        "difference (95 %)",
-        "won, lost",
-        "p",
-        "p (Holm)",
-        "verdict",
-        "detects gains of",
-    )
-    for row in rows:
-        runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
-        table.add_row(
-            row.benchmark,
-            f"{row.tasks}{runs}",
-            row.first,
-            row.other,
-            f"{points(row.before)} → {points(row.after)} %",
-            f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})",
-            f"{row.won}, {row.lost}",
-            p_text(row.p).removeprefix("p = "),
-            p_text(row.p_holm).removeprefix("p = "),
-            row.verdict(alpha),
-            f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
-        )
-    return table
-
-
-def _notes(rows: Sequence[Row], alpha: float) -> list[str]:
-    lines = [
-        f"{len(rows)} tests with Holm's correction: the probability of any false verdict is at "
-        f"most {alpha:g}."
-    ]
-    if any(row.smallest_gain is not None for row in rows):
-        lines.append(
-            "Detects gains of: the true gain, in points, that this number of tasks shows with "
-            f"power 0.8 (one-sided, {alpha:g}, uncorrected)."
-        )
-    for row in rows:
-        if row.clean and row.clean.before and row.clean.after:
-            lines.append(
-                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble training "
-                f"data: {row.first} {row.clean.before}, {row.other} {row.clean.after}."
-            )
-    return lines
-
-
 def command(
     models: Annotated[
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, scorecards, or folders of scorecards; several runs of a "
-                "recipe joined by commas."
+                "Scored checkpoints, scorecards, logs of Inspect, lm-evaluation-harness, EvalPlus "
+                "or BigCodeBench, or folders of them; several runs of a recipe joined by commas."
             )
         ),
     ],
@@ -235,6 +183,21 @@ def command(
         float,
         typer.Option(min=0.0001, max=0.5, help="Probability of any false verdict."),
     ] = 0.05,
+    power: Annotated[
+        float,
+        typer.Option(
+            min=0.5, max=0.99, help="Power of the printed detectable gains and tasks needed."
+        ),
+    ] = 0.8,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Score of a log, or test set such as base, to compare by; repeatable, for other "
+                "benchmarks."
+            )
+        ),
+    ] = None,
     suspects: Annotated[
         Path | None,
         typer.Option(
@@ -250,5 +213,16 @@ def command(
     command reports which differences its benchmarks can detect.
     """
     raise typer.Exit(
-        compare(models, benchmark or [], k, alpha, suspects, to, Settings.read(profile), Console())
+        compare(
+            models,
+            benchmark or [],
+            k,
+            alpha,
+            suspects,
+            to,
+            Settings.read(profile),
+            Console(),
+            metric or [],
+            power,
+        )
     )

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from cli.failures import price_of, read_score
 from cli.options import ProfileOption
-from evaluation.judging.quality import HEAD, trend
+from cli.wide_table import print_wide
+from evaluation.judging.quality import HEAD, measured, trend
 from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard
 from resources.home import NotReady
@@ -40,12 +40,20 @@ def show_quality(
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
         raise NotReady("no score yet: `ratchet evaluate CHECKPOINT` makes the first")
-    table = Table(box=None, header_style="dim")
-    for name in (*HEAD, "truncated", "cost of a solved problem"):
-        table.add_column(name)
-    for card, row in zip(cards, trend(cards), strict=True):
-        table.add_row(*row, f"{100 * card.cut:.1f} %", Usage.of(card).per_solved_problem(price))
-    console.print(table)
+    # Logs of other tools do not hold these figures.
+    cards = [
+        card.model_copy(update={"measured": measured(card.samples, {})}) if card.tool else card
+        for card in cards
+    ]
+    rows = [
+        dict(zip(HEAD, row, strict=True))
+        | {
+            "truncated": f"{100 * card.cut:.1f} %",
+            "cost of a solved problem": Usage.of(card).per_solved_problem(price),
+        }
+        for card, row in zip(cards, trend(cards), strict=True)
+    ]
+    print_wide(rows, console, box=None)
     return 0
 
 

@@ -88,6 +88,11 @@ def _rejudge(
             f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
     [card] = scorecards
+    if card.tool:
+        raise NotReproducible(
+            f"{path} was written by {card.tool}: judge its programs with `ratchet evaluate "
+            "--benchmark NAME --completions FILE`"
+        )
     if card.origin is None:
         raise NotReproducible(
             f"{path} is a checkpoint's score, and its passport is in the store: give its name, "

@@ -21,7 +21,7 @@ from problems.synthesis.replies import EndpointDown, NoReply
 from resources.home import NotReady
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
-from serving.engines import Ask, TooLong
+from serving.engines import EngineRequest, TooLong
 from verl_jobs.agents.conversation import Conversation, begin
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
@@ -159,8 +159,8 @@ class EngineWriter:
 
     def _complete(self, conversation: Conversation) -> str | None:
         try:
-            return self.engine.answer(
-                Ask(
+            return self.engine.complete(
+                EngineRequest(
                     conversation.messages,
                     self.options.tokens,
                     self.options.temperature,

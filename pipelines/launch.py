@@ -24,7 +24,7 @@ from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
-from resources.capacity import check_machines, memory_gib, unasked
+from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
@@ -124,7 +124,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
             disk_gib=profile.needs.disk_gib, memory_gib=0.0 if running else memory_gib(profile)
         )
         check_machines(profile)
-        if warning := unasked(profile):
+        if warning := not_checked(profile):
             print(warning, file=sys.stderr)
     dagster_home.prepare(home, profile.orchestration)
     return profile

@@ -1,9 +1,9 @@
-"""Check before a pipeline run what it would otherwise meet only after its warm-up.
+"""Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
 This covers its algorithm, the policy it starts from, its held-out draw, and the disk space of its
 checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key
-and the fix. What cannot be known yet (a hub model that has not been downloaded) is checked by
-`verl_jobs/planner/preflight.py` when its folder is there.
+and the fix. A hub model that has not been downloaded is checked later by
+`verl_jobs/planner/preflight.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 def check_policy(home: Home, profile: Profile) -> None:
     """Check the settings, the start policy, the held-out stock and the disk space.
 
-    Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not
-    answer.
+    Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
+    respond.
     """
     try:
         check_settings(profile.training)
@@ -82,10 +82,10 @@ def _check_tiny_model(profile: Profile) -> None:
             f"tiny_model.positions is {positions}, prompt and response take {tokens}: raise it, or "
             "lower training.prompt_tokens or training.response_tokens"
         )
-    named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
-    if any(map(any, named)):
+    patterns = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
+    if any(map(any, patterns)):
         from verl_jobs.sft.start import check_names
         from verl_jobs.sft.tiny_model import shapes
 
-        for frozen, lora in named:
+        for frozen, lora in patterns:
             check_names("the tiny model", shapes(profile.tiny_model), frozen, lora)

@@ -32,7 +32,8 @@ from evaluation.statistics.paired import (
 )
 from evaluation.statistics.pass_at_k import curve, estimates
 
-Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions)
+# task -> (passing completions, or the sum of their part marks; completions)
+Counts = dict[str, tuple[float, int]]
 
 
 class Incomparable(ValueError):
@@ -69,7 +70,12 @@ class Rate(Plain):
     def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
         """Return pass@k for several k at once, from one set of bootstrap draws."""
         if is_greedy(counts) and list(ks) == [1]:
-            return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
+            return {1: cls.counted(sum(int(c) for c, _ in counts.values()), len(counts))}
+        if has_part_marks(counts):
+            values = list(values_of(counts, max(ks)).values())
+            low, high = bootstrap_mean(values)
+            share = sum(values) / len(values)
+            return {1: cls(solved=None, tasks=len(counts), share=share, low=low, high=high)}
         return {
             at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
             for at in curve(*_columns(counts), ks)
@@ -152,7 +158,7 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
     counts: Counts = {}
     for sample in card.samples:
         solved, samples = counts.get(sample.task_id, (0, 0))
-        counts[sample.task_id] = solved + sample.passes(tests), samples + 1
+        counts[sample.task_id] = solved + sample.credit(tests), samples + 1
     if not counts:
         raise Incomparable(
             f"{card.benchmark}: {card.checkpoint} has no completions: evaluate again"
@@ -161,15 +167,23 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
 
 
 def is_greedy(counts: Counts, k: int = 1) -> bool:
-    """Return whether each task has one completion, so that exact tests apply."""
-    return k == 1 and all(samples == 1 for _, samples in counts.values())
+    """Return whether each task has one completion, right or wrong, so that exact tests apply."""
+    return k == 1 and all(n == 1 and c in (0, 1) for c, n in counts.values())
+
+
+def has_part_marks(counts: Counts) -> bool:
+    return any(c != int(c) for c, _ in counts.values())
 
 
 def compare(
-    before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1
+    before: Scorecard,
+    after: Scorecard,
+    policy: Policy | None = None,
+    k: int = 1,
+    target_power: float = 0.8,
 ) -> Comparison:
-    """Compare both cards task by task. Raises Incomparable unless they measure the same thing,
-    ValueError for a task with fewer than k samples.
+    """Compare both cards task by task. target_power: of the smallest gain. Raises Incomparable
+    unless they measure the same thing, ValueError for a task with fewer than k samples.
     """
     policy = policy or Policy()
     check_comparable(before, after)
@@ -201,7 +215,7 @@ def compare(
         lost=lost,
         both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, greedy, policy.alpha),
+        smallest_gain=_smallest_gain(differences, greedy, policy.alpha, target_power),
         k=k,
         completions=min(n for counts in (old, new) for _, n in counts.values()),
         margin=margin,
@@ -217,7 +231,7 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
     """
     counts = counts_of(card)
     if is_greedy(counts, k):
-        return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
+        return announced_share_gain(sum(int(c) for c, _ in counts.values()), len(counts), alpha)
     return announced_mean_gain(list(values_of(counts, k).values()), alpha)
 
 
@@ -259,6 +273,12 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
             f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is "
             f"{odd[0]}: evaluate both on all tasks"
         )
+    hashes = after.task_hashes
+    if odd := sorted(t for t, each in before.task_hashes.items() if hashes.get(t, each) != each):
+        raise Incomparable(
+            f"{before.benchmark}: {len(odd)} tasks have another text in each log, the first is "
+            f"{odd[0]}: evaluate both on the same data"
+        )
 
 
 def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
@@ -268,11 +288,15 @@ def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
             f"pass@{k} needs {k} completions per task, {short} has {counts[short][1]}: generate "
             "more or lower k"
         )
-    return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
+    if not has_part_marks(counts):
+        return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
+    if k > 1:
+        raise Incomparable(f"pass@{k} of part marks does not exist: compare them with --k 1")
+    return {task: c / n for task, (c, n) in counts.items()}
 
 
 def _columns(counts: Counts) -> tuple[list[int], list[int]]:
-    return [c for c, _ in counts.values()], [n for _, n in counts.values()]
+    return [int(c) for c, _ in counts.values()], [n for _, n in counts.values()]
 
 
 def paired_test(differences: Sequence[float], greedy: bool, margin: float) -> PairedTest:
@@ -290,12 +314,13 @@ def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
     )
 
 
-def _smallest_gain(differences: Sequence[float], greedy: bool, alpha: float) -> float | None:
+def _smallest_gain(
+    differences: Sequence[float], greedy: bool, alpha: float, target_power: float
+) -> float | None:
     if greedy:
-        return smallest_gain(
-            sum(d != 0 for d in differences) / len(differences), len(differences), alpha
-        )
-    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha)
+        changed = sum(d != 0 for d in differences) / len(differences)
+        return smallest_gain(changed, len(differences), alpha, target_power)
+    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha, target_power)
 
 
 def _buckets(

@@ -1,4 +1,4 @@
-"""Everything a report says, as typed plain data; `summary.json` holds the same."""
+"""The facts of a report as typed data; `summary.json` holds the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Fact(Section):
 
 
 class Model(Fact):
-    """What the model is, without overstatement."""
+    """The model, its origin and its training."""
 
     architecture: str
     """Such as "Qwen2, made from scratch" or a hub id."""

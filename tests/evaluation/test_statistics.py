@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +11,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.statistics.hypothesis_tests import (
+    LARGE,
     bootstrap_mean,
     fisher_fall,
     mcnemar,
     power,
     smallest_gain,
     tasks_for_gain,
+    tasks_to_show,
     wilson,
 )
 from evaluation.statistics.pass_at_k import pass_at_k
@@ -134,3 +138,17 @@ def test_pass_at_k_equals_the_share_of_correct_subsets() -> None:
 def test_too_few_completions_raise() -> None:
     with pytest.raises(ValueError, match=r"pass@10.*\b10\b.*problem 1 has 4"):
         pass_at_k([1, 1], [10, 4], 10)
+
+
+@pytest.mark.parametrize("gain", [0.05, 0.1, 0.3, 1.0])
+def test_one_hundredth_fewer_tasks_show_the_gain_too_rarely(gain: float) -> None:
+    tasks = tasks_to_show(gain, 0.3, 0.025)
+    fewer = tasks - ceil(tasks / 50) - 1
+    assert power(gain, max(gain, 0.3), tasks, 0.025) >= 0.8
+    assert power(gain, max(gain, 0.3), fewer, 0.025) < 0.81
+
+
+@pytest.mark.parametrize(("gain", "discordant"), [(0.02, 0.1), (0.03, 0.3), (0.0, 0.2), (1.0, 1.0)])
+def test_power_has_no_jump_where_it_is_approximated(gain: float, discordant: float) -> None:
+    exact, approximate = (power(gain, discordant, LARGE + more, 0.025) for more in (0, 1))
+    assert exact == pytest.approx(approximate, abs=0.02)
