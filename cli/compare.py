@@ -15,7 +15,7 @@ from artifacts.store import Store
 from cli.comparison_table import limits, notes, print_rows
 from cli.options import ProfileOption
 from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of

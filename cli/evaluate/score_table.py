@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.promotion.comparison import points
+from evaluation.promotion.rate import points
 from evaluation.reports.figures import Figures, Score, verdicts
 from evaluation.scorecard import Scorecard
 
