@@ -26,7 +26,8 @@ from evaluation.generation.completion_sources import (
     folder_of,
     generate_completions,
 )
-from evaluation.judging.harness import Harness, Verdicts, check
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import Verdicts, check
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Suspects

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from evaluation.judging.harness import CompletionResult, Harness, Verdicts, judge
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import CompletionResult, Verdicts, judge
 from evaluation.judging.scoring import Submission
 from evaluation.statistics.hypothesis_tests import wilson
 
