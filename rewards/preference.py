@@ -1,7 +1,7 @@
 """Learn from people's choices between two completions for one task.
 
 In: choices. Out: a value in [-1, 1] for each completion that was ever shown.
-The input has one row per choice, as JSON lines or parquet (`schema`), whoever collects them.
+The input has one row per choice, as JSON lines or parquet (`schema`), from any collector.
 Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
 (doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
 """

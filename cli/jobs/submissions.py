@@ -14,7 +14,7 @@ from rich.table import Table
 from resources.home import NotReady
 
 LONGEST_END_S = (
-    90.0  # Ray kills what has not ended 60 s after it was told to (verl_jobs/config/overrides.py)
+    90.0  # Ray kills what has not ended 60 s after it was told to (verl_jobs/config/environment.py)
 )
 
 

@@ -54,8 +54,7 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
 def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
     """Return the reward fields, as for a single completion (verl_jobs/trainer/reward_manager.py).
 
-    `score` also has what the conversation earned in addition, and `trace` lists it as
-    `conversation`.
+    `score` includes the conversation's bonus; `trace` lists the bonus as `conversation`.
     """
     score, bonus = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     fields = as_verl(score, rollout.text, bonus + overlong(training, rollout.last_tokens))
