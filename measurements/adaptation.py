@@ -1,13 +1,12 @@
-"""k examples of a new family in the prompt against k gradient steps on them, for a tiny model that
-has never met the family.
+"""Few-shot adaptation of a tiny model to a new family: k examples in the prompt, or k trained on.
 
     python -m measurements.adaptation      two choices of examples, 60 held-out problems a family
-    python -m measurements.adaptation --problems 10 --steps 40 --shots 1 2    to see the script work
+    python -m measurements.adaptation --problems 10 --steps 40 --shots 1 2    a short trial run
 
 The start is warmed up, without slips, on compositions that use no operation of any family
-(problems/sources/families.py); a second one, warmed up on all compositions alike, shows what there
-is to reach, and is only asked. It resumes: a start that is there and a cell that is there
-are not made again. Prints the table in Markdown and where the JSON lies.
+(problems/sources/families.py). A second start, warmed up on all compositions, is an upper bound; it
+is evaluated without adaptation. A repeated command resumes: existing starts and cells are reused.
+Prints the table in Markdown and the path of the JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def main() -> None:
     )
     families = embedded_families(family, config)
     new = start(arguments.folder, "new", family, arguments.steps)
-    known = start(arguments.folder, "known", family, arguments.steps)
+    upper_bound = start(arguments.folder, "known", family, arguments.steps)
     sampling = SAMPLING.model_copy(update={"max_new_tokens": 104})
     study = Study(
         new,
@@ -63,42 +62,51 @@ def main() -> None:
     with Sandbox(SandboxConfig()) as sandbox:
         rows = study.run(
             sandbox,
-            lambda name, done, of: print(
-                f"{time.monotonic() - began:.0f} s, {done + 1} of {of}: {name}", flush=True
+            lambda name, done, total: print(
+                f"{time.monotonic() - began:.0f} s, {done + 1} of {total}: {name}", flush=True
             ),
         )
-        reached = {each.name: asked(known, each, sandbox, arguments.folder) for each in families}
+        bounds = {
+            each.name: solved_share(upper_bound, each, sandbox, arguments.folder)
+            for each in families
+        }
     print(f"\n{HEAD}")
     for row in rows:
         print(line(row))
     print(
-        "\nWarmed up on all compositions, families' too: "
-        + ", ".join(f"{name} {100 * share:.0f} %" for name, share in reached.items())
+        "\nUpper bound, warmed up on all compositions: "
+        + ", ".join(f"{name} {100 * share:.0f} %" for name, share in bounds.items())
     )
     print(study.folder / "result.json")
 
 
 def start(folder: Path, kind: str, family: FamilyConfig, steps: int) -> Path:
-    """A tiny model warmed up on demonstrations that use no family's operation (`new`), or on any
-    (`known`); one tokenizer for both.
+    """Return a warmed-up tiny model, trained now unless it exists; both kinds share a tokenizer.
+
+    kind: `new`: the demonstrations use no operation of a family; `known`: all demonstrations.
     """
     target = folder / f"start-{kind}-{family.demonstrations}-{steps}"
     if (target / "losses.json").exists():
         return target
-    every = [problem for problem in generate(family) if problem.split == "demonstrations"]
-    chosen = common(family, family.demonstrations) if kind == "new" else every
+    demonstrations = [problem for problem in generate(family) if problem.split == "demonstrations"]
+    problems = common(family, family.demonstrations) if kind == "new" else demonstrations
     base = folder / "base"
     shutil.rmtree(base, ignore_errors=True)
     make(
         TinyModel(),
-        [text for problem in every for text in (problem.statement, demonstration(problem))],
+        [
+            text
+            for problem in demonstrations
+            for text in (problem.statement, demonstration(problem))
+        ],
         base,
     )
-    chats = [(prompt_text(problem), demonstration(problem)) for problem in chosen]
-    beside = target.with_name(f".{target.name}")
-    losses = warm_up(base, chats, WarmUp(steps=steps), beside, state=folder / f"{target.name}.pt")
-    (beside / "losses.json").write_text(json.dumps(losses))
-    beside.replace(target)
+    chats = [(prompt_text(problem), demonstration(problem)) for problem in problems]
+    temporary = target.with_name(f".{target.name}")
+    state = folder / f"{target.name}.pt"
+    losses = warm_up(base, chats, WarmUp(steps=steps), temporary, state=state)
+    (temporary / "losses.json").write_text(json.dumps(losses))
+    temporary.replace(target)
     print(
         f"{target.name}: {len(chats)} demonstrations, loss {losses[0]:.2f} to {losses[-1]:.3f}",
         flush=True,
@@ -106,8 +114,8 @@ def start(folder: Path, kind: str, family: FamilyConfig, steps: int) -> Path:
     return target
 
 
-def asked(checkpoint: Path, family: Family, sandbox: Sandbox, folder: Path) -> float:
-    """What a start solves of a family's held-out problems, without any example."""
+def solved_share(checkpoint: Path, family: Family, sandbox: Sandbox, folder: Path) -> float:
+    """Return the share of a family's held-out problems that a start solves without examples."""
     path = folder / f"{checkpoint.name}-{family.name}-{len(family.heldout)}.json"
     if not path.exists():
         benchmark = few_shot(

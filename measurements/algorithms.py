@@ -1,13 +1,12 @@
-"""What each algorithm makes of the same warm model: whole chains, a home an algorithm and seed, 30
-steps on the embedded profile.
+"""Gain of each RL algorithm from the same warmed-up model, measured with complete pipeline runs.
 
-    python -m measurements.algorithms      six algorithms, three seeds: hours
-    python -m measurements.algorithms --seeds 21 --algorithms grpo     one of the chains
-    python -m measurements.algorithms --profile small --steps 2        to see the script work
+    python -m measurements.algorithms      six algorithms, three seeds, 30 steps: hours
+    python -m measurements.algorithms --seeds 21 --algorithms grpo     one of the runs
+    python -m measurements.algorithms --profile small --steps 2        a short trial run
 
-All algorithms of a seed have its problems, its warm model and its draws of batches in common: the
-first chain makes them, the others find them. It resumes: a chain that has ended is read,
-not run again; one that was killed continues. Prints a table: held-out pass@1 before and after,
+Each algorithm and seed has its own home. All algorithms of a seed share its problems, its warmed-up
+model and its order of batches: the first run creates them, the others copy them. A repeated command
+reads finished runs and resumes interrupted ones. Prints a table: held-out pass@1 before and after,
 interval of the gain, p-value, seconds a step, peak memory; then each algorithm's mean gain over its
 seeds.
 """
@@ -29,14 +28,15 @@ import yaml
 from measurements.learning import HEAD, facts, line
 
 ALGORITHMS = ("grpo", "rloo", "ppo", "reinforce_plus_plus", "remax", "dapo")
+# Artifacts that all algorithms of a seed share.
 SHARED = (
     "datasets",
     "journals",
     "batteries",
     "checkpoints/base_model",
     "checkpoints/sft_checkpoint",
-)  # of a seed, whatever the algorithm
-SEEDS = (21, 22, 23)  # none was looked at while defaults were chosen
+)
+SEEDS = (21, 22, 23)  # no default was selected on these
 
 
 def main() -> None:
@@ -48,18 +48,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--profile", default="embedded")
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--read", action="store_true", help="Only what has ended.")
-    given = parser.parse_args()
-    found: dict[str, list[tuple[int, dict[str, Any]]]] = {name: [] for name in given.algorithms}
-    for seed in given.seeds:
-        for name in given.algorithms:
-            home = (given.folder / f"{given.profile}-{given.steps}-{seed}-{name}").absolute()
-            if not given.read:
-                train(home, name, seed, given.profile, given.steps)
+    parser.add_argument("--read", action="store_true", help="read finished runs, train nothing")
+    arguments = parser.parse_args()
+    settings = f"{arguments.profile}-{arguments.steps}"
+    results: dict[str, list[tuple[int, dict[str, Any]]]]
+    results = {name: [] for name in arguments.algorithms}
+    for seed in arguments.seeds:
+        for name in arguments.algorithms:
+            home = (arguments.folder / f"{settings}-{seed}-{name}").absolute()
+            if not arguments.read:
+                train(home, name, seed, arguments.profile, arguments.steps)
             if (report := home / "reports" / "chain-0001" / "summary.json").exists():
-                found[name].append((seed, facts(home, json.loads(report.read_text()))))
+                results[name].append((seed, facts(home, json.loads(report.read_text()))))
     print("| algorithm " + HEAD.replace("\n", "\n|---"))
-    for name, rows in found.items():
+    for name, rows in results.items():
         for seed, row in rows:
             print(f"| {name} {line(seed, row)}")
     print(
@@ -67,7 +69,7 @@ def main() -> None:
         + "|---" * 6
         + "|"
     )
-    for name, rows in found.items():
+    for name, rows in results.items():
         if rows:
             gains, steps = [row["gain"] for _, row in rows], [row["step"] for _, row in rows]
             print(
@@ -77,7 +79,7 @@ def main() -> None:
 
 
 def train(home: Path, algorithm: str, seed: int, profile: str, steps: int) -> None:
-    """The first chain of this home to its decision, unless that has been done."""
+    """Run this home's first pipeline run to its decision, unless it has finished."""
     if (home / "reports" / "chain-0001" / "summary.json").exists():
         return
     if not home.exists():
@@ -114,20 +116,18 @@ def train(home: Path, algorithm: str, seed: int, profile: str, steps: int) -> No
 
 
 def inherit(home: Path, pattern: str) -> None:
-    """What an ended chain of the same seed made before its training, published artifacts all of
-    them.
-    """
-    beside = home.with_name(f".{home.name}")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    ended = [
+    """Create a home with the artifacts from before training of a finished run of the same seed."""
+    temporary = home.with_name(f".{home.name}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    finished = [
         other
         for other in sorted(home.parent.glob(pattern))
         if (other / "reports" / "chain-0001" / "summary.json").exists()
     ]
-    for part in SHARED if ended else ():
-        shutil.copytree(ended[0] / part, beside / part)
-    beside.rename(home)
+    for part in SHARED if finished else ():
+        shutil.copytree(finished[0] / part, temporary / part)
+    temporary.rename(home)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""How soon the command line answers and the definitions load: `python -m measurements.answering
-[rounds]`; medians, wall and CPU seconds.
+"""Start time of commands and of Dagster's definitions: `python -m measurements.answering [rounds]`.
+
+Prints medians of wall and CPU seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 COMMANDS = {
     "ratchet --help": ["-m", "cli.main", "--help"],
     "ratchet status": ["-m", "cli.main", "status"],
-    "ratchet judge, no line": ["-m", "cli.main", "judge"],
+    "ratchet judge, empty input": ["-m", "cli.main", "judge"],
     "definitions load": ["-c", "import pipelines.definitions"],
 }
 
@@ -25,14 +26,14 @@ def main() -> None:
     print("| | wall s | CPU s |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as home:
         for name, arguments in COMMANDS.items():
-            took = [seconds(arguments, home) for _ in range(rounds + 1)][
-                1:
-            ]  # the first one warms the disk's cache
-            wall, cpu = (statistics.median(each[i] for each in took) for i in (0, 1))
+            seconds(arguments, home)  # warms the file cache
+            times = [seconds(arguments, home) for _ in range(rounds)]
+            wall, cpu = (statistics.median(each[i] for each in times) for i in (0, 1))
             print(f"| {name} | {wall:.2f} | {cpu:.2f} |", flush=True)
 
 
 def seconds(arguments: list[str], home: str) -> tuple[float, float]:
+    """Return wall and CPU seconds of one start of the interpreter with these arguments."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = os.environ | {"RATCHET_HOME": home}
     subprocess.run(

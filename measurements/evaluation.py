@@ -1,6 +1,8 @@
-"""How long judging takes: `python -m measurements.evaluation [TASKS]`: HumanEval+ with ten of
-CodeT's samples a task, beside `evalplus.evaluate` with as many workers (0.3.1), each with its
-references made before; then the same again, remembered. TASKS: only so many, from the front.
+"""Seconds to judge HumanEval+, compared with evalplus: `python -m measurements.evaluation [TASKS]`.
+
+Judges ten of CodeT's samples per task with `ratchet evaluate` and with `evalplus.evaluate` 0.3.1 on
+the same number of workers. Both have computed their expected outputs before. Then `ratchet
+evaluate` runs again, with its verdicts cached. TASKS: only the first tasks.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ WORKERS = len(os.sched_getaffinity(0))
 
 
 def main() -> None:
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else 164
-    folder = ENVIRONMENTS / f"speed-{most}"
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 164
+    folder = ENVIRONMENTS / f"speed-{limit}"
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(
         map(
@@ -31,7 +33,7 @@ def main() -> None:
                 (DATA / "humanevalplus/HumanEvalPlus.jsonl.gz").read_bytes()
             ).splitlines(),
         )
-    )[:most]
+    )[:limit]
     data, one, ten = folder / "data.jsonl", folder / "one.jsonl", folder / "ten.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     one.write_text(
@@ -44,7 +46,7 @@ def main() -> None:
         )
     )
     tasks = {row["task_id"] for row in rows}
-    drawn = [
+    samples = [
         (each.name.split("#")[0], each.source)
         for each in codet()
         if int(each.name.split("#")[1]) < 10
@@ -52,28 +54,28 @@ def main() -> None:
     ten.write_text(
         "".join(
             json.dumps({"task_id": task, "solution": source}) + "\n"
-            for task, source in drawn
+            for task, source in samples
             if task in tasks
         )
     )
     home = folder / "home"
     subprocess.run(["rm", "-rf", str(home)], check=True)
     ratchet(one, data, home)
-    ours, remembered = ratchet(ten, data, home), ratchet(ten, data, home)
+    ours, cached = ratchet(ten, data, home), ratchet(ten, data, home)
     evalplus(one, data, folder)
     theirs = evalplus(ten, data, folder)
     print(
-        f"{len(drawn) * most // 164} samples of {most} tasks, {WORKERS} workers, load "
+        f"{len(samples) * limit // 164} samples of {limit} tasks, {WORKERS} workers, load "
         f"{os.getloadavg()[0]:.1f}"
     )
     print(
-        f"ratchet evaluate {ours:.1f} s, again {remembered:.1f} s; evalplus.evaluate "
-        f"{theirs:.1f} s ({ours / theirs:.2f} of it)"
+        f"ratchet evaluate {ours:.1f} s, cached {cached:.1f} s; evalplus.evaluate {theirs:.1f} s "
+        f"(ratio {ours / theirs:.2f})"
     )
 
 
 def ratchet(samples: Path, data: Path, home: Path) -> float:
-    """Seconds of the whole command."""
+    """Return the seconds of the complete command."""
     command = [
         sys.executable,
         "-m",
@@ -98,6 +100,7 @@ def ratchet(samples: Path, data: Path, home: Path) -> float:
 
 
 def evalplus(samples: Path, data: Path, folder: Path) -> float:
+    """Return the seconds of the complete command."""
     script = Path(__file__).with_name("upstream.py")
     command = [
         python_of("evalplus"),

@@ -1,17 +1,18 @@
-"""What programs that solve nothing are paid on unittests that share their interpreter: `python -m
-measurements.forging [EVERY] [NAME...]`.
+"""Score of programs that forge passes on unittests which share their interpreter.
 
-BigCodeBench's 300 tasks that need the standard library alone, each EVERY-th of them. A table:
-program, tasks AC, methods passed, tasks with one. Two forge: `by form` writes a pass wherever the
-test does not look like a decoy. `by guess` has read sandbox/decoys/split.py and
-sandbox/decoys/decoys.py: it answers the questions of a split method as its words and the
-statement's examples suggest, claims to be of every class at once and to raise every exception, and
-elsewhere forges a pass where the statement, the forms of decoys and plain sense say that it is no
-decoy. The constants show what weak tests are worth without any forging. Last the canonical
-solutions, and those of them that are not AC.
+    python -m measurements.forging [EVERY] [NAME...]
+
+Uses BigCodeBench's 300 tasks that need only the standard library, or each EVERY-th of them. Prints
+a table: program, tasks AC, methods passed, tasks with a passed method. Two programs forge. `by
+form` reports a pass for each test that does not have the form of a decoy. `by guess` is written
+with knowledge of sandbox/decoys/split.py and sandbox/decoys/decoys.py: it returns to a split method
+the values that its words and the statement's examples suggest, claims to be an instance of every
+class and to raise every exception, and elsewhere forges a pass unless the statement or the form of
+the test suggests a decoy. The constant programs show how weak the tests are without forging. Last
+come the canonical solutions, with those that are not AC.
 """
 
-# programs, a line each
+# The programs below have long lines.
 from __future__ import annotations
 
 import os
@@ -151,18 +152,19 @@ PROGRAMS: dict[str, Callable[[Problem], str]] = {
 def main() -> None:
     every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     names = sys.argv[2:] or list(PROGRAMS)
-    alone = [
+    without_packages = [
         problem
         for problem in load("bigcodebench", DATA / "bigcodebench").problems
         if not problem.packages
     ]
     problems = [
         problem
-        for problem in alone
+        for problem in without_packages
         if all(name.partition(".")[0] in sys.stdlib_module_names for name in problem.extra["libs"])
     ][::every]
     print(
-        "| program | tasks AC | methods passed | tasks with one | seconds |\n|---|---|---|---|---|"
+        "| program | tasks AC | methods passed | tasks with a passed method | seconds |\n"
+        "|---|---|---|---|---|"
     )
     with Sandbox(SandboxConfig(workers=2)) as sandbox:
         for name in names:
@@ -172,15 +174,13 @@ def main() -> None:
                 [problem.job(PROGRAMS[name](problem), problem.problem_id) for problem in problems],
             )
             accepted = [report for report in reports if report.verdict == "AC"]
-            paid, total = (
-                sum(report.passed for report in reports),
-                sum(report.total for report in reports),
-            )
-            some = sum(report.passed > 0 for report in reports)
+            passed = sum(report.passed for report in reports)
+            total = sum(report.total for report in reports)
+            tasks = sum(report.passed > 0 for report in reports)
             print(
                 (
-                    f"| {name} | {len(accepted)} of {len(reports)} | {paid} of {total} | {some} | "
-                    f"{time.monotonic() - started:.0f} |"
+                    f"| {name} | {len(accepted)} of {len(reports)} | {passed} of {total} | "
+                    f"{tasks} | {time.monotonic() - started:.0f} |"
                 ),
                 flush=True,
             )

@@ -1,5 +1,4 @@
-"""Nights with a frozen model: does anything get promoted, does the sensor raise an alarm, does the
-held-out stock last?
+"""Nights with a frozen model: unearned promotions, false alarms, and use of the held-out stock.
 
     python -m measurements.frozen_nights HOME [--nights 30] [--out nights.jsonl]
 
@@ -50,8 +49,8 @@ def main() -> None:
     champion = Ledger(home.ledger).champion()
     if champion is None:
         parser.error(f"{home.path} has no champion: run `ratchet demo` first")
-    drawn = [draw.end for record in records(home.runs) for draw in record.draws]
-    first_free = max(drawn, default=0)
+    ends = [draw.end for record in records(home.runs) for draw in record.draws]
+    first_free = max(ends, default=0)
     rows = _rows(arguments.out)
     first = Scorecard.model_validate(rows[0]["champion"]) if rows else None
     with Sandbox(PROFILE.sandbox) as sandbox:
@@ -72,7 +71,7 @@ def main() -> None:
 
 
 def two_cards(champion: Entry, first_task: int, sandbox: Sandbox) -> tuple[Scorecard, Scorecard]:
-    """Return the scorecards of two completions a task of a draw, the second as a challenger's."""
+    """Return two scorecards over one draw, each with its own completion per task."""
     tasks = heldout_tasks(PROFILE.family, first_task, PROFILE.evaluation.heldout)
     benchmark = heldout(tasks, answering(PROFILE.training.answer_tokens)).with_settings(
         BenchmarkSettings(name=HELDOUT, n=2, temperature=1.0)
@@ -80,35 +79,36 @@ def two_cards(champion: Entry, first_task: int, sandbox: Sandbox) -> tuple[Score
     both = evaluate(
         Path(champion.path), champion.checkpoint, champion.checkpoint_hash, benchmark, sandbox
     )
-    of = [
+    samples = [
         tuple(
             each.model_copy(update={"sample": 0}) for each in both.samples if each.sample == number
         )
         for number in (0, 1)
     ]
-    again = {"checkpoint": "again", "checkpoint_hash": "again"}
+    challenger = {"checkpoint": "again", "checkpoint_hash": "again"}
     return (
-        both.model_copy(update={"samples": of[0]}),
-        both.model_copy(update={"samples": of[1]} | again),
+        both.model_copy(update={"samples": samples[0]}),
+        both.model_copy(update={"samples": samples[1]} | challenger),
     )
 
 
 def night_row(
     before: Scorecard, after: Scorecard, first: Scorecard, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """Run the gate and the sensor's test of one night. rows: the earlier nights."""
     gates = tuple(Gate.model_validate(row["gate"]) for row in rows)
     decision = decide(before, after, PROFILE.policy, facts=Facts(gates=gates))
-    compared = decision.comparison
+    comparison = decision.comparison
     gate = decision.gate(f"night-{len(rows) + 1}")
-    assert compared and gate
+    assert comparison and gate
     fall = regressed(first, before, ALARM) if rows else None
     return {
         "kind": decision.kind,
         "gate": gate.model_dump(mode="json"),
         "before": before.pass_at_1,
         "after": after.pass_at_1,
-        "won": len(compared.won),
-        "lost": len(compared.lost),
+        "won": len(comparison.won),
+        "lost": len(comparison.lost),
         "fell": bool(fall and fall.fell),
         "fall_p": fall.p_value if fall else None,
     }
@@ -127,13 +127,13 @@ def summary(rows: list[dict[str, Any]]) -> str:
             f"| {night} | {row['before']:.1%} | {row['after']:.1%} | {row['won']} | {row['lost']} "
             f"| {gate['p_value']:.3f} | {gate['level']:.2g} | {row['kind']} | {fall} |"
         )
-    for what, key, wanted in (("promotions", "kind", "promote"), ("false alarms", "fell", True)):
-        found = sum(row[key] == wanted for row in rows)
-        low, high = wilson(found, len(rows))
-        lines.append(f"\n{what}: {found} of {len(rows)} nights ({low:.1%} to {high:.1%})")
-    left = STOCK - rows[-1]["first_task"] - PROFILE.evaluation.heldout
+    for event, key, value in (("promotions", "kind", "promote"), ("false alarms", "fell", True)):
+        count = sum(row[key] == value for row in rows)
+        low, high = wilson(count, len(rows))
+        lines.append(f"\n{event}: {count} of {len(rows)} nights ({low:.1%} to {high:.1%})")
+    remaining = STOCK - rows[-1]["first_task"] - PROFILE.evaluation.heldout
     seconds = sum(row["seconds"] for row in rows) / len(rows)
-    lines.append(f"\nheld-out tasks left: {left:,} of {STOCK:,}; {seconds:.0f} s a night")
+    lines.append(f"\nheld-out tasks left: {remaining:,} of {STOCK:,}; {seconds:.0f} s a night")
     return "\n".join(lines)
 
 

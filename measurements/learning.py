@@ -1,14 +1,13 @@
-"""Does it learn? Whole chains from empty homes, a seed each, and controls whose reward has nothing
-to do with the answer.
+"""Gain of complete pipeline runs from empty homes, and of controls with a random reward.
 
-    python -m measurements.learning                  five seeds, real reward
+    python -m measurements.learning             five seeds, real reward
     python -m measurements.learning --control   three seeds, random reward: none may be promoted
-    python -m measurements.learning --profile small  to see the script work
+    python -m measurements.learning --profile small  a short trial run
 
-Seeds that were looked at while the defaults were chosen (1 to 10) are not among them. Each seed
-draws its own problems, initial weights, batches and rollouts. It resumes: a finished
-chain is read, not run again. Prints a table: held-out pass@1 before and after, interval of the
-difference, p-value, decision, minutes, peak memory, seconds a step.
+Seeds 1 to 10, on which the defaults were selected, are not used. Each seed has its own problems,
+initial weights, batches and rollouts. A repeated command reads finished runs. Prints a table:
+held-out pass@1 before and after, interval of the difference, p-value, decision, minutes, peak
+memory, seconds a step.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def main() -> None:
         home = (
             arguments.folder / f"{'control' if arguments.control else arguments.profile}-{seed}"
         ).absolute()
-        rows.append(chain(home, seed, control=arguments.control, profile=arguments.profile))
+        rows.append(pipeline_run(home, seed, control=arguments.control, profile=arguments.profile))
         print(line(seed, rows[-1]), flush=True)
     print("\n" + HEAD)
     for seed, row in zip(seeds, rows, strict=True):
@@ -53,8 +52,11 @@ def main() -> None:
     )
 
 
-def chain(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, Any]:
-    """Runs the first chain of this home to its decision, unless that has been done."""
+def pipeline_run(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, Any]:
+    """Run this home's first pipeline run to its decision, unless it has finished; return its row.
+
+    control: train with a random reward.
+    """
     home.mkdir(parents=True, exist_ok=True)
     base = (
         yaml.safe_load(
@@ -83,8 +85,9 @@ def chain(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, An
 
 
 def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the table row of a finished run; shares are in percent, memory in GiB."""
     record = json.loads((home / "runs" / "chain-0001" / "chain.json").read_text())
-    compared = summary["decision"]["comparison"]
+    comparison = summary["decision"]["comparison"]
     [measured] = home.glob("checkpoints/chain-0001/*/measured.json")
     steps = [
         step["timing_s/step"]
@@ -92,13 +95,13 @@ def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
         if "timing_s/step" in step
     ]
     return {
-        "tasks": compared["before"]["tasks"],
-        "before": 100 * compared["before"]["share"],
-        "after": 100 * compared["after"]["share"],
-        "gain": 100 * compared["difference"],
-        "low": 100 * compared["difference_low"],
-        "high": 100 * compared["difference_high"],
-        "p": compared["p_better"],
+        "tasks": comparison["before"]["tasks"],
+        "before": 100 * comparison["before"]["share"],
+        "after": 100 * comparison["after"]["share"],
+        "gain": 100 * comparison["difference"],
+        "low": 100 * comparison["difference_low"],
+        "high": 100 * comparison["difference_high"],
+        "p": comparison["p_better"],
         "promoted": summary["promoted"],
         "minutes": record["minutes"],
         "memory": record["peak_pss_gib"],

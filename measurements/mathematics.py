@@ -1,12 +1,13 @@
-"""Agreement of graders of mathematics with published judged pairs, and with the pairs of our own
-tests.
+"""Agreement of mathematics graders with judged pairs of answers.
 
-`python -m measurements.mathematics [--each] [--ours] [FILE ...]`; a FILE is a test of another
-grader (`test_*.py`, read and not run), or a table `verdict, right, answer, question` like
-`tests/rewards/math_pairs.tsv`, which is always measured. `verdict` is AC or WA. A FILE `*.jsonl`
-has a problem and its `answer` a line, as MATH has: the answers are written in other usual ways, and
-each way that is refused counts. Peers are measured where they are installed: math-verify, and the
-graders in verl.utils.reward_score.
+    python -m measurements.mathematics [--each] [--ours] [FILE ...]
+
+`tests/rewards/math_pairs.tsv` is always measured. A FILE is one of:
+- a test of another grader (`test_*.py`), which is parsed and not run;
+- a table with columns `verdict`, `right`, `answer`, `question`; `verdict` is AC or WA;
+- a `*.jsonl` with a problem and its `answer` per line, like MATH. Each answer is rewritten in other
+  usual forms, and each refused form counts as a false reject.
+Other graders are measured if they are installed: math-verify, and those in verl.utils.reward_score.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 
 
 class Pair(NamedTuple):
-    """A right answer, a given one, whether the set calls them equal, and the question where it has
-    one.
-    """
+    """A right answer, a given answer, whether the set calls them equal, and the question if any."""
 
     right: str
     given: str
@@ -50,6 +49,7 @@ Grader = Callable[[list[Pair]], list[bool]]
 
 
 def pairs_of(path: Path) -> list[Pair]:
+    """Read the pairs of a test module, table or JSON lines file."""
     if path.suffix == ".jsonl":
         return list(rewritten(path))
     if path.suffix == ".py":
@@ -66,8 +66,10 @@ def pairs_of(path: Path) -> list[Pair]:
 
 
 def tested(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
-    """Pairs in a test module: rows (right, given, expected), and `assertTrue(equal(a, b))` after
-    assignments of two texts.
+    """Yield the pairs of a test module.
+
+    These are parametrized rows (right, given, expected), and `assertTrue(equal(a, b))` after the
+    assignment of two texts.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "parametrize":
@@ -117,8 +119,8 @@ def _literal(node: ast.expr) -> object:
 
 
 def rewritten(path: Path) -> Iterator[Pair]:
-    """Right answers in other forms: other commands, signs around them, and what sympy makes of them
-    as math-verify reads them.
+    """Yield right answers in other forms: with other LaTeX commands, with delimiters around them,
+    and as sympy rewrites the expression that math-verify parses.
     """
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -139,28 +141,28 @@ def rewritten(path: Path) -> Iterator[Pair]:
 
 
 def symbolic(right: str) -> set[str]:
-    """Forms that sympy writes: as it is, expanded, factored, over one denominator, as plain text,
-    fractions as decimals and unreduced.
+    """Return the forms that sympy writes: unchanged, expanded, factored, over one denominator, as
+    plain text; of a fraction the decimal and an unreduced form.
     """
     import sympy
     from math_verify import LatexExtractionConfig, parse
 
-    read = parse(
+    parsed = parse(
         f"\\boxed{{{right}}}",
         [LatexExtractionConfig(boxed_match_priority=0)],
         fallback_mode="no_fallback",
     )
-    if not read or not isinstance(read[0], sympy.Expr):
+    if not parsed or not isinstance(parsed[0], sympy.Expr):
         return set()
-    value = read[0].doit()
+    value = parsed[0].doit()
     if value.is_Rational and max(abs(value.p), value.q) > 10**50:
         return set()
     if not value.is_Rational:
-        ways = (sympy.expand, sympy.factor, sympy.together, sympy.radsimp)
+        rewrites = (sympy.expand, sympy.factor, sympy.together, sympy.radsimp)
         return {
             str(value).replace("**", "^"),
             sympy.latex(value),
-            *(sympy.latex(way(value)) for way in ways),
+            *(sympy.latex(rewrite(value)) for rewrite in rewrites),
         }
     if value.is_Integer:
         return {f"{value}.0", f"{int(value):,}"}
@@ -171,18 +173,20 @@ def symbolic(right: str) -> set[str]:
 
 
 def final(text: str) -> str:
-    """The final answer of a text of another project's test: all boxes of a short one, the last of a
-    long one, else the last formula.
+    """Return the final answer of a text from another project's test.
+
+    This is all boxes of a short text, the last box of a long one, or else the last formula.
     """
     if len(text) < 300 and text.count("\\boxed") > 1:
         return ", ".join(BOXED.findall(text))
     if "\\boxed{" in text:
         return extract_answer(text)
-    formulas = [next(filter(None, found)) for found in FORMULA.findall(text)]
+    formulas = [next(filter(None, groups)) for groups in FORMULA.findall(text)]
     return text if not formulas or (len(formulas) > 1 and len(text) < 200) else formulas[-1]
 
 
 def ours(pairs: list[Pair]) -> list[bool]:
+    """Grade the pairs with Ratchet's own grader."""
     judged = judge(
         None,
         [
@@ -197,10 +201,8 @@ def ours(pairs: list[Pair]) -> list[bool]:
 
 
 def peers() -> dict[str, Grader]:
-    """The graders that are installed, one pair at a time within a limit; what raises or takes too
-    long is unequal.
-    """
-    found: dict[str, Grader] = {}
+    """Return the installed graders. A pair on which a grader raises or times out is unequal."""
+    graders: dict[str, Grader] = {}
     with suppress(ImportError):
         from math_verify import LatexExtractionConfig, parse, verify
 
@@ -212,28 +214,30 @@ def peers() -> dict[str, Grader]:
             )
             return bool(verify(one, other, timeout_seconds=None))
 
-        found["math-verify"] = one_by_one(math_verify)
+        graders["math-verify"] = one_by_one(math_verify)
     with suppress(ImportError):
         from verl.utils.reward_score.math_dapo import normalize_final_answer
         from verl.utils.reward_score.math_reward import is_equiv
         from verl.utils.reward_score.prime_math import grade_answer
 
-        found["verl math (MATH's own)"] = one_by_one(is_equiv)
-        found["verl math_dapo (Minerva)"] = one_by_one(
+        graders["verl math (MATH's own)"] = one_by_one(is_equiv)
+        graders["verl math_dapo (Minerva)"] = one_by_one(
             lambda right, given: normalize_final_answer(right) == normalize_final_answer(given)
         )
-        found["verl prime_math (PRM800K)"] = one_by_one(
+        graders["verl prime_math (PRM800K)"] = one_by_one(
             lambda right, given: bool(grade_answer(given, right))
         )
-    return found
+    return graders
 
 
 def one_by_one(equal: Callable[[str, str], bool]) -> Grader:
-    def late(*_: object) -> None:
+    """Return a grader that compares one pair at a time, within LIMIT_S seconds each."""
+
+    def raise_timeout(*_: object) -> None:
         raise TimeoutError
 
-    def graded(pair: Pair) -> bool:
-        signal.signal(signal.SIGALRM, late)
+    def grade(pair: Pair) -> bool:
+        signal.signal(signal.SIGALRM, raise_timeout)
         signal.alarm(LIMIT_S)
         try:
             return bool(equal(pair.right, pair.given))
@@ -242,7 +246,7 @@ def one_by_one(equal: Callable[[str, str], bool]) -> Grader:
         finally:
             signal.alarm(0)
 
-    return lambda pairs: [graded(pair) for pair in pairs]
+    return lambda pairs: [grade(pair) for pair in pairs]
 
 
 def main() -> None:
@@ -250,9 +254,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--each", action="store_true", help="print the pairs on which ours disagree"
+        "--each", action="store_true", help="print the pairs that Ratchet grades differently"
     )
-    parser.add_argument("--ours", action="store_true", help="measure no peers")
+    parser.add_argument("--ours", action="store_true", help="measure only Ratchet's grader")
     parser.add_argument("files", type=Path, nargs="*")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)

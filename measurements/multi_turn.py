@@ -1,18 +1,17 @@
-"""Does training in conversations pay? Multi-turn against single-turn at equal tokens, from the same
-warm-up, with seeds and intervals.
+"""Multi-turn against single-turn training at equal tokens, from the same warm-up.
 
     python -m measurements.multi_turn                        three seeds
-    python -m measurements.multi_turn --seeds 11 --tiny      to see the script work
+    python -m measurements.multi_turn --seeds 11 --tiny      a short trial run
 
-For each seed: problems of the embedded family with two visible tests, a tiny model warmed up on
-demonstrations and on fixing them after the Executor's report, and two trainings: `single` (one
-answer, groups of 8) and `multi` (up to two programs a conversation, groups of 4). Both end where
-the tokens that they were trained on (prompts and responses, verl's `perf/total_num_tokens`) reach
-the same number: of each the last checkpoint before it is taken. Each policy, and the warm-up, is
-then asked the same held-out problems in three ways: one greedy answer; a conversation of two turns,
-greedy; and, at the conversation's price, two answers of which the first that passes the visible
-tests is taken. All count by all tests. It resumes: what lies in the folder is not done
-again.
+Each seed has problems of the embedded family with two visible tests, and a tiny model that is
+warmed up on demonstrations and on corrections after the Executor's report. Two trainings follow:
+`single` (one completion, groups of 8) and `multi` (up to two programs per conversation, groups of
+4). Their token budget (prompts and responses, verl's `perf/total_num_tokens`) is the smaller of
+their totals, and each policy is its training's last checkpoint within it. The two policies and the
+warm-up generate for the same held-out problems in three ways: one greedy completion; a greedy
+conversation of two turns; and, at the conversation's cost, two completions, of which the first that
+passes the visible tests counts. All tests decide whether a problem is solved. A repeated command
+resumes: existing files in the folder are reused.
 """
 
 from __future__ import annotations
@@ -80,12 +79,14 @@ def main() -> None:
         (TINY if arguments.tiny else Size()),
         (arguments.folder / ("tiny" if arguments.tiny else "full")).absolute(),
     )
-    found = {seed: one_seed(folder / str(seed), seed, size) for seed in arguments.seeds}
-    print(table(found))
+    print(table({seed: one_seed(folder / str(seed), seed, size) for seed in arguments.seeds}))
 
 
 def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bool]]]:
-    """Policy -> way of asking -> whether each held-out problem was solved."""
+    """Train and evaluate one seed; finished parts are read from the folder.
+
+    Returns, by policy and way of generation, whether each held-out problem was solved.
+    """
     family = FamilyConfig(
         seed=seed,
         demonstrations=size.demonstrations,
@@ -96,49 +97,51 @@ def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bo
     problems = generate(family)
     if not (folder / "start" / "config.json").exists():
         start(folder, problems, seed, size)
-    jobs = {arm: trained(folder, arm, problems, seed, size) for arm in ARMS}
-    spent = {arm: sum_tokens(job) for arm, job in jobs.items()}
-    budget = min(max(tokens.values()) for tokens in spent.values())
+    jobs = {arm: train_arm(folder, arm, problems, seed, size) for arm in ARMS}
+    tokens = {arm: cumulative_tokens(job) for arm, job in jobs.items()}
+    budget = min(max(by_step.values()) for by_step in tokens.values())
     policies = {"warm-up": folder / "start"} | {
-        arm: within(job, spent[arm], budget) for arm, job in jobs.items()
+        arm: last_within(job, tokens[arm], budget) for arm, job in jobs.items()
     }
     heldout = older_draw(family, 1, size.heldout)
-    answered = {}
+    solved_by_policy = {}
     for name, policy in policies.items():
         path = folder / f"answers-{name}.json"
         if not path.exists():
-            path.write_text(json.dumps({"policy": str(policy), "solved": asked(policy, heldout)}))
-        answered[name] = json.loads(path.read_text())["solved"]
+            results = {"policy": str(policy), "solved": solved_by_way(policy, heldout)}
+            path.write_text(json.dumps(results))
+        solved_by_policy[name] = json.loads(path.read_text())["solved"]
     print(
         f"seed {seed}: equal tokens {budget:,}; "
-        + "; ".join(f"{name} {rates(ways)}" for name, ways in answered.items()),
+        + "; ".join(f"{name} {rates(ways)}" for name, ways in solved_by_policy.items()),
         flush=True,
     )
-    return answered
+    return solved_by_policy
 
 
 def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> None:
-    """A model from scratch, warmed up on single answers and on fixing what the Executor found
-    wrong in them.
+    """Create a model and warm it up on demonstrations and on corrections after the Executor's
+    report.
     """
-    shown_to = [problem for problem in problems if problem.split == "demonstrations"]
+    demonstrated = [problem for problem in problems if problem.split == "demonstrations"]
     with Sandbox() as sandbox:
         chats: list[tuple[Prompt, str]] = [
-            (prompt_text(problem), demonstration(problem)) for problem in shown_to
+            (prompt_text(problem), demonstration(problem)) for problem in demonstrated
         ]
-        chats += corrections(shown_to, Executor(sandbox))
+        chats += corrections(demonstrated, Executor(sandbox))
     base = folder / "base"
     texts = [
-        question if isinstance(question, str) else question[-1]["content"] for question, _ in chats
-    ] + [answer for _, answer in chats]
+        prompt if isinstance(prompt, str) else prompt[-1]["content"] for prompt, _ in chats
+    ] + [completion for _, completion in chats]
     make(TinyModel(seed=seed, positions=512), texts, base)
     random.Random(seed).shuffle(chats)
     warm_up(base, chats, WarmUp(seed=seed, steps=size.warm_up_steps), folder / "start")
 
 
-def trained(
+def train_arm(
     folder: Path, arm: str, problems: Sequence[Problem], seed: int, size: Size
 ) -> TrainingJob:
+    """Run the training of one arm to its end, and return its job."""
     group, agents = ARMS[arm]
     rows = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
     for split, path in rows.items():
@@ -170,79 +173,89 @@ def trained(
     return job
 
 
-def sum_tokens(job: TrainingJob) -> dict[int, float]:
-    """Tokens trained on up to each step."""
-    total, found = 0.0, {}
+def cumulative_tokens(job: TrainingJob) -> dict[int, float]:
+    """Map each step to the number of tokens trained on so far."""
+    total, tokens = 0.0, {}
     for record in metrics(job.path):
         total += record.get(TOKENS, 0.0)
-        found[record["step"]] = total
-    return found
+        tokens[record["step"]] = total
+    return tokens
 
 
-def within(job: TrainingJob, tokens: dict[int, float], budget: float) -> Path:
-    """The last checkpoint within the budget."""
+def last_within(job: TrainingJob, tokens: dict[int, float], budget: float) -> Path:
+    """Return the last checkpoint within the budget of tokens."""
     saved = candidates(job.path)
     return saved[max(step for step in saved if tokens[step] <= budget or step == min(saved))]
 
 
-def asked(policy: Path, problems: Sequence[Problem]) -> dict[str, list[bool]]:
+def solved_by_way(policy: Path, problems: Sequence[Problem]) -> dict[str, list[bool]]:
+    """Return, by way of generation, whether the policy solves each problem."""
     with Sandbox() as sandbox:
-        executor, greedy, drawn = (
-            Executor(sandbox),
-            FrozenWriter(policy, ANSWER),
-            FrozenWriter(policy, ANSWER, temperature=1.0, seed=1),
-        )
-        talks = played(problems, greedy, executor, TURNS)
-        again = played(problems, drawn, executor, 1)
-        last = {
-            "one answer": [talk.attempts[0].answer for talk in talks],
-            "conversation": [talk.attempts[-1].answer for talk in talks],
+        executor = Executor(sandbox)
+        greedy = FrozenWriter(policy, ANSWER)
+        sampling = FrozenWriter(policy, ANSWER, temperature=1.0, seed=1)
+        conversations = run_conversations(problems, greedy, executor, TURNS)
+        single = run_conversations(problems, sampling, executor, 1)
+        completions = {
+            "one answer": [each.attempts[0].answer for each in conversations],
+            "conversation": [each.attempts[-1].answer for each in conversations],
             "two answers": [
                 (one if one.attempts[0].finding.solved else two).attempts[0].answer
-                for one, two in zip(talks, again, strict=True)
+                for one, two in zip(conversations, single, strict=True)
             ],
         }
-        return {way: solved(problems, answers, sandbox) for way, answers in last.items()}
+        return {way: solved(problems, texts, sandbox) for way, texts in completions.items()}
 
 
-def played(
+def run_conversations(
     problems: Sequence[Problem], writer: FrozenWriter, executor: Executor, turns: int
 ) -> list[Conversation]:
-    talks = [
+    conversations = [
         begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems
     ]
-    asyncio.run(converse(talks, writer, executor, NoReviewer(), turns))
-    return talks
+    asyncio.run(converse(conversations, writer, executor, NoReviewer(), turns))
+    return conversations
 
 
-def solved(problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox) -> list[bool]:
+def solved(problems: Sequence[Problem], completions: Sequence[str], sandbox: Sandbox) -> list[bool]:
+    """Return whether the program of each completion passes all tests of its problem."""
     jobs = [
-        problem.job(extract_code(answer), problem.problem_id)
-        for problem, answer in zip(problems, answers, strict=True)
+        problem.job(extract_code(completion), problem.problem_id)
+        for problem, completion in zip(problems, completions, strict=True)
     ]
     return [report.verdict is Verdict.AC for report in run_all(sandbox, jobs)]
 
 
 def rates(ways: dict[str, list[bool]]) -> str:
-    return ", ".join(f"{way} {100 * statistics.mean(done):.1f} %" for way, done in ways.items())
+    return ", ".join(
+        f"{title(way)} {100 * statistics.mean(solved):.1f} %" for way, solved in ways.items()
+    )
 
 
-def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
-    """Means over seeds, and intervals by resampling problems within each seed and seeds."""
+def title(way: str) -> str:
+    """Return the printed name of a key in `answers-<policy>.json`."""
+    return way.replace("answer", "completion")
+
+
+def table(results: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
+    """Return a table of means over seeds, with intervals by resampling seeds and problems.
+
+    results: by seed, policy and way of generation.
+    """
     lines = [
         (
-            f"\n| policy | asked | solved ({len(found)} seeds) | less the single-turn policy's "
-            "one answer (95 % interval) |"
+            f"\n| policy | generation | solved ({len(results)} seeds) | difference to the "
+            "single-turn policy's one completion (95 % interval) |"
         ),
         "|---|---|---|---|",
     ]
-    for name in next(iter(found.values())):
+    for name in next(iter(results.values())):
         for way in ("one answer", "conversation", "two answers"):
-            pairs = [(by[name][way], by["single"]["one answer"]) for by in found.values()]
+            pairs = [(by[name][way], by["single"]["one answer"]) for by in results.values()]
             mean = statistics.mean(statistics.mean(one) for one, _ in pairs)
             low, middle, high = interval(pairs)
             lines.append(
-                f"| {name} | {way} | {100 * mean:.1f} % | {100 * middle:+.1f} "
+                f"| {name} | {title(way)} | {100 * mean:.1f} % | {100 * middle:+.1f} "
                 f"({100 * low:+.1f} to {100 * high:+.1f}) |"
             )
     return "\n".join(lines)
@@ -251,8 +264,9 @@ def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
 def interval(
     pairs: Sequence[tuple[list[bool], list[bool]]], draws: int = 2000
 ) -> tuple[float, float, float]:
-    """Of the mean paired difference: a two-stage bootstrap, seeds and then problems of a seed
-    (Efron and Tibshirani 1993).
+    """Return the 2.5 % quantile, the mean and the 97.5 % quantile of the mean paired difference.
+
+    Two-stage bootstrap over seeds, then over problems of a seed (Efron and Tibshirani 1993).
     """
     import numpy as np
 

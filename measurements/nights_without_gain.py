@@ -1,10 +1,9 @@
-"""A year of nights without a gain: how often something unearned is promoted, and whether the
-regression sensor raises a false alarm.
+"""Unearned promotions and false alarms over many nights without a gain, by simulation.
 
     python -m measurements.nights_without_gain [--histories 4000] [--nights 100]
 
 Simulated: champion and challenger solve each of 400 tasks independently with the same chance. It is
-drawn per task from a beta distribution (a + b = 1, mean 0.6), as a trained model's answers vary.
+drawn per task from a beta distribution (a + b = 1, mean 0.6), which resembles a trained model's.
 The gate is McNemar's exact test at the level of the policy; the sensor is Fisher's exact test at
 0.01, once a night, on two draws. Seeds are fixed. Prints Markdown tables.
 """
@@ -18,7 +17,8 @@ import numpy as np
 from evaluation.statistics.alpha_spending import Gate, Spending, next_level
 from evaluation.statistics.hypothesis_tests import fisher_fall, mcnemar, smallest_gain, wilson
 
-TASKS, CHANGED = 400, 0.25  # share of tasks on which two such models differ, about
+TASKS = 400
+CHANGED = 0.25  # approximate share of tasks on which two such models differ
 SETTINGS: tuple[tuple[Spending, float], ...] = (
     ("fresh", 0.01),
     ("fresh", 0.05),
@@ -54,8 +54,8 @@ def main() -> None:
 
 
 def simulated(histories: int, nights: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return p-values of the gates (histories × nights), and of the sensor's tests (one history in
-    20).
+    """Return p-values of the gates (histories × nights), and of the sensor's tests in every 20th
+    history.
     """
     rng = np.random.default_rng(18)
     gates, falls = np.ones((histories, nights)), []

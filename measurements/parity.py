@@ -1,12 +1,14 @@
-"""Verdicts beside upstream's, sample by sample: `python -m measurements.parity [humaneval+] [mbpp+]
-[bigcodebench]`, all three by default.
+"""Compare Ratchet's verdicts with those of upstream harnesses, sample by sample.
 
-On each: the canonical solutions, and made-up wrong answers: mutants, and canonical solutions whose
-results are changed so that only an exact comparison tells (another type, a float a little off, a
-subclass, numpy, a deep recursion, a state between calls); for humaneval+ ten of CodeT's a task too.
-Ours come from `ratchet evaluate`. What is judged differently is judged again by upstream alone, for
-its clock may have run out on a busy machine; what stays is listed. BigCodeBench: the 327 tasks of
-the standard library alone. Everything is kept under `.ratchet/parity/`.
+    python -m measurements.parity [humaneval+] [mbpp+] [bigcodebench]     all three by default
+
+The samples of a task are its canonical solution, a mutant, and canonical solutions whose results
+are changed so that only an exact comparison notices: another type, a slightly different float, a
+subclass, numpy, deep recursion, state between calls. humaneval+ adds ten of CodeT's samples per
+task. Ratchet's verdicts come from `ratchet evaluate`. Samples with different verdicts are judged
+once more by upstream, one at a time, because its timeout depends on the load; differences that
+remain are printed. BigCodeBench: only the 327 tasks that need the standard library alone. All files
+are stored under `.ratchet/parity/`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ FILES = {
     "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
     "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
 }
-LEFT_OUT = {"Mbpp/255"}  # its canonical solution gives gigabytes: docs/measurements/parity.md
+# Its canonical solution returns gigabytes: docs/measurements/parity.md.
+LEFT_OUT = {"Mbpp/255"}
 WORKERS = 2
 CHANGES = (
     "list(x) if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else x",
@@ -79,15 +82,16 @@ def {name}(*args):
 """
 
 
-def answers(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
-    drawn, made = random.Random(0), []
+def samples_of(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the benchmark's samples: `task_id` and `solution`, the program to judge."""
+    rng, samples = random.Random(0), []
     for at, row in enumerate(rows):
         task, entry = row["task_id"], row["entry_point"]
         program = (
             row["code_prompt" if name == "bigcodebench" else "prompt"] + row["canonical_solution"]
         )
         wrong = mutants(program, 6, entry)
-        texts = [program, *(each.source for each in drawn.sample(wrong, min(1, len(wrong))))]
+        texts = [program, *(each.source for each in rng.sample(wrong, min(1, len(wrong))))]
         if name != "bigcodebench":
             texts += [
                 CHANGED.format(
@@ -95,17 +99,18 @@ def answers(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
                 )
                 for k in range(2)
             ]
-        made += [{"task_id": task, "solution": text} for text in texts]
+        samples += [{"task_id": task, "solution": text} for text in texts]
     if name == "humaneval+":
-        made += [
+        samples += [
             {"task_id": each.name.split("#")[0], "solution": each.source}
             for each in codet()
             if int(each.name.split("#")[1]) < 10
         ]
-    return made
+    return samples
 
 
 def compare(name: str) -> int:
+    """Judge the benchmark's samples with both and print the result. Return how many differ."""
     harness, dataset, source = FILES[name]
     folder = ENVIRONMENTS / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +128,7 @@ def compare(name: str) -> int:
         ]
     data, samples = folder / "data.jsonl", folder / "samples.jsonl"
     _write(data, rows)
-    _write(samples, answers(name, rows))
+    _write(samples, samples_of(name, rows))
     ours = _ours(name, data, samples, folder / "ours.jsonl")
     theirs = _theirs(harness, dataset, data, samples, folder / "upstream.jsonl", WORKERS)
     keys = ("base", "plus") if harness == "evalplus" else ("base",)
@@ -132,14 +137,14 @@ def compare(name: str) -> int:
         at for at, row in measured.items() if any(row[key] != theirs[at][key] for key in keys)
     ]
     if differ:
-        differ = _again(harness, dataset, data, samples, differ, measured, theirs, folder, keys)
-    for which in keys:
-        passed = [sum(bool(rows[at][which]) for at in measured) for rows in (ours, theirs)]
+        differ = _repeat(harness, dataset, data, samples, differ, measured, theirs, folder, keys)
+    for key in keys:
+        passed = [sum(bool(rows[at][key]) for at in measured) for rows in (ours, theirs)]
         print(
-            f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, "
+            f"{name} {key}: {len(measured)} samples, {passed[0]} pass with ratchet, "
             f"{passed[1]} with {harness}"
         )
-    print(f"{name}: {len(ours) - len(measured)} not measured, {len(differ)} judged differently")
+    print(f"{name}: {len(ours) - len(measured)} not measured, {len(differ)} different verdicts")
     for at in differ:
         print(
             f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} "
@@ -148,49 +153,49 @@ def compare(name: str) -> int:
     return len(differ)
 
 
-Said = dict[tuple[str, int], dict[str, Any]]
+Verdicts = dict[tuple[str, int], dict[str, Any]]  # by task and sample
 
 
-def _again(
+def _repeat(
     harness: str,
     dataset: str,
     data: Path,
     samples: Path,
     differ: Any,
-    ours: Said,
-    theirs: Said,
+    ours: Verdicts,
+    theirs: Verdicts,
     folder: Path,
     keys: Any,
 ) -> Any:
-    """Upstream once more, one program at a time, on what differs. Every task must have a sample
-    there: the canonical solutions fill up.
+    """Judge the samples in `differ` once more with upstream, one at a time. Updates `theirs` and
+    returns the samples that still differ.
     """
-    wanted = set(differ)
+    repeated = set(differ)
     count: dict[str, int] = {}
-    kept = []
+    rows = []
     for row in map(json.loads, samples.read_text().splitlines()):
         at = (row["task_id"], count.get(row["task_id"], 0))
         count[row["task_id"]] = at[1] + 1
-        if at in wanted:
-            kept.append((at, row))
-    named = {at[0] for at in wanted}
-    few = folder / "again.data.jsonl"
+        if at in repeated:
+            rows.append((at, row))
+    tasks = {at[0] for at in repeated}
+    task_data = folder / "again.data.jsonl"
     _write(
-        few,
-        [row for row in map(json.loads, data.read_text().splitlines()) if row["task_id"] in named],
+        task_data,
+        [row for row in map(json.loads, data.read_text().splitlines()) if row["task_id"] in tasks],
     )
-    _write(folder / "again.jsonl", [row for _, row in kept])
-    said = _theirs(
-        harness, dataset, few, folder / "again.jsonl", folder / "again.upstream.jsonl", 1
+    _write(folder / "again.jsonl", [row for _, row in rows])
+    verdicts = _theirs(
+        harness, dataset, task_data, folder / "again.jsonl", folder / "again.upstream.jsonl", 1
     )
     count = {}
-    for at, _ in kept:
-        theirs[at] = said[at[0], count.get(at[0], 0)]
+    for at, _ in rows:
+        theirs[at] = verdicts[at[0], count.get(at[0], 0)]
         count[at[0]] = count.get(at[0], 0) + 1
     return [at for at in differ if any(ours[at][key] != theirs[at][key] for key in keys)]
 
 
-def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
+def _ours(name: str, data: Path, samples: Path, out: Path) -> Verdicts:
     files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
     command = [sys.executable, "-m", "cli.main", "evaluate", "--benchmark", name, *files]
     subprocess.run(
@@ -199,10 +204,12 @@ def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")},
     )
-    return _said(out)
+    return _read(out)
 
 
-def _theirs(harness: str, dataset: str, data: Path, samples: Path, out: Path, workers: int) -> Said:
+def _theirs(
+    harness: str, dataset: str, data: Path, samples: Path, out: Path, workers: int
+) -> Verdicts:
     script = Path(__file__).with_name("upstream.py")
     command = [
         str(python_of(harness)),
@@ -215,10 +222,10 @@ def _theirs(harness: str, dataset: str, data: Path, samples: Path, out: Path, wo
         str(workers),
     ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return _said(out)
+    return _read(out)
 
 
-def _said(path: Path) -> Said:
+def _read(path: Path) -> Verdicts:
     return {
         (row["task_id"], row["sample"]): row
         for row in map(json.loads, path.read_text().splitlines())

@@ -1,6 +1,4 @@
-"""Programs that every harness can judge, from the public data beside the clone (RATCHET_DATA names
-another place).
-"""
+"""Programs from public data that every harness can judge. `RATCHET_DATA` names its folder."""
 
 from __future__ import annotations
 
@@ -17,13 +15,15 @@ from sandbox.worker.literal import claims
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("RATCHET_DATA", ROOT.parent / "shared" / "data"))
-CUTS = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # where Chen et al. end a completion
+STOPS = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # stop sequences of Chen et al. 2021
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program of a problem: `test` defines check(candidate), `cases` are the same as [args,
-    expected] where it says no more than that.
+    """A program with the tests of its problem.
+
+    test: source that defines check(candidate). cases: the same tests as (arguments, expected), or
+    None where `test` is more than a list of calls.
     """
 
     name: str
@@ -60,14 +60,14 @@ class Program:
             self.name,
             self.source,
             "call",
-            tuple(CallTest(tuple(args), {}, want) for args, want in self.cases or ()),
+            tuple(CallTest(tuple(args), {}, expected) for args, expected in self.cases or ()),
             self.entry,
             limits=limits,
         )
 
 
 def humaneval() -> list[Program]:
-    """All 164, each with its canonical solution."""
+    """Return the 164 canonical solutions of HumanEval."""
     return [
         _program(row, row["task_id"], row["canonical_solution"])
         for row in _lines("humaneval/HumanEval.jsonl.gz")
@@ -75,20 +75,20 @@ def humaneval() -> list[Program]:
 
 
 def codet() -> list[Program]:
-    """The 16,400 published samples of CodeGen-Mono-16B, task by task."""
+    """Return CodeT's 16,400 published samples of CodeGen-Mono-16B on HumanEval, sorted by task."""
     tasks = {row["task_id"]: row for row in _lines("humaneval/HumanEval.jsonl.gz")}
     rows = _lines(
         "codet_samples/HumanEval_codegen16B_temp0.8_topp0.95_num100_max300_code_solution.jsonl.gz"
     )
-    made = []
-    for task, row in zip(sorted(tasks), rows, strict=True):
-        for at, sample in enumerate(row["samples"]):
-            made.append(_program(tasks[task], f"{task}#{at}", _cut(sample)))
-    return made
+    return [
+        _program(tasks[task], f"{task}#{number}", _truncate(sample))
+        for task, row in zip(sorted(tasks), rows, strict=True)
+        for number, sample in enumerate(row["samples"])
+    ]
 
 
 def codecontests() -> list[Program]:
-    """Solutions with the first of their tests: one run each. Not all of them are right."""
+    """Return CodeContests' solutions, each with its first test only. Some solutions are wrong."""
     rows = _lines("codecontests/codecontests_300_problems.jsonl")
     return [
         Program(
@@ -108,22 +108,22 @@ def _program(row: dict[str, Any], name: str, completion: str) -> Program:
 
 
 def _cases(row: dict[str, Any]) -> tuple[tuple[list[Any], Any], ...] | None:
-    """Arguments and results, where both are JSON's own, so that all harnesses take them."""
-    found = claims(row["test"], row["entry_point"])
-    if not found or any(
+    """Return (arguments, expected) per test, or None if a value has no JSON type, which some
+    harnesses cannot read.
+    """
+    calls = claims(row["test"], row["entry_point"])
+    if not calls or any(
         claim.how != "equal" or '{"' in (claim.call + claim.want).replace('{"d":[]}', "")
-        for claim in found
+        for claim in calls
     ):
         return None
-    return tuple((decode(claim.call)[0], decode(claim.want)) for claim in found)
+    return tuple((decode(claim.call)[0], decode(claim.want)) for claim in calls)
 
 
-def _cut(completion: str) -> str:
-    return (
-        completion[: min(at for stop in CUTS if (at := completion.find(stop)) >= 0)]
-        if any(stop in completion for stop in CUTS)
-        else completion
-    )
+def _truncate(completion: str) -> str:
+    """Return the completion up to its first stop sequence."""
+    ends = [at for stop in STOPS if (at := completion.find(stop)) >= 0]
+    return completion[: min(ends, default=len(completion))]
 
 
 def _lines(name: str) -> list[dict[str, Any]]:

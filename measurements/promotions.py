@@ -1,9 +1,8 @@
-"""Whether the statistics of comparing and promoting keep their word, by simulation: errors, power,
-coverage. Prints tables.
+"""Error rates, power and coverage of the statistics behind comparison and promotion, by simulation.
 
 `python -m measurements.promotions [pairs] [histories]`: 2,000 null pairs and 200 histories of 50
-gates. A task has a difficulty that both models share; a model's answers are drawn from its chance
-on each task. Beside it: measurements/gate_error.py, the gate's one test on 400 tasks.
+gates. Both models share each task's difficulty; a model's completions are sampled from its chance
+on each task. See also measurements/gate_error.py: the gate's one test on 400 tasks.
 """
 
 from __future__ import annotations
@@ -31,11 +30,8 @@ from evaluation.statistics.seeds import compare_recipes
 
 Row = tuple[object, ...]
 SETS = {"heldout": 400, "humaneval": 164, "mbpp": 500}
-GATES, BETTER, GAIN = (
-    50,
-    0.2,
-    0.1,
-)  # of a history: its length, the share of challengers that are better, by how much
+# A history: number of gates, share of challengers that are better, and their gain.
+GATES, BETTER, GAIN = 50, 0.2, 0.1
 
 
 def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
@@ -62,13 +58,16 @@ def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
 
 
 def task_chances(rng: np.random.Generator, tasks: int, mean: float = 0.45) -> Floats:
-    """How likely a model solves each task: most are nearly sure or nearly hopeless, as in code."""
+    """Return a model's chance on each task; most are close to 0 or 1, as for code models."""
     chances: Floats = rng.beta(mean * 0.8, (1 - mean) * 0.8, tasks)
     return chances
 
 
 def null_pairs(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """The whole gate: three benchmarks, eight tags each. Two models with the same chances."""
+    """Yield how often the complete gate promotes a challenger with the champion's own chances.
+
+    Three benchmarks with eight tags each.
+    """
     for alpha in (0.01, 0.05):
         promoted = won = 0
         for _ in range(pairs):
@@ -87,8 +86,9 @@ def null_pairs(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
 
 
 def successive(rng: np.random.Generator, histories: int) -> Iterator[Row]:
-    """50 gates on the same 400 tasks, each against the champion of then. Unearned: a challenger
-    truly no better was promoted.
+    """Yield the results of 50 gates on the same 400 tasks, each against the current champion.
+
+    Unearned: the promoted challenger's true chances are no better.
     """
     rules: list[tuple[str, Spending]] = [
         ("0.05 each time", "fresh"),
@@ -97,31 +97,31 @@ def successive(rng: np.random.Generator, histories: int) -> Iterator[Row]:
     ]
     for better in (0.0, BETTER):
         for name, rule in rules:
-            any_unearned, shares, found, chances_to = 0, [], 0, 0
+            any_unearned, shares, all_earned, all_better = 0, [], 0, 0
             for _ in range(histories):
-                unearned, earned, offered = _history(rng, rule, better)
+                unearned, earned, better_count = _history(rng, rule, better)
                 any_unearned += unearned > 0
                 shares.append(unearned / max(1, unearned + earned))
-                found, chances_to = found + earned, chances_to + offered
+                all_earned, all_better = all_earned + earned, all_better + better_count
             yield (
                 f"{100 * better:.0f} %",
                 name,
                 _share(any_unearned, histories),
                 f"{np.mean(shares):.3f}",
-                f"{found} of {chances_to}",
+                f"{all_earned} of {all_better}",
             )
 
 
 def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[int, int, int]:
-    """Unearned and earned promotions, and how many challengers were better than the champion of
-    then.
+    """Return the unearned promotions, the earned ones, and how many challengers were better than
+    the champion at their gate.
     """
     chances = task_chances(rng, 400, 0.3)
     skill, champion, gates = 0.0, rng.random(400) < chances, list[Gate]()
-    unearned = earned = offered = 0
+    unearned = earned = better_count = 0
     for _ in range(GATES):
-        theirs = skill + (GAIN if rng.random() < better and skill < 0.5 else 0.0)
-        challenger = rng.random(400) < chances + theirs * (1 - chances)
+        challenger_skill = skill + (GAIN if rng.random() < better and skill < 0.5 else 0.0)
+        challenger = rng.random(400) < chances + challenger_skill * (1 - chances)
         p = mcnemar(int((challenger & ~champion).sum()), int((champion & ~challenger).sum())).better
         gates.append(
             Gate(
@@ -132,34 +132,36 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
                 level=next_level(rule, 0.05, gates),
             )
         )
-        offered += theirs > skill
+        better_count += challenger_skill > skill
         if gates[-1].significant:
-            unearned, earned = unearned + (theirs <= skill), earned + (theirs > skill)
-            champion, skill = challenger, theirs
-    return unearned, earned, offered
+            unearned += challenger_skill <= skill
+            earned += challenger_skill > skill
+            champion, skill = challenger, challenger_skill
+    return unearned, earned, better_count
 
 
 def falls(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """Non-inferiority with a margin of 5 points: how often each true fall passes."""
+    """Yield how often a true fall passes the non-inferiority test with a margin of 5 points."""
     for tasks in (164, 500):
         for fall in (0.05, 0.025, 0.0):
             for changed in (0.1, 0.3):
-                drawn = rng.multinomial(
+                counts = rng.multinomial(
                     tasks, [(changed - fall) / 2, (changed + fall) / 2, 1 - changed], size=pairs
                 )
                 passed = sum(
-                    not_worse(int(w), int(lost), tasks, 0.05) <= 0.05 for w, lost, _ in drawn
+                    not_worse(int(won), int(lost), tasks, 0.05) <= 0.05 for won, lost, _ in counts
                 )
                 yield tasks, f"{-100 * fall:g}", changed, _share(passed, pairs)
 
 
-def several_answers(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """The paired bootstrap of pass@k, ten answers a task: null pairs, then the gain that was
-    announced from the champion alone.
+def several_completions(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
+    """Yield error rate and power of the paired bootstrap of pass@k, ten completions per task.
+
+    The power is the one predicted by `mean_power`, then the observed one.
     """
     for tasks in (50, 164, 400):
         for k in (1, 5):
-            false, seen, said = {0.01: 0, 0.05: 0}, 0, []
+            false, significant, predicted = {0.01: 0, 0.05: 0}, 0, []
             for _ in range(pairs):
                 chances = task_chances(rng, tasks)
                 test = bootstrap_test(_differences(rng, chances, chances, k), draws=2000)
@@ -169,32 +171,32 @@ def several_answers(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
                 chances = task_chances(rng, tasks)
                 old, new = (_values(rng, np.clip(chances + step, 0, 1), k) for step in (0.0, 0.06))
                 difference = np.subtract(new, old)
-                seen += bootstrap_test(difference.tolist(), draws=2000).better <= 0.05
+                significant += bootstrap_test(difference.tolist(), draws=2000).better <= 0.05
                 truth = float(np.mean(_at(np.clip(chances + 0.06, 0, 1), k) - _at(chances, k)))
-                said.append(mean_power(truth, float(difference.std()), tasks, 0.05))
+                predicted.append(mean_power(truth, float(difference.std()), tasks, 0.05))
             yield (
                 tasks,
                 k,
                 _share(false[0.01], pairs),
                 _share(false[0.05], pairs),
-                f"{np.mean(said):.2f}",
-                _share(seen, pairs // 4),
+                f"{np.mean(predicted):.2f}",
+                _share(significant, pairs // 4),
             )
 
 
 def announced(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """The smallest gain said before a challenger has answered, found four times in five? Half of
-    the tasks decided alike, as it assumes.
+    """Yield the power at the smallest detectable gain that is announced before generation: 0.8 by
+    design. Both models agree on half of the tasks, as the announcement assumes.
     """
     for tasks in (164, 400, 1000):
         for share in (0.2, 0.5):
             gain = announced_share_gain(round(share * tasks), tasks, 0.01) or 0.0
-            found = 0
+            significant = 0
             for _ in range(pairs):
-                own = rng.random(tasks)
-                other = np.where(rng.random(tasks) < 0.5, own, rng.random(tasks))
-                before, after = own < share, other < share + gain
-                found += (
+                draw = rng.random(tasks)
+                other = np.where(rng.random(tasks) < 0.5, draw, rng.random(tasks))
+                before, after = draw < share, other < share + gain
+                significant += (
                     mcnemar(int((after & ~before).sum()), int((before & ~after).sum())).better
                     <= 0.01
                 )
@@ -205,13 +207,15 @@ def announced(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
                 f"{100 * gain:.1f}",
                 "0.80",
                 f"{power(gain, changed, tasks, 0.01):.2f}",
-                _share(found, pairs),
+                _share(significant, pairs),
             )
 
 
 def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
-    """How often a 95 % interval holds the truth: the least over shares from 0.05 to 0.95, exactly;
-    differences, pass@k and recipes by drawing.
+    """Yield how often a 95 % interval contains the truth.
+
+    For shares this is the exact minimum over shares from 0.05 to 0.95; differences, pass@k and
+    recipes are simulated.
     """
     from scipy.stats import binom
 
@@ -229,27 +233,27 @@ def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
     for tasks in (50, 164, 500):
         worst = 1.0
         for changed, gain in ((0.05, 0.0), (0.05, 0.04), (0.3, 0.0), (0.3, 0.1)):
-            drawn = rng.multinomial(
+            counts = rng.multinomial(
                 tasks, [(changed + gain) / 2, (changed - gain) / 2, 1 - changed], size=pairs
             )
-            held = [
-                (interval := difference_interval(int(w), int(lost), tasks)).low
+            covers = [
+                (interval := difference_interval(int(won), int(lost), tasks)).low
                 <= gain
                 <= interval.high
-                for w, lost, _ in drawn
+                for won, lost, _ in counts
             ]
-            worst = min(worst, float(np.mean(held)))
+            worst = min(worst, float(np.mean(covers)))
         yield "a difference of two shares (Tango)", tasks, f"{worst:.3f} at worst of four"
     for tasks in (50, 164, 500):
-        held = []
+        covers = []
         for _ in range(pairs):
-            drawn = rng.binomial(10, task_chances(rng, tasks)).tolist()
-            [at] = curve(drawn, [10] * tasks, [5], draws=2000)
-            held.append(at.low <= POPULATION_AT_5 <= at.high)
-        yield "pass@5 of 10 answers (bootstrap)", tasks, f"{np.mean(held):.3f}"
+            correct = rng.binomial(10, task_chances(rng, tasks)).tolist()
+            [point] = curve(correct, [10] * tasks, [5], draws=2000)
+            covers.append(point.low <= POPULATION_AT_5 <= point.high)
+        yield "pass@5 of 10 completions (bootstrap)", tasks, f"{np.mean(covers):.3f}"
     for runs in (2, 3, 5):
         for between in (0.0, 0.03):
-            held = []
+            covers = []
             for _ in range(pairs // 4):
                 chances = task_chances(rng, 164)
                 sides = [
@@ -262,11 +266,11 @@ def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
                     for _ in range(2)
                 ]
                 interval = compare_recipes(*sides, draws=2000).interval
-                held.append(interval.low <= 0 <= interval.high)
+                covers.append(interval.low <= 0 <= interval.high)
             yield (
                 f"recipes of {runs} runs, seeds {100 * between:g} points apart",
                 164,
-                f"{np.mean(held):.3f}",
+                f"{np.mean(covers):.3f}",
             )
 
 
@@ -293,18 +297,19 @@ def _share(count: int, of: int) -> str:
 
 
 def speed() -> Iterator[Row]:
+    """Yield the seconds of a pass@k curve with intervals."""
     rng = np.random.default_rng(0)
-    for what, drawn in (
-        ("200 answers each", np.full(1000, 200)),
-        ("100 to 200 answers", rng.integers(100, 201, 1000)),
+    for title, counts in (
+        ("200 completions each", np.full(1000, 200)),
+        ("100 to 200 completions", rng.integers(100, 201, 1000)),
     ):
-        correct = rng.binomial(drawn, task_chances(rng, 1000))
-        began, used = time.perf_counter(), time.process_time()
-        curve(correct.tolist(), drawn.tolist())
+        correct = rng.binomial(counts, task_chances(rng, 1000))
+        wall_start, cpu_start = time.perf_counter(), time.process_time()
+        curve(correct.tolist(), counts.tolist())
         yield (
-            f"1,000 tasks, {what}, 10,000 draws, k from 1 to 100",
-            f"{time.perf_counter() - began:.2f} s",
-            f"{time.process_time() - used:.2f} s",
+            f"1,000 tasks, {title}, 10,000 draws, k from 1 to 100",
+            f"{time.perf_counter() - wall_start:.2f} s",
+            f"{time.process_time() - cpu_start:.2f} s",
         )
 
 
@@ -313,11 +318,11 @@ def main() -> None:
         int(sys.argv[i]) if len(sys.argv) > i else most for i, most in ((1, 2000), (2, 200))
     )
     rng = np.random.default_rng(0)
-    chapters: list[tuple[str, tuple[str, ...], Iterator[Row]]] = [
+    sections: list[tuple[str, tuple[str, ...], Iterator[Row]]] = [
         ("Speed", ("pass@k curve", "time", "CPU"), speed()),
         (
             "50 gates on the same 400 tasks",
-            ("better challengers", "level", "any unearned", "FDR", "earned found"),
+            ("better challengers", "level", "any unearned", "FDR", "better ones promoted"),
             successive(rng, histories),
         ),
         (
@@ -331,18 +336,18 @@ def main() -> None:
             falls(rng, pairs),
         ),
         (
-            "Several answers a task",
-            ("tasks", "k", "false at 0.01", "false at 0.05", "power said, +6", "seen"),
-            several_answers(rng, pairs // 2),
+            "Several completions per task",
+            ("tasks", "k", "false at 0.01", "false at 0.05", "predicted power, +6", "observed"),
+            several_completions(rng, pairs // 2),
         ),
         (
-            "Gains announced beforehand",
-            ("tasks", "champion", "gain, points", "wanted", "exact", "seen"),
+            "Power at the announced gain",
+            ("tasks", "champion", "gain, points", "by design", "exact", "observed"),
             announced(rng, pairs),
         ),
-        ("Coverage of 95 % intervals", ("what", "tasks", "covers"), coverage(rng, pairs // 2)),
+        ("Coverage of 95 % intervals", ("interval", "tasks", "covers"), coverage(rng, pairs // 2)),
     ]
-    for title, head, rows in chapters:
+    for title, head, rows in sections:
         print(f"\n### {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}", flush=True)
         for row in rows:
             print(f"| {' | '.join(map(str, row))} |", flush=True)

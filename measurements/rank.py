@@ -1,13 +1,16 @@
-"""One rank of verl's own actor on made-up answers: `torchrun --nproc_per_node=N
-measurements/rank.py ASKED`, ASKED being JSON.
+"""Run one rank of verl's actor on random completions.
 
-In: {"model": a Hugging Face folder, "training": what differs of `Training`, "prompt", "answer",
-"count": tokens and number of the answers, "steps", "memory": whether allocations are traced,
-"rollout": whether answers are decoded too, "save": a folder for a save after the first step,
-"load": such a folder, to go on from}. Out, on rank 0's last line: losses and gradient norms of each
-update and, where asked for, the peak bytes of each phase by torch's own allocator. The overrides
-are those of a run (verl_jobs/config/overrides.py); only rewards and, in the updates, answers are
-made up.
+    torchrun --nproc_per_node=N measurements/rank.py REQUEST
+
+In: REQUEST, a JSON object with these keys:
+- model: a Hugging Face folder; training: values that differ from `Training`'s defaults;
+- prompt, answer, count: tokens of a prompt and of a completion, and number of completions;
+- steps; memory: whether to trace allocations; rollout: whether to decode completions too;
+  ragged: whether completions differ in length;
+- save: a folder for a checkpoint after the first step; load: such a folder, to resume from.
+Out, on rank 0's last line: losses and gradient norms of each update and, with `memory`, the peak
+bytes of each phase in torch's allocator. The overrides are those of a training
+(verl_jobs/config/overrides.py); the advantages and the completions of the updates are random.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 
-def main(asked: dict[str, Any]) -> None:
-    training = Training.model_validate(asked["training"])
+def main(request: dict[str, Any]) -> None:
+    training = Training.model_validate(request["training"])
     os.environ.update(environment(training))
     import torch
 
@@ -34,25 +37,26 @@ def main(asked: dict[str, Any]) -> None:
         torch.profiler.profile(
             activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
         )
-        if asked.get("memory")
+        if request.get("memory")
         else nullcontext()
     )
-    with trace as traced:
-        found = steps(asked, training)
-    if asked.get("memory"):
-        found["peak_bytes"] = peaks(traced)
+    with trace as profiler:
+        result = steps(request, training)
+    if request.get("memory"):
+        result["peak_bytes"] = peaks(profiler)
     if int(os.environ["RANK"]) == 0:
-        print(json.dumps(found))
+        print(json.dumps(result))
     torch.distributed.destroy_process_group()
 
 
-def steps(asked: dict[str, Any], training: Training) -> dict[str, Any]:
+def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
+    """Run the requested steps. Return losses and gradient norms, one per update."""
     from hydra import compose, initialize_config_module
     from torch.profiler import record_function
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
-    path = Path(asked["model"])
-    told = overrides(
+    path = Path(request["model"])
+    config_overrides = overrides(
         training,
         seed=1,
         model=path,
@@ -63,67 +67,68 @@ def steps(asked: dict[str, Any], training: Training) -> dict[str, Any]:
         name="rank",
     )
     with initialize_config_module(config_module="verl.trainer.config", version_base=None):
-        config = compose("ppo_trainer", overrides=told)
+        config = compose("ppo_trainer", overrides=config_overrides)
     with record_function("phase: load"):
         worker = ActorRolloutRefWorker(config.actor_rollout_ref, role="actor")
         worker.init_model()
     losses: list[float] = []
     norms: list[float] = []
-    if asked.get("load"):
-        worker.load_checkpoint(asked["load"])
-    for step in range(1 if asked.get("load") else 0, asked["steps"]):
+    if request.get("load"):
+        worker.load_checkpoint(request["load"])
+    for step in range(1 if request.get("load") else 0, request["steps"]):
         with record_function("phase: old log-probabilities"):
-            worker.compute_log_prob(batch(asked, training, step))
+            worker.compute_log_prob(batch(request, training, step))
         with record_function("phase: update"):
-            metrics = worker.update_actor(batch(asked, training, step))["metrics"]
-        losses += metrics["loss"]  # of each of the step's updates
+            metrics = worker.update_actor(batch(request, training, step))["metrics"]
+        losses += metrics["loss"]  # one per update of the step
         norms += metrics["grad_norm"]
-        if asked.get("save") and not step:
-            worker.save_checkpoint(asked["save"], global_step=1)
-    if asked.get("rollout"):
+        if request.get("save") and not step:
+            worker.save_checkpoint(request["save"], global_step=1)
+    if request.get("rollout"):
         with record_function("phase: rollout"):
-            rollout(asked)
+            rollout(request)
     return {"losses": losses, "grad_norms": norms}
 
 
-def rollout(asked: dict[str, Any]) -> None:
-    """The CPU engine's own decoding, every answer as long as may be."""
+def rollout(request: dict[str, Any]) -> None:
+    """Decode with the CPU engine; every completion has the maximum length."""
     import torch
     from transformers import AutoModelForCausalLM
 
     from verl_jobs.decoding import decode_batch
 
-    model = AutoModelForCausalLM.from_pretrained(asked["model"], dtype=torch.float32)
-    request = {
-        "prompt_ids": list(range(5, 5 + asked["prompt"])),
-        "max_tokens": asked["answer"],
+    model = AutoModelForCausalLM.from_pretrained(request["model"], dtype=torch.float32)
+    prompt = {
+        "prompt_ids": list(range(5, 5 + request["prompt"])),
+        "max_tokens": request["answer"],
         "temperature": 1.0,
         "top_k": -1,
         "top_p": 1.0,
         "stop": [],
+        "uniform": [0.5] * request["answer"],
     }
-    request["uniform"] = [0.5] * asked["answer"]
-    decode_batch(model, [request] * asked["count"], set(), 0)
+    decode_batch(model, [prompt] * request["count"], set(), 0)
 
 
-def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
-    """This rank's share of the answers of a step. Those of each update are the same whatever the
-    number of ranks.
+def batch(request: dict[str, Any], training: Training, step: int) -> Any:
+    """Return this rank's share of a step's completions.
+
+    The completions of each update are the same for any number of ranks.
     """
     import torch
     from verl.utils import tensordict_utils as tu
 
     generator = torch.Generator().manual_seed(step)
-    count, rank, ranks = asked["count"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    longest = asked["answer"]
+    count, rank, ranks = request["count"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    longest = request["answer"]
     lengths = (
         torch.randint(longest // 2, longest + 1, (count,), generator=generator).tolist()
-        if asked.get("ragged")
+        if request.get("ragged")
         else [longest] * count
     )
     rows = [
         {
-            "prompts": torch.randint(5, 60, (asked["prompt"],), generator=generator),
+            "prompts": torch.randint(5, 60, (request["prompt"],), generator=generator),
             "responses": torch.randint(5, 60, (length,), generator=generator),
             "response_mask": torch.ones(length, dtype=torch.long),
             "old_log_probs": -torch.rand(length, generator=generator) * 4,
@@ -131,16 +136,16 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
         }
         for length in lengths
     ]
-    mine = rows[rank::ranks]
-    for row in mine:
+    share = rows[rank::ranks]
+    for row in share:
         row["input_ids"] = torch.cat([row["prompts"], row["responses"]])
         row["position_ids"] = torch.arange(len(row["input_ids"]))
         row["loss_mask"] = row["response_mask"]
     nested = {
-        key: torch.nested.as_nested_tensor([row[key] for row in mine], layout=torch.jagged)
-        for key in mine[0]
+        key: torch.nested.as_nested_tensor([row[key] for row in share], layout=torch.jagged)
+        for key in share[0]
     }
-    about = {
+    settings = {
         "temperature": 1.0,
         "calculate_entropy": False,
         "distillation_use_topk": False,
@@ -152,14 +157,15 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
         "dataloader_kwargs": {"shuffle": False},
         "pad_token_id": 0,
     }
-    return tu.get_tensordict(nested, about)
+    return tu.get_tensordict(nested, settings)
 
 
-def peaks(traced: Any) -> dict[str, int]:
-    """Most bytes alive in each phase: every allocation and release of torch's CPU allocator, in the
-    order of time.
+def peaks(profiler: Any) -> dict[str, int]:
+    """Return the peak of allocated bytes in each phase.
+
+    Replays all allocations and releases of torch's CPU allocator in order of time.
     """
-    events = traced.profiler.kineto_results.events()
+    events = profiler.profiler.kineto_results.events()
     phases = [
         (event.name().removeprefix("phase: "), event.start_ns(), event.end_ns())
         for event in events
@@ -168,13 +174,13 @@ def peaks(traced: Any) -> dict[str, int]:
     changes = sorted(
         (event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"
     )
-    alive, most = 0, dict.fromkeys((name for name, _, _ in phases), 0)
+    allocated, peak = 0, dict.fromkeys((name for name, _, _ in phases), 0)
     for at, change in changes:
-        alive += change
+        allocated += change
         for name, start, end in phases:
             if start <= at <= end:
-                most[name] = max(most[name], alive)
-    return most
+                peak[name] = max(peak[name], allocated)
+    return peak
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""How long a rollback takes once its modules are loaded: the ledger, then MLflow's aliases. Prints
-a table.
+"""Seconds of a rollback with loaded modules: the ledger, then MLflow's aliases. Prints a table.
 
-`python -m measurements.rollback [VERSIONS]` in a home of its own, with so many versions (20), each
-put before the gate and told to MLflow first. CPU seconds beside the clock's, since other work may
-run.
+`python -m measurements.rollback [VERSIONS]` creates a temporary home with 20 versions, or VERSIONS,
+and registers them in MLflow first. CPU seconds are printed too, because other work may run.
 """
 
 from __future__ import annotations
@@ -41,19 +39,19 @@ def main(versions: int) -> None:
                 chain=f"c{i}",
                 against=against,
             )
-        Registry(Path(home)).project(ledger)  # loads MLflow too
-        clock, cpu = [], []
+        Registry(Path(home)).project(ledger)  # also imports MLflow
+        wall, cpu = [], []
         for _ in range(ROLLBACKS):
-            began, used = time.monotonic(), time.process_time()
+            wall_start, cpu_start = time.monotonic(), time.process_time()
             rollback(None, "", Settings.read(), Console(file=StringIO()))
-            clock.append(time.monotonic() - began)
-            cpu.append(time.process_time() - used)
+            wall.append(time.monotonic() - wall_start)
+            cpu.append(time.process_time() - cpu_start)
     print(
         "| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n"
         "|---|---|---|---|"
     )
     figures = " | ".join(
-        f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (clock, cpu)
+        f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (wall, cpu)
     )
     print(f"| {versions} | {figures} | {os.getloadavg()[0]:.0f} |")
 

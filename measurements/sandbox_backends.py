@@ -1,8 +1,8 @@
-"""Programs a second by backend, side by side: `python -m measurements.sandbox_backends [programs]
-[repeats] [backend ...]`.
+"""Programs per second of each sandbox backend.
 
-docker needs an engine (DOCKER_HOST), ray a Ray to join (RAY_ADDRESS); two workers each. Medians;
-the backends take turns, so that a busy neighbour hits all alike.
+`python -m measurements.sandbox_backends [programs] [repeats] [backend ...]`. docker needs an engine
+(DOCKER_HOST), ray a cluster to join (RAY_ADDRESS); each has two workers. The figures are medians.
+The backends alternate, so that other load slows all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STYLES = {
 
 
 def rate(sandbox: Sandbox, job: Job, programs: int) -> float:
-    """Raises RuntimeError when a program is not accepted: then nothing was measured."""
+    """Return programs per second. Raises RuntimeError if a program is not accepted."""
     begun = time.perf_counter()
     reports = list(sandbox.run([job] * programs))
     if failed := [report for report in reports if report.verdict is not Verdict.AC]:
@@ -48,23 +48,23 @@ def main() -> None:
         f"{os.getloadavg()[0]:.1f} at the start\n"
     )
     with ExitStack() as stack:
-        opened = {
+        sandboxes = {
             kind: stack.enter_context(Sandbox(SandboxConfig(workers=2, backend=kind)))  # type: ignore[arg-type]
             for kind in kinds
         }
         print("| style | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds))
         for style, job in STYLES.items():
-            seen: dict[str, list[float]] = {kind: [] for kind in kinds}
+            rates: dict[str, list[float]] = {kind: [] for kind in kinds}
             for _ in range(repeats + 1):
-                for kind, sandbox in opened.items():
-                    seen[kind].append(rate(sandbox, job, programs))
+                for kind, sandbox in sandboxes.items():
+                    rates[kind].append(rate(sandbox, job, programs))
             print(
                 f"| {style} | "
-                + " | ".join(f"{statistics.median(seen[kind][1:]):.0f}/s" for kind in kinds)
+                + " | ".join(f"{statistics.median(rates[kind][1:]):.0f}/s" for kind in kinds)
                 + " |",
                 flush=True,
             )
-        for kind, sandbox in opened.items():
+        for kind, sandbox in sandboxes.items():
             print(f"\n{kind}: {sandbox.describe()}")
 
 

@@ -1,11 +1,11 @@
-"""Whom the security constraint punishes: `python -m measurements.security [--isolation LEVEL]
-[--only NAME] [--each]`.
+"""Programs that the security constraint punishes, among reference solutions and hostile programs.
 
-Reference solutions of published sets, of which none should be punished, and hostile programs.
-*Punished*: the whole reward is -1, because the sandbox saw an attempt. *Hinted*: the text has names
-that no task needs, which costs a little. `--each` names the references that are punished or hinted,
-and the hostile programs that are not punished. `RATCHET_DATA` and `RATCHET_HOSTILE` name the
-folders of both.
+    python -m measurements.security [--isolation LEVEL] [--only NAME] [--each]
+
+No reference solution of a published set should be punished. *Punished*: the reward is -1, because
+the sandbox recorded an attempt. *Hinted*: the program's text has names that no task needs, which
+lowers the score slightly. `--each` lists punished and hinted references, and hostile programs that
+are not punished. `RATCHET_DATA` and `RATCHET_HOSTILE` name the folders of the programs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SETS = {
     "BigCodeBench": ("bigcodebench", "bigcodebench/BigCodeBench.jsonl.gz"),
 }
 FAMILIES = {"H": "reward hacks", "C": "containment attacks", "control": "honest controls"}
-AT_ONCE = 400
+BATCH = 400
 
 
 def references(source: str, path: str, tests: int) -> list[tuple[Problem, Job]]:
-    """The first solution of each problem, with as many of its tests."""
+    """Return each problem with a job: its first solution and its first `tests` tests."""
     problems = [problem for problem in load(source, DATA / path).problems if problem.solutions]
     jobs = [
         (problem, problem.job(problem.solutions[0], problem.problem_id)) for problem in problems
@@ -52,7 +52,7 @@ def references(source: str, path: str, tests: int) -> list[tuple[Problem, Job]]:
 
 
 def hostile() -> Iterator[tuple[str, Job]]:
-    """Programs of both corpora with the name of their group."""
+    """Yield the programs of both corpora, each with the name of its group."""
     problems = json.loads((HOSTILE / "problems.json").read_text())
     for entry in json.loads((HOSTILE / "manifest.json").read_text()):
         source = (HOSTILE / "programs" / entry["file"]).read_bytes().decode("utf-8")
@@ -75,7 +75,7 @@ def hostile() -> Iterator[tuple[str, Job]]:
 
 
 class Count:
-    """Of one group of programs."""
+    """Counts of one group of programs, and lines that describe single programs."""
 
     def __init__(self) -> None:
         self.programs, self.failed, self.blind = 0, 0, 0
@@ -93,11 +93,11 @@ class Count:
                 continue
             self.programs += 1
             self.blind += report.tried is None
-            worth = security(report, findings, task) or 0.0
-            told = f"{job.job_id[:110]} ({report.verdict}) {report.tried}"
-            (self.punished if worth == -1.0 else self.spared).append(told)
-            if -1.0 < worth < 1.0:
-                self.hinted.append(f"{told} {findings.dangers if findings else 'cannot be read'}")
+            score = security(report, findings, task) or 0.0
+            line = f"{job.job_id[:110]} ({report.verdict}) {report.tried}"
+            (self.punished if score == -1.0 else self.spared).append(line)
+            if -1.0 < score < 1.0:
+                self.hinted.append(f"{line} {findings.dangers if findings else 'cannot be read'}")
 
     def row(self, name: str) -> str:
         return (
@@ -113,34 +113,34 @@ def main() -> None:
         "--tests",
         type=int,
         default=3,
-        help="of each reference; what a program tries does not depend on many",
+        help="tests of each reference; a program's attempts depend on few of them",
     )
     parser.add_argument("--most", type=int, default=10_000, help="programs of each set")
     parser.add_argument("--each", action="store_true")
-    parser.add_argument("--only", default="", help="of SETS, or `hostile`; all where empty")
-    asked = parser.parse_args()
+    parser.add_argument("--only", default="", help="a name of SETS, or `hostile`; default: all")
+    arguments = parser.parse_args()
     counts: dict[str, Count] = {}
     print(
         "| programs | judged | punished | hinted | no verdict | attempts not counted |\n"
         "|---|---|---|---|---|---|"
     )
-    with Sandbox(SandboxConfig(isolation=asked.isolation)) as sandbox:
+    with Sandbox(SandboxConfig(isolation=arguments.isolation)) as sandbox:
         for name, (source, path) in SETS.items():
-            if (DATA / path).exists() and asked.only in name:
-                jobs = references(source, path, asked.tests)[: asked.most]
-                for at in range(0, len(jobs), AT_ONCE):
-                    counts.setdefault(name, Count()).add(sandbox, jobs[at : at + AT_ONCE])
+            if (DATA / path).exists() and arguments.only in name:
+                jobs = references(source, path, arguments.tests)[: arguments.most]
+                for at in range(0, len(jobs), BATCH):
+                    counts.setdefault(name, Count()).add(sandbox, jobs[at : at + BATCH])
                 print(counts[name].row(name), flush=True)
-        if HOSTILE.exists() and asked.only in "hostile":
-            for name, job in hostile():  # one at a time: they are not to hurt each other
+        if HOSTILE.exists() and arguments.only in "hostile":
+            for name, job in hostile():  # one at a time, so that they cannot harm each other
                 counts.setdefault(name, Count()).add(sandbox, [(None, job)])
     for name, count in counts.items():
         if name not in SETS:
             print(count.row(name))
-    for name, count in counts.items() if asked.each else ():
+    for name, count in counts.items() if arguments.each else ():
         honest = name in SETS or "honest" in name
-        for told in (*count.punished, *count.hinted) if honest else count.spared:
-            print(f"{name}: {told}")
+        for line in (*count.punished, *count.hinted) if honest else count.spared:
+            print(f"{name}: {line}")
 
 
 if __name__ == "__main__":

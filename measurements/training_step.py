@@ -1,14 +1,12 @@
-"""What our entry adds to a training step: the same job through `verl_jobs.trainer.entry` and
-through bare `verl.trainer.main_ppo`, in turn.
+"""Overhead of Ratchet's entry point per training step, against bare `verl.trainer.main_ppo`.
 
-    python -m measurements.training_step CHAIN_FOLDER [--steps 6] [--rounds 2]
+    python -m measurements.training_step RUN_FOLDER [--steps 6] [--rounds 2]
 
-CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start
-policy, in a scratch folder. Bare means: the same overrides less our checkpoint callback and the W&B
-and MLflow loggers, started by a script that does nothing but start it. Both run on a private Ray of
-the same kind, and write the same answers: step k is compared with step k. Prints the median seconds
-of each step over the rounds (the first and the last are left out: one warms up, the other saves)
-and the ratio of their sums.
+RUN_FOLDER: `$RATCHET_HOME/runs/<id>` of a finished pipeline run, whose job is repeated from its
+start policy in a temporary folder. Bare: the same overrides without Ratchet's checkpoint callback
+and the W&B and MLflow loggers. Both run on a private Ray and generate the same completions, so step
+k is compared with step k. Prints the median seconds of each step over the rounds and the ratio of
+their sums. The first step, which warms up, and the last, which saves, are left out.
 """
 
 from __future__ import annotations
@@ -42,21 +40,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("chain", type=Path)
+    parser.add_argument("run_folder", type=Path)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=2)
     arguments = parser.parse_args()
-    [told] = arguments.chain.glob("training/*/job.json")
+    [job_file] = arguments.run_folder.glob("training/*/job.json")
     scratch = Path(tempfile.mkdtemp(prefix="ratchet-step-"))
     seconds: dict[str, list[list[float]]] = {"ours": [], "bare": []}
     for number in range(arguments.rounds):
         order = [("ours", ours), ("bare", bare)]
-        for kind, run in (
-            order if number % 2 == 0 else reversed(order)
-        ):  # so that a machine that slows down does so for both
+        # The order alternates, so that a machine that slows down affects both.
+        for kind, run in order if number % 2 == 0 else reversed(order):
             folder = scratch / f"{kind}-{number}"
             folder.mkdir(parents=True)
-            job = TrainingJob.read(told)
+            job = TrainingJob.read(job_file)
             training = job.training.model_copy(
                 update={"steps": arguments.steps, "save_every": arguments.steps}
             )
@@ -73,26 +70,28 @@ def main() -> None:
         "\n| step | verl_jobs.trainer.entry, s | bare verl.trainer.main_ppo, s | ratio |\n"
         "|---|---|---|---|"
     )
-    for step, (mine, theirs) in enumerate(
+    for step, (ours_s, bare_s) in enumerate(
         zip(medians["ours"], medians["bare"], strict=True), start=2
     ):
-        print(f"| {step} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
-    mine, theirs = sum(medians["ours"]), sum(medians["bare"])
-    print(f"| all | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
+        print(f"| {step} | {ours_s:.2f} | {bare_s:.2f} | {ours_s / bare_s:.3f} |")
+    ours_s, bare_s = sum(medians["ours"]), sum(medians["bare"])
+    print(f"| all | {ours_s:.2f} | {bare_s:.2f} | {ours_s / bare_s:.3f} |")
     shutil.rmtree(scratch)
 
 
 def ours(job: TrainingJob, ray_folder: Path) -> list[float]:
+    """Train with Ratchet's entry point. Return the seconds of each step."""
     train(job, Private(ray_folder, job))
     return step_seconds(metrics(job.path))
 
 
 def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
+    """Train with verl's own entry point. Return the seconds of each step."""
     head = ensure_head(ray_folder, job)
     from ray.job_submission import JobSubmissionClient
 
     left_out = ("trainer.checkpoint_callback_class", "trainer.logger")
-    given = overrides(
+    job_overrides = overrides(
         job.training,
         seed=job.seed,
         model=Path(job.start),
@@ -102,7 +101,7 @@ def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
         loggers=[],
         name="bare",
     )
-    given = [each for each in given if not each.startswith(left_out)] + [
+    job_overrides = [each for each in job_overrides if not each.startswith(left_out)] + [
         "trainer.logger=[file]",
         f"hydra.run.dir='{job.path / 'hydra'}'",
     ]
@@ -111,8 +110,8 @@ def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
     client = JobSubmissionClient(head.dashboard)
     name = client.submit_job(
         entrypoint=(
-            f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > "
-            f"{job.path / 'log'} 2>&1"
+            f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *job_overrides])} "
+            f"> {job.path / 'log'} 2>&1"
         ),
         entrypoint_num_cpus=0,
     )
@@ -129,7 +128,7 @@ def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
 
 
 def step_seconds(history: list[dict]) -> list[float]:  # type: ignore[type-arg]
-    """Seconds a step, the first and the last left out: one warms up, the other saves."""
+    """Return seconds per step, without the first (it warms up) and the last (it saves)."""
     return [record["timing_s/step"] for record in history if "timing_s/step" in record][1:-1]
 
 

@@ -1,9 +1,9 @@
-"""evalplus or bigcodebench on a file of samples, as their users run them, without what only
-generation needs. It imports nothing of ours.
+"""Judge a file of samples with evalplus or bigcodebench. Imports nothing of Ratchet.
 
 Run by an interpreter that has the harness: `python upstream.py HARNESS DATASET DATA SAMPLES
-VERDICTS WORKERS`. DATA is the benchmark's own file. Writes a line a sample: task_id, sample, base,
-plus (of evalplus), what it said, seconds of the whole.
+VERDICTS WORKERS`. DATA is the benchmark's own file. Packages that only generation needs are
+replaced by stubs. Writes a line per sample: task_id, sample, base, plus (evalplus only), the
+harness's message (`said`), and the seconds of the complete run.
 """
 
 from __future__ import annotations
@@ -35,12 +35,17 @@ def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[flo
     evaluate(dataset, samples=str(samples), parallel=workers)
     seconds = time.perf_counter() - begun
     rows: Rows = []
-    for task, said in json.loads(results.read_text())["eval"].items():
-        for at, one in enumerate(said):
-            base, plus = one["base_status"] == "pass", one["plus_status"] == "pass"
-            told = f"{one['base_status']}/{one['plus_status']}"
+    for task, verdicts in json.loads(results.read_text())["eval"].items():
+        for number, verdict in enumerate(verdicts):
+            base, plus = verdict["base_status"] == "pass", verdict["plus_status"] == "pass"
             rows.append(
-                {"task_id": task, "sample": at, "base": base, "plus": base and plus, "said": told}
+                {
+                    "task_id": task,
+                    "sample": number,
+                    "base": base,
+                    "plus": base and plus,
+                    "said": f"{verdict['base_status']}/{verdict['plus_status']}",
+                }
             )
     return seconds, rows
 
@@ -48,34 +53,34 @@ def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[flo
 def bigcodebench(dataset: str, data: Path, samples: Path, workers: int) -> tuple[float, Rows]:
     problems = {row["task_id"]: row for row in map(json.loads, data.read_text().splitlines())}
     count: Counter[str] = Counter()
-    asked = []
+    jobs = []
     for sample in map(json.loads, samples.read_text().splitlines()):
-        asked.append((problems[sample["task_id"]], sample["solution"], count[sample["task_id"]]))
+        jobs.append((problems[sample["task_id"]], sample["solution"], count[sample["task_id"]]))
         count[sample["task_id"]] += 1
     begun = time.perf_counter()
     with ProcessPoolExecutor(workers) as pool:
-        rows = list(pool.map(_checked, asked))
+        rows = list(pool.map(_check, jobs))
     return time.perf_counter() - begun, rows
 
 
-def _checked(asked: tuple[dict[str, Any], str, int]) -> dict[str, Any]:
-    """With upstream's own limits and its calibration."""
+def _check(job: tuple[dict[str, Any], str, int]) -> dict[str, Any]:
+    """Judge one sample with upstream's limits and calibration."""
     for name in ("matplotlib", "matplotlib.pyplot"):
         sys.modules[name] = types.SimpleNamespace(close=lambda *_: None)  # type: ignore[assignment]
     sys.modules["matplotlib"].pyplot = sys.modules["matplotlib.pyplot"]  # type: ignore[attr-defined]
     from bigcodebench.eval import PASS, untrusted_check  # type: ignore[import-not-found]
 
-    problem, solution, sample = asked
+    problem, solution, sample = job
     program = problem["code_prompt"] + "\n    pass\n" + solution
-    said, details = untrusted_check(
+    status, details = untrusted_check(
         program, problem["test"], problem["entry_point"], 30 * 1024, 30 * 1024, 10, 1, 20
     )
     why = next(iter(details.values()), "").strip().splitlines()[-1:] if details else []
     return {
         "task_id": problem["task_id"],
         "sample": sample,
-        "base": said == PASS,
-        "said": f"{said} {' '.join(why)}"[:200],
+        "base": status == PASS,
+        "said": f"{status} {' '.join(why)}"[:200],
     }
 
 

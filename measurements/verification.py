@@ -1,11 +1,12 @@
-"""The real sets through verification: `python -m measurements.verification HOME [--sets ...]
-[--seconds N] [--throughput]`.
+"""Verification of the public data sets, and its throughput.
 
-Prints for each set what was kept and why not the others, how strong its tests are and how many
-problems were strengthened. Resumable: verdicts are kept in HOME, and a set for which the seconds do
-not suffice is taken further by the next call; problems come in the order of a hash, so that a part
-is a fair sample. `--throughput`: programs a second of verification beside those of the bare sandbox
-on the very same jobs. `RATCHET_DATA` names the folder of the sets.
+    python -m measurements.verification HOME [--sets ...] [--seconds N] [--throughput ROUNDS]
+
+Prints for each set the number of accepted problems, the reasons for rejections, the strength of the
+tests and how many problems were strengthened. Verdicts are stored in HOME, and the next call
+continues with a set that was not finished within its seconds. Problems are ordered by a hash, so
+that a part is a random sample. `--throughput` compares programs per second of verification with
+those of the bare sandbox on the same jobs. `RATCHET_DATA` names the folder of the sets.
 """
 
 from __future__ import annotations
@@ -48,8 +49,10 @@ PART = 240  # problems of a set, for the throughput
 
 def problems_of(name: str) -> list[Problem]:
     folder = SETS[name]
-    found = load(name, DATA / folder if folder else None).problems
-    return sorted(found, key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest())
+    problems = load(name, DATA / folder if folder else None).problems
+    return sorted(
+        problems, key=lambda problem: hashlib.sha256(problem.problem_id.encode()).digest()
+    )
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
@@ -57,46 +60,48 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def verified(
+def verify_set(
     name: str, home: Path, sandbox: Sandbox, rules: Verification, seconds: float
 ) -> tuple[Stage, list[Strength]]:
-    """As much of a set as the time allows, or as is known already."""
-    waiting, kept, removed, strength = problems_of(name), 0, [], list[Strength]()
-    total, begun = len(waiting), time.monotonic()
-    while waiting and time.monotonic() - begun < seconds:
-        chunk, waiting = waiting[:CHUNK], waiting[CHUNK:]
-        found = verify(chunk, sandbox, home / f"{name}.jsonl", rules)
-        kept += len(found.problems)
-        removed += found.removed
-        strength += found.strength
-    took = time.monotonic() - begun
-    print(f"{name}: {total - len(waiting)} of {total} in {took:.0f} s", file=sys.stderr, flush=True)
-    return Stage(
-        f"{name}, {total - len(waiting)} of {total}", kept + len(removed), kept, tuple(removed)
-    ), strength
+    """Verify as much of a set as the seconds allow; stored verdicts take almost no time."""
+    remaining, accepted, removed, strength = problems_of(name), 0, [], list[Strength]()
+    total, begun = len(remaining), time.monotonic()
+    while remaining and time.monotonic() - begun < seconds:
+        chunk, remaining = remaining[:CHUNK], remaining[CHUNK:]
+        result = verify(chunk, sandbox, home / f"{name}.jsonl", rules)
+        accepted += len(result.problems)
+        removed += result.removed
+        strength += result.strength
+    elapsed, done = time.monotonic() - begun, total - len(remaining)
+    print(f"{name}: {done} of {total} in {elapsed:.0f} s", file=sys.stderr, flush=True)
+    stage = Stage(f"{name}, {done} of {total}", accepted + len(removed), accepted, tuple(removed))
+    return stage, strength
 
 
-class Recorded:
-    """The sandbox, with the jobs that it was given."""
+class RecordingSandbox:
+    """A sandbox that records the jobs it runs."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox, self.jobs = sandbox, list[Job]()
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]:
-        return self.sandbox.run(self._noted(jobs, repeat), repeat)
+        return self.sandbox.run(self._recorded(jobs, repeat), repeat)
 
-    def _noted(self, jobs: Iterable[Job], repeat: int) -> Iterable[Job]:
+    def _recorded(self, jobs: Iterable[Job], repeat: int) -> Iterable[Job]:
         for job in jobs:
             self.jobs += [job] * repeat
             yield job
 
 
 def throughput(name: str, problems: Sequence[Problem], workers: int | None, rounds: int) -> None:
-    """Taking turns, so that whatever else runs slows both alike; the best round of each counts."""
+    """Print programs per second of verification and of the bare sandbox.
+
+    Both alternate, so that other load slows both; the best round of each counts.
+    """
     ours, bare = [], []
     with Sandbox(SandboxConfig(workers=workers)) as sandbox:
         for _ in range(rounds):
-            recorded = Recorded(sandbox)
+            recorded = RecordingSandbox(sandbox)
             with tempfile.TemporaryDirectory() as folder:
                 begun = time.perf_counter()
                 verify(problems, recorded, Path(folder) / "journal")
@@ -120,10 +125,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("home", type=Path, help="where verdicts are kept")
+    parser.add_argument("home", type=Path, help="folder of the stored verdicts")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument(
-        "--seconds", type=float, default=60.0, help="for each set, until the next chunk begins"
+        "--seconds", type=float, default=60.0, help="per set; a chunk that has begun is finished"
     )
     parser.add_argument("--mutants", type=int, default=Verification().mutants)
     parser.add_argument("--workers", type=int)
@@ -132,32 +137,33 @@ def main() -> None:
         type=int,
         metavar="ROUNDS",
         default=0,
-        help="instead: of compositions and of a part of each set",
+        help="measure throughput instead, on compositions and a part of each set",
     )
-    given = parser.parse_args()
-    if given.throughput:
+    arguments = parser.parse_args()
+    if arguments.throughput:
         throughput(
             "compositions",
             generate(FamilyConfig(demonstrations=200, train=200, validation=20)),
-            given.workers,
-            given.throughput,
+            arguments.workers,
+            arguments.throughput,
         )
-        for name in given.sets:
-            throughput(name, problems_of(name)[:PART], given.workers, given.throughput)
+        for name in arguments.sets:
+            throughput(name, problems_of(name)[:PART], arguments.workers, arguments.throughput)
         return
-    rules = Verification(mutants=given.mutants)
-    with Sandbox(SandboxConfig(workers=given.workers)) as sandbox:
-        found = [verified(name, given.home, sandbox, rules, given.seconds) for name in given.sets]
-    rows = [row for _, strength in found for row in strength]
-    alone = {
+    rules = Verification(mutants=arguments.mutants)
+    with Sandbox(SandboxConfig(workers=arguments.workers)) as sandbox:
+        results = [
+            verify_set(name, arguments.home, sandbox, rules, arguments.seconds)
+            for name in arguments.sets
+        ]
+    rows = [row for _, strength in results for row in strength]
+    one_reference = {
         name: sum(row.references == 1 for row in strength)
-        for name, (_, strength) in zip(given.sets, found, strict=True)
+        for name, (_, strength) in zip(arguments.sets, results, strict=True)
     }
-    print(funnel([stage for stage, _ in found]))
-    print(
-        "\n"
-        + table((*HEAD, "one reference"), [(*row, alone[str(row[0])]) for row in by_source(rows)])
-    )
+    print(funnel([stage for stage, _ in results]))
+    cells = [(*row, one_reference[str(row[0])]) for row in by_source(rows)]
+    print("\n" + table((*HEAD, "one reference"), cells))
     print("\n" + table(WEAKEST, weakest(rows, 25)))
 
 

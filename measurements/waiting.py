@@ -1,10 +1,9 @@
-"""How a training step scales with workers where its work is made of waiting: `python -m
-measurements.waiting [ANSWERS] [SECONDS]`.
+"""Scaling of a training step with its workers when rollouts only wait.
 
-Rollouts are simulated: an answer is a sleep of so many seconds (an engine elsewhere, a tool, a
-judge), a worker takes its share of the step's answers one after the other, as an actor of a private
-Ray. What is measured is what Ray and the gathering of the answers add; nothing that computes scales
-here, and two cores could not show it.
+`python -m measurements.waiting [COMPLETIONS] [SECONDS]`. Rollouts are simulated: a completion is a
+sleep of SECONDS, as if it waited for a remote engine, a tool or a judge. Each worker, an actor of a
+private Ray, generates its share of the step's completions one after the other. This measures the
+overhead of Ray and of collecting the completions, not the scaling of computation.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ ROUNDS = 3
 
 
 class Worker:
-    def answers(self, count: int, seconds: float) -> list[dict[str, object]]:
-        made = []
+    def generate(self, count: int, seconds: float) -> list[dict[str, object]]:
+        completions = []
         for index in range(count):
             time.sleep(seconds)
-            made.append({"index": index, "tokens": list(range(100))})
-        return made
+            completions.append({"index": index, "tokens": list(range(100))})
+        return completions
 
 
 def main(count: int, seconds: float) -> None:
@@ -34,31 +33,29 @@ def main(count: int, seconds: float) -> None:
     import ray
 
     ray.init(num_cpus=16, include_dashboard=False, logging_level="error", object_store_memory=10**8)
-    print(f"{count} answers a step, {seconds} s each, medians of {ROUNDS} steps\n")
-    print("| workers | s a step | times as fast | efficiency |")
+    print(f"{count} completions a step, {seconds} s each, medians of {ROUNDS} steps\n")
+    print("| workers | s a step | speedup | efficiency |")
     print("|---|---|---|---|")
-    alone = 0.0
+    single = 0.0
     for number in (1, 2, 4):
         workers = [ray.remote(Worker).options(num_cpus=1).remote() for _ in range(number)]
-        ray.get([worker.answers.remote(1, 0.0) for worker in workers])  # they are up
-        took = sorted(step(ray, workers, count, seconds) for _ in range(ROUNDS))[ROUNDS // 2]
-        alone = alone or took
-        print(
-            f"| {number} | {took:.2f} | {alone / took:.2f} | {alone / took / number:.0%} |",
-            flush=True,
-        )
+        ray.get([worker.generate.remote(1, 0.0) for worker in workers])  # wait for their start
+        median = sorted(step(ray, workers, count, seconds) for _ in range(ROUNDS))[ROUNDS // 2]
+        single = single or median
+        speedup = single / median
+        print(f"| {number} | {median:.2f} | {speedup:.2f} | {speedup / number:.0%} |", flush=True)
         for worker in workers:
             ray.kill(worker)
     ray.shutdown()
 
 
 def step(ray: object, workers: list, count: int, seconds: float) -> float:  # type: ignore[type-arg]
-    began = time.monotonic()
-    answers = ray.get([worker.answers.remote(count // len(workers), seconds) for worker in workers])  # type: ignore[attr-defined]
-    assert sum(map(len, answers)) == count
+    began, share = time.monotonic(), count // len(workers)
+    completions = ray.get([worker.generate.remote(share, seconds) for worker in workers])  # type: ignore[attr-defined]
+    assert sum(map(len, completions)) == count
     return time.monotonic() - began
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:] + ["64", "0.1"][len(sys.argv) - 1 :]
-    main(int(given[0]), float(given[1]))
+    arguments = sys.argv[1:] + ["64", "0.1"][len(sys.argv) - 1 :]
+    main(int(arguments[0]), float(arguments[1]))

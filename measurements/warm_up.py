@@ -1,11 +1,11 @@
-"""The supervised warm-up: our loop against verl's SFT trainer, from the same base model on the same
-demonstrations.
+"""Speed of the supervised warm-up: Ratchet's loop and verl's SFT trainer on the same data.
 
     python -m measurements.warm_up HOME [--steps 60] [--rounds 2]
 
-HOME: `$RATCHET_HOME` of a finished chain. Same batch, learning rate, betas, weight decay, clipping
-and threads; verl's schedule is its cosine. Prints wall and CPU seconds of the whole command and of
-a step (from a run of N and one of 2 N steps, so that the start falls out), and the last losses.
+HOME: `$RATCHET_HOME` of a finished pipeline run. Both have the same base model, batch, learning
+rate, betas, weight decay, clipping and threads; verl uses its cosine schedule. Prints wall and CPU
+seconds of the complete command and of a step, and the last losses. The difference of runs with N
+and 2 N steps gives a step's time without the start.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def _parquet(chats: list[tuple[str, str]], path: Path) -> None:
     import pandas as pd
 
     messages = [
-        [{"role": "user", "content": asked}, {"role": "assistant", "content": told}]
-        for asked, told in chats
+        [{"role": "user", "content": prompt}, {"role": "assistant", "content": completion}]
+        for prompt, completion in chats
     ]
     pd.DataFrame({"messages": messages}).to_parquet(path)
 
@@ -153,7 +153,7 @@ def _verl(base: Path, scratch: Path, config: WarmUp, number: int) -> list[str]:
 
 
 def _run(command: list[str], scratch: Path) -> tuple[float, float, str]:
-    """Wall seconds, CPU seconds, and the last loss that it printed."""
+    """Run a command. Return wall seconds, CPU seconds, and the last loss that it printed."""
     environment = os.environ | {
         "OMP_NUM_THREADS": "2",
         "OMP_WAIT_POLICY": "PASSIVE",
@@ -163,11 +163,11 @@ def _run(command: list[str], scratch: Path) -> tuple[float, float, str]:
         "TOKENIZERS_PARALLELISM": "false",
     }
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(command, env=environment, cwd=scratch, capture_output=True, text=True)
+    process = subprocess.run(command, env=environment, cwd=scratch, capture_output=True, text=True)
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
-    losses = re.findall(r"train/loss: ?([0-9.]+)", done.stdout + done.stderr)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{process.stdout[-1000:]}{process.stderr[-3000:]}")
+    losses = re.findall(r"train/loss: ?([0-9.]+)", process.stdout + process.stderr)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, losses[-1]
 
 

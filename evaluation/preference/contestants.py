@@ -26,7 +26,7 @@ STATEMENT = ("statement", "prompt", "question")
 @dataclass(frozen=True)
 class Contestant:
     name: str
-    answers: dict[str, tuple[str, ...]]  # task -> its completions, by number of the sample
+    completions: dict[str, tuple[str, ...]]  # task -> its completions, by number of the sample
     # Task -> its statement, if the file has it.
     statements: dict[str, str] = field(default_factory=dict)
 
@@ -42,16 +42,16 @@ def read_contestant(path: Path) -> Contestant:
             return of_card(Scorecard.read(path))
         except (ValidationError, ValueError) as error:
             raise ProblemError(
-                "this is no scorecard",
+                "it is not a scorecard",
                 "give a scorecard (.json), or completions (.jsonl, .jsonl.gz)",
                 str(path),
             ) from error
-    read = completions.read(path, prefer="completion")
+    samples = completions.read(path, prefer="completion")
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
     return Contestant(
         name,
-        _by_task((each.task_id, each.sample, each.text) for each in read),
-        _asked(path) if ".jsonl" in path.suffixes else {},
+        _by_task((each.task_id, each.sample, each.text) for each in samples),
+        _statements(path) if ".jsonl" in path.suffixes else {},
     )
 
 
@@ -72,16 +72,17 @@ def read_statements(path: Path) -> dict[str, str]:
         from problems.schema import read_parquet
 
         return {problem.problem_id: prompt_text(problem) for problem in read_parquet(path)}
-    if not (found := _asked(path)):
+    if not (statements := _statements(path)):
         raise ProblemError(
-            "no task is asked in it",
-            f"give a row a task: {' or '.join(TASK)}, and {' or '.join(STATEMENT)}",
+            "it has no statements",
+            f"give each row a task ({' or '.join(TASK)}) and a statement "
+            f"({' or '.join(STATEMENT)})",
             str(path),
         )
-    return found
+    return statements
 
 
-def _asked(path: Path) -> dict[str, str]:
+def _statements(path: Path) -> dict[str, str]:
     """Return the statements in the rows; rows without one are skipped."""
     statements: dict[str, str] = {}
     with (
@@ -94,8 +95,8 @@ def _asked(path: Path) -> dict[str, str]:
                 row: Any = json.loads(line) if line.strip() else {}
             except ValueError as error:
                 raise ProblemError(
-                    f"broken JSON ({error})",
-                    "write the line again, or leave it out",
+                    f"invalid JSON ({error})",
+                    "correct the line, or remove it",
                     f"{path}: line {number}",
                 ) from error
             task, text = (

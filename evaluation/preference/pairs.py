@@ -51,34 +51,34 @@ class Pair(BaseModel):
 def make_pairs(
     contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0
 ) -> tuple[list[Pair], int]:
-    """Return the pairs, and how many were left out because both texts are equal.
+    """Return the pairs, and the number of those left out because both texts are equal.
 
-    Every two contestants meet on every task that both answered, sample by sample; two texts meet
-    once per task. most: maximum number of pairs, drawn by the seed; 0: all. Raises ProblemError if
+    Every two contestants meet on every task that both have, sample by sample; two texts meet once
+    per task. most: maximum number of pairs, drawn by the seed; 0: all. Raises ProblemError if
     names repeat, no task is shared, or a task's statement is unknown.
     """
     if len({c.name for c in contestants}) < len(contestants):
         raise ProblemError(
-            f"two of {', '.join(c.name for c in contestants)} have one name",
-            "rename a file, so that it is known whose answer was chosen",
+            f"two of {', '.join(c.name for c in contestants)} have the same name",
+            "rename a file: each contestant needs a name of its own",
         )
     pairs_by_id: dict[str, Pair] = {}
     same = 0
     for one, other in combinations(contestants, 2):
-        shared = sorted(one.answers.keys() & other.answers.keys())
+        shared = sorted(one.completions.keys() & other.completions.keys())
         if not shared:
             raise ProblemError(
                 f"{one.name} and {other.name} have no task in common",
-                "give answers to the same tasks",
+                "give completions of the same tasks",
             )
         for task in shared:
-            for a, b in zip(one.answers[task], other.answers[task], strict=False):
+            for a, b in zip(one.completions[task], other.completions[task], strict=False):
                 if a.strip() == b.strip():
                     same += 1
                     continue
                 if task not in statements:
                     raise ProblemError(
-                        f"what {task} asks is not known",
+                        f"the statement of {task} is unknown",
                         "give the statements with --tasks, or rows with a `prompt`",
                     )
                 id = hash_data([task, sorted((a, b))])[:16]
@@ -94,8 +94,8 @@ def make_pairs(
                         second_of=other.name,
                     ),
                 )
-    drawn = sorted(pairs_by_id.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
-    return (drawn[:most] if most else drawn), same
+    ordered = sorted(pairs_by_id.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
+    return (ordered[:most] if most else ordered), same
 
 
 def order(pairs: Sequence[Pair], seed: int, judge: str) -> list[Pair]:
@@ -105,5 +105,5 @@ def order(pairs: Sequence[Pair], seed: int, judge: str) -> list[Pair]:
     return sorted(pairs, key=lambda pair: _draw(seed, judge, pair.id, "order"))
 
 
-def _draw(seed: int, judge: str, pair: str, what: str) -> str:
-    return hash_data([seed, judge, pair, what])
+def _draw(seed: int, judge: str, pair: str, purpose: str) -> str:
+    return hash_data([seed, judge, pair, purpose])

@@ -1,6 +1,6 @@
 """The conditions of the promotion policy, one function for each.
 
-In: comparisons, facts, the policy. Out: a `Check` for each: whether it held, and a sentence that
+In: comparisons, facts, the policy. Out: a `Check` for each: whether it passed, and a sentence that
 needs no prior knowledge.
 """
 
@@ -20,15 +20,15 @@ WORDS: dict[Measure, str] = {
     "denied_calls": "forbidden calls in its training's last step",
     "contamination": "of the gated benchmark's tasks are suspect, as a share",
     "hack_gap": "between visible and hidden tests passed, as a share",
-    "latency_s": "seconds an answer",
-    "tokens": "tokens an answer",
+    "latency_s": "seconds per completion",
+    "tokens": "tokens per completion",
     "cost": "for its training",
 }
 
 
 class Facts(Plain):
-    """What is known of a challenger besides its scores. The defaults mean "not looked at"; they
-    block only what the policy limits.
+    """Facts about a challenger besides its scores. A default means "not measured", and blocks only
+    if the policy has a limit for it.
     """
 
     # Benchmark that selected it among the checkpoints of its run; empty: not selected here.
@@ -46,7 +46,7 @@ class Facts(Plain):
 
 
 class Check(Plain):
-    """One condition: whether it held, and the sentence that says so. `failed` ones refuse the
+    """One condition: whether it passed, and a sentence for the report. A failed one refuses the
     challenger.
     """
 
@@ -61,14 +61,14 @@ class Check(Plain):
 
 def identical(challenger: Scorecard) -> Check:
     sentence = (
-        "The challenger has the very weights of the champion "
+        "The challenger has the same weights as the champion "
         f"({challenger.checkpoint_hash[:12]}): there is nothing to promote."
     )
     return Check(name="win", about=challenger.benchmark, passed=False, sentence=sentence)
 
 
 def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
-    shown = c.p_better <= level
+    significant = c.p_better <= level
     numbers = {
         "p": c.p_better,
         "level": level,
@@ -79,7 +79,7 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
     yield Check(
         name="win",
         about=c.benchmark,
-        passed=shown and c.difference > 0,
+        passed=significant and c.difference > 0,
         sentence=_significance(c, policy, level),
         numbers=numbers,
     )
@@ -87,112 +87,96 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
     relation = "at least" if enough else "less than"
     sentence = (
         f"The gain of {signed(c.difference)} points is {relation} the "
-        f"{points(policy.minimum_gain)} points that a new version must bring."
+        f"{points(policy.minimum_gain)} points that a new version must gain."
     )
     yield Check(
         name="gain",
         about=c.benchmark,
         passed=enough,
-        sentence=sentence if shown else "",
+        sentence=sentence if significant else "",
         numbers={"gain": c.difference, "asked": policy.minimum_gain},
     )
 
 
 def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if not c.won and not c.lost:
-        return "Both solve exactly the same tasks, so that nothing speaks for either."
-    exact = c.answers == 1
+        return "Both solve exactly the same tasks, so neither is shown to be better."
+    exact = c.completions == 1
     if c.difference < 0:
-        luck = "more than bad luck explains" if c.p_worse <= level else "which may be bad luck"
+        luck = "more than chance explains" if c.p_worse <= level else "which may be chance"
         test = "exact McNemar test" if exact else "paired bootstrap over tasks"
         alike = (
-            f"of two equally good ones the second looks so much worse {odds(c.p_worse)}; "
+            f"if both were equally good, such a result would occur {odds(c.p_worse)}; "
             f"{p_text(c.p_worse)}, {test}"
         )
         return (
             f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no "
             "gain to promote."
         )
-    alike = "each changed task would be a coin toss, and luck alone" if exact else "luck alone"
+    alike = "each changed task would be a coin toss, and chance" if exact else "chance"
     test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
     coin = (
-        f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} "
+        f"If both were equally good, {alike} would give such a result {odds(c.p_better)} "
         f"({p_text(c.p_better)}, {test})"
     )
-    verdict = (
-        "so that the gain counts as real"
-        if c.p_better <= level
-        else "so that luck is not ruled out"
-    )
-    spent = (
+    verdict = "so the gain counts as real" if c.p_better <= level else "so chance is not ruled out"
+    share = (
         ""
         if policy.spending == "fresh"
-        else (
-            f", what is left of {policy.alpha:g} after the gates before, by "
-            f"{policy.spending.upper()}"
-        )
+        else f", {policy.spending.upper()}'s share of {policy.alpha:g} for this gate"
     )
-    return f"{coin}. The line is once in {1 / level:,.0f} times ({level:.3g}{spent}), {verdict}."
+    return f"{coin}. The level is once in {1 / level:,.0f} times ({level:.3g}{share}), {verdict}."
 
 
 def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
+    """Check every other benchmark for a fall. `tags` tests those of `harm_only`."""
     for name in sorted(policy.margins.keys() - {c.benchmark for c in others}):
         sentence = (
-            f"The policy wants no loss on {name}, and it was not measured on both: evaluate both "
-            "on it, or take it out of policy.margins."
+            f"The policy has a margin for {name}, which was not measured on both: evaluate both on "
+            "it, or remove it from policy.margins."
         )
         yield Check(name="measured", about=name, passed=False, sentence=sentence)
-    for c in others:
-        fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
-        numbers = {
-            "difference": c.difference,
-            "low": c.difference_low,
-            "high": c.difference_high,
-            "p_worse": c.p_worse,
-        }
-        if c.benchmark in policy.harm_only:
-            continue  # `tags` tests it
-        if c.p_worse <= policy.harm_alpha:
-            sentence = (
-                f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most "
-                f"{policy.harm_alpha:g}: it blocks the promotion."
-            )
-            yield Check(
-                name="not worse",
-                about=c.benchmark,
-                passed=False,
-                sentence=sentence,
-                numbers=numbers,
-            )
-            continue
+    yield from (_not_worse(c, policy) for c in others if c.benchmark not in policy.harm_only)
+
+
+def _not_worse(c: Comparison, policy: Policy) -> Check:
+    fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
+    numbers = {
+        "difference": c.difference,
+        "low": c.difference_low,
+        "high": c.difference_high,
+        "p_worse": c.p_worse,
+    }
+    if c.p_worse <= policy.harm_alpha:
+        passed, sentence = (
+            False,
+            f"{fact}. This fall is significant ({p_text(c.p_worse)}, the level is "
+            f"{policy.harm_alpha:g}): it blocks the promotion.",
+        )
+    else:
         margin, p = c.margin or policy.margin, 1.0 if c.p_not_worse is None else c.p_not_worse
-        ruled_out = p <= policy.harm_alpha
-        line = f"({p_text(p)}, the line is {policy.harm_alpha:g})"
+        passed, numbers = p <= policy.harm_alpha, numbers | {"margin": margin, "p_not_worse": p}
+        line = f"({p_text(p)}, the level is {policy.harm_alpha:g})"
         verdict = (
             f"a fall of {points(margin)} points or more is ruled out {line}"
-            if ruled_out
+            if passed
             else f"a fall of {points(margin)} points or more is not ruled out {line}: that blocks "
-            "the promotion, until more tasks or answers show "
-            "that it is not there"
+            "the promotion, until more tasks or completions rule it out"
         )
-        sentence = f"{fact}. No fall is shown there ({p_text(c.p_worse)}), and {verdict}."
-        yield Check(
-            name="not worse",
-            about=c.benchmark,
-            passed=ruled_out,
-            sentence=sentence,
-            numbers=numbers | {"margin": margin, "p_not_worse": p},
-        )
+        sentence = f"{fact}. There is no significant fall ({p_text(c.p_worse)}), and {verdict}."
+    return Check(
+        name="not worse", about=c.benchmark, passed=passed, sentence=sentence, numbers=numbers
+    )
 
 
-def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
-    """Test every tag of every benchmark, and the benchmarks that block on harm alone, together."""
+def tags(comparisons: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
+    """Test every tag of every benchmark, and the benchmarks of `harm_only`, with one correction."""
     groups = [
         (f"tasks tagged {b.tag} of {c.benchmark}", b.tasks, b.before, b.after, b.p_worse)
-        for c in compared
+        for c in comparisons
         for b in c.buckets
     ]
-    whole = [c for c in compared if c.benchmark in policy.harm_only]
+    whole = [c for c in comparisons if c.benchmark in policy.harm_only]
     groups += [
         (c.benchmark, c.before.tasks, c.before.share, c.after.share, c.p_worse) for c in whole
     ]
@@ -202,19 +186,19 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
     harmed = [
         (group, p) for group, p in zip(groups, adjusted, strict=True) if p <= policy.harm_alpha
     ]
-    looks = f"Holm's correction for {len(groups)} looks, the line is {policy.harm_alpha:g}"
+    test = f"Holm's correction for {len(groups)} tests, the level is {policy.harm_alpha:g}"
     falls = [
-        f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})"
-        for (what, tasks, was, now, _), p in harmed
+        f"on the {tasks} {about} from {points(was)} to {points(now)} % ({p_text(p)})"
+        for (about, tasks, was, now, _), p in harmed
     ]
     blocked_sentence = (
-        f"It got worse by more than chance explains ({looks}), which blocks the promotion: "
+        f"It got worse by more than chance explains ({test}), which blocks the promotion: "
         f"{'; '.join(falls)}."
     )
-    for (what, _, before, after, _), p in harmed:  # the first check has the sentence for all
+    for (about, _, before, after, _), p in harmed:  # the first check has the sentence for all
         yield Check(
             name="tags",
-            about=what,
+            about=about,
             passed=False,
             sentence=blocked_sentence,
             numbers={"before": before, "after": after, "p_holm": p},
@@ -222,8 +206,8 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         blocked_sentence = ""
     if not harmed:
         sentence = (
-            f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than "
-            f"chance explains ({looks})."
+            f"None of {len(groups)} groups of tasks got worse by more than chance explains "
+            f"({test})."
         )
         yield Check(
             name="tags",
@@ -260,51 +244,51 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
             )
 
 
-def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts) -> Iterator[Check]:
+def validity(
+    c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts
+) -> Iterator[Check]:
     """Check that the test itself is valid, and that the version is traceable."""
     used = next((gate for gate in earlier if gate.benchmark_version == c.benchmark_version), None)
     if policy.spending == "fresh" and used:
         sentence = (
-            f"These tasks have decided before ({used.chain}), so that they are no longer "
-            "fresh and alpha would be spent twice: draw new ones, or set "
-            "policy.spending to lord or saffron."
+            f"These tasks decided an earlier gate ({used.chain}), so alpha would be spent twice: "
+            "draw new tasks, or set policy.spending to lord or saffron."
         )
         yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=sentence)
     if facts.earlier_tries and not policy.second_tries:
         sentence = (
-            f"These weights have been decided on before: {', '.join(facts.earlier_tries)}. One "
-            "decision for the same weights, or luck decides at last; policy.second_tries allows "
-            "another, and spends alpha on it."
+            f"There is a decision on these weights already: {', '.join(facts.earlier_tries)}. A "
+            "second try gives chance a second try; policy.second_tries allows it, and it spends "
+            "alpha."
         )
         yield Check(name="one decision", about=c.benchmark, passed=False, sentence=sentence)
     if facts.picked_on == c.benchmark:
         sentence = (
-            f"It was picked among the saves of its run by {c.benchmark}, which therefore flatters "
-            "it: pick on validation, gate on other tasks."
+            f"It was selected among the checkpoints of its run by {c.benchmark}, so that score is "
+            "too high: select on validation, gate on other tasks."
         )
         yield Check(name="picked apart", about=c.benchmark, passed=False, sentence=sentence)
     if facts.unverified:
         names = ", ".join(facts.unverified)
         verdict = (
-            "that blocks the promotion: a reward that can be cheated teaches to cheat"
+            "that blocks the promotion: a reward that pays for exploits teaches exploits"
             if policy.battery
-            else "the policy lets that pass"
+            else "the policy allows that"
         )
-        tried = "the exploit battery, answers that want to be paid without solving their task"
-        sentence = f"The reward that trained {names} had not passed {tried}; {verdict}."
+        sentence = f"The reward that trained {names} had not passed the exploit battery; {verdict}."
         yield Check(name="battery", about=names, passed=not policy.battery, sentence=sentence)
     if facts.missing_links:
         names = ", ".join(facts.missing_links)
-        verdict = "that blocks the promotion" if policy.provenance else "the policy lets that pass"
+        verdict = "that blocks the promotion" if policy.provenance else "the policy allows that"
         yield Check(
             name="provenance",
             about=names,
             passed=not policy.provenance,
-            sentence=f"Its passport names what is nowhere to be found: {names}; {verdict}.",
+            sentence=f"Inputs in its passport cannot be found: {names}; {verdict}.",
         )
     if facts.made_elsewhere:
         sentence = (
-            f"No run of this home made it ({facts.made_elsewhere}): what it was trained on, and "
-            "by which reward, is not known here."
+            f"No run of this home made it ({facts.made_elsewhere}): its training data and its "
+            "reward are unknown here."
         )
         yield Check(name="provenance", about="made elsewhere", passed=True, sentence=sentence)

@@ -1,7 +1,7 @@
 """Compare two scorecards task by task: the champion before, the challenger after.
 
-In: two scorecards of one benchmark. Out: a `Comparison` with p-values, an interval and what so many
-tasks can show. Scorecards that measure different things are refused.
+In: two scorecards of one benchmark. Out: a `Comparison` with p-values, an interval and the smallest
+gain that so many tasks can show. Scorecards that measure different things are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from evaluation.promotion.policy import Policy
 from evaluation.scorecard import Scorecard
@@ -36,13 +36,13 @@ Counts = dict[str, tuple[int, int]]  # task -> (passing completions, completions
 
 
 class Incomparable(ValueError):
-    """Scorecards that cannot be compared: they measure different things, or too little; the message
-    says what, and the fix.
+    """Scorecards that cannot be compared: they measure different things, or too little. The message
+    names the difference and the fix.
     """
 
 
 class Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
 
 class Rate(Plain):
@@ -122,7 +122,10 @@ class Comparison(Plain):
     # measured share of changed tasks.
     smallest_gain: float | None
     k: int = 1
-    answers: int = 1  # fewest completions of any task
+    # Fewest completions of any task; the key in files is `answers`.
+    completions: int = Field(
+        1, validation_alias=AliasChoices("completions", "answers"), serialization_alias="answers"
+    )
     margin: float | None = None  # the fall that must be ruled out
     p_not_worse: float | None = None  # p-value of a fall by the margin or more
     buckets: tuple[Bucket, ...] = ()
@@ -143,23 +146,23 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
     """
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
         raise Incomparable(
-            f"{card.benchmark}: {len(broken)} answers have no verdict, the first for "
+            f"{card.benchmark}: {len(broken)} completions have no verdict, the first for "
             f"{broken[0]}: evaluate again"
         )
     counts: Counts = {}
     for sample in card.samples:
-        solved, drawn = counts.get(sample.task_id, (0, 0))
-        counts[sample.task_id] = solved + sample.passes(tests), drawn + 1
+        solved, samples = counts.get(sample.task_id, (0, 0))
+        counts[sample.task_id] = solved + sample.passes(tests), samples + 1
     if not counts:
         raise Incomparable(
-            f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again"
+            f"{card.benchmark}: {card.checkpoint} has no completions: evaluate again"
         )
     return counts
 
 
 def is_greedy(counts: Counts, k: int = 1) -> bool:
     """Return whether each task has one completion, so that exact tests apply."""
-    return k == 1 and all(drawn == 1 for _, drawn in counts.values())
+    return k == 1 and all(samples == 1 for _, samples in counts.values())
 
 
 def compare(
@@ -200,7 +203,7 @@ def compare(
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
         smallest_gain=_smallest_gain(differences, greedy, policy.alpha),
         k=k,
-        answers=min(n for counts in (old, new) for _, n in counts.values()),
+        completions=min(n for counts in (old, new) for _, n in counts.values()),
         margin=margin,
         p_not_worse=test.not_worse if margin else None,
         buckets=_buckets(before, was, now, greedy, policy),
@@ -208,8 +211,8 @@ def compare(
 
 
 def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
-    """Return the smallest gain that this suite shows with 80 % power, before a challenger has
-    answered: half of the tasks are expected to agree except for the gain
+    """Return the smallest gain that this suite shows with 80 % power, before a challenger is
+    evaluated: half of the tasks are expected to agree except for the gain
     (`paired.expected_spread`). None if no gain can be shown.
     """
     counts = counts_of(card)
@@ -222,23 +225,25 @@ def clean_score(
     benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1
 ) -> CleanScore | None:
     """Return both scores without the suspect tasks; None if the benchmark has none, no rates if
-    nothing else is left.
+    every task is suspect.
     """
     old, new = counts_of(before), counts_of(after)
-    left_out = old.keys() & set(suspect)
-    if not left_out:
+    suspect_tasks = old.keys() & set(suspect)
+    if not suspect_tasks:
         return None
-    kept = [
-        {task: count for task, count in counts.items() if task not in left_out}
+    clean_counts = [
+        {task: count for task, count in counts.items() if task not in suspect_tasks}
         for counts in (old, new)
     ]
-    rates = [Rate.over(counts, k) if counts else None for counts in kept]
-    return CleanScore(benchmark=benchmark, left_out=len(left_out), before=rates[0], after=rates[1])
+    rates = [Rate.over(counts, k) if counts else None for counts in clean_counts]
+    return CleanScore(
+        benchmark=benchmark, left_out=len(suspect_tasks), before=rates[0], after=rates[1]
+    )
 
 
 def check_comparable(before: Scorecard, after: Scorecard) -> None:
-    """Check that both were made alike. Raises Incomparable. How a file's completions were drawn is
-    unknown, and not checked.
+    """Check that both were made alike. Raises Incomparable. The settings behind a file's
+    completions are unknown, and not checked.
     """
     for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
         ours, theirs = getattr(before, name), getattr(after, name)
@@ -260,8 +265,8 @@ def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
     """Return pass@k of each task. Raises Incomparable for a task with fewer than k completions."""
     if short := next((task for task, (_, n) in counts.items() if n < k), None):
         raise Incomparable(
-            f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or "
-            "lower k"
+            f"pass@{k} needs {k} completions per task, {short} has {counts[short][1]}: generate "
+            "more or lower k"
         )
     return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
 

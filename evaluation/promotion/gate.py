@@ -13,7 +13,7 @@ from math import ceil
 from typing import Literal
 
 from artifacts.hashing import hash_data
-from evaluation.promotion.checks import Check, Facts, earned, holds, identical, limits, tags, wins
+from evaluation.promotion.checks import Check, Facts, holds, identical, limits, tags, validity, wins
 from evaluation.promotion.comparison import (
     Bucket,
     CleanScore,
@@ -102,7 +102,7 @@ class Decision(Plain):
         )
 
     def gate(self, chain: str) -> Gate | None:
-        """Return the entry that the next gate's alpha depends on; None if nothing was tested."""
+        """Return the entry that the next gate's alpha depends on; None without a comparison."""
         c = self.comparison
         if c is None:
             return None
@@ -133,98 +133,104 @@ def decide(
     than k samples.
     """
     policy, facts = policy or Policy(), facts or Facts()
-    score, new = (
-        Rate.of(challenger, policy.k),
-        Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash),
-    )
-    reasons: tuple[str, ...]
     if champion is None:
-        reasons = (
-            (
-                "There was no champion yet, so nothing had to be beaten: this is a first version, "
-                "not an improvement shown."
-            ),
-            (
-                f"It solves {score} of {challenger.benchmark}; the next challenger is measured "
-                "against it."
-            ),
-        )
-        return Decision(
-            kind="install",
-            champion=None,
-            challenger=new,
-            score=score,
-            comparison=None,
-            others=(),
-            reasons=reasons,
-            policy=policy,
-        )
+        return _first_version(challenger, policy)
     earlier = [gate for gate in facts.gates if gate.benchmark == challenger.benchmark]
     level = next_level(policy.spending, policy.alpha, earlier)
-    compared = compare(champion, challenger, policy.model_copy(update={"alpha": level}), policy.k)
-    further = tuple(compare(before, after, policy) for before, after in others)
+    gate_policy = policy.model_copy(update={"alpha": level})
+    comparison = compare(champion, challenger, gate_policy, policy.k)
+    other_comparisons = tuple(compare(before, after, policy) for before, after in others)
     pairs = [(champion, challenger, policy.k), *((before, after, 1) for before, after in others)]
-    clean = [
+    clean_scores = (
         clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs
-    ]
+    )
+    clean = tuple(score for score in clean_scores if score)
+    same = champion.checkpoint_hash == challenger.checkpoint_hash
     checks = (
-        *(
-            [identical(challenger)]
-            if champion.checkpoint_hash == challenger.checkpoint_hash
-            else wins(compared, policy, level)
-        ),
-        *holds(further, policy),
-        *tags((compared, *further), policy),
+        *([identical(challenger)] if same else wins(comparison, policy, level)),
+        *holds(other_comparisons, policy),
+        *tags((comparison, *other_comparisons), policy),
         *limits(policy, facts),
-        *earned(compared, earlier, policy, facts),
-    )
-    kind: Literal["promote", "refuse"] = (
-        "promote" if all(check.passed for check in checks) else "refuse"
-    )
-    old = Candidate(name=champion.checkpoint, content_hash=champion.checkpoint_hash)
-    won = all(check.passed for check in checks if check.name in ("win", "gain"))
-    reasons = (
-        _result(compared),
-        *(check.sentence for check in checks if check.sentence),
-        *(_clean(c) for c in clean if c),
-        *(
-            []
-            if won or compared.p_worse <= level
-            else [_power(compared, level, policy.minimum_gain)]
-        ),
+        *validity(comparison, earlier, policy, facts),
     )
     return Decision(
-        kind=kind,
-        champion=old,
-        challenger=new,
-        score=score,
-        comparison=compared,
-        others=further,
-        reasons=reasons,
+        kind="promote" if all(check.passed for check in checks) else "refuse",
+        champion=_candidate(champion),
+        challenger=_candidate(challenger),
+        score=Rate.of(challenger, policy.k),
+        comparison=comparison,
+        others=other_comparisons,
+        reasons=_reasons(comparison, checks, clean, level, policy),
         policy=policy,
         level=level,
         checks=checks,
-        clean=tuple(c for c in clean if c),
+        clean=clean,
         facts=facts,
     )
 
 
+def _first_version(challenger: Scorecard, policy: Policy) -> Decision:
+    score = Rate.of(challenger, policy.k)
+    reasons = (
+        "There was no champion to beat: this is a first version, not an improvement.",
+        f"It solves {score} of {challenger.benchmark}; the next challenger is compared with it.",
+    )
+    return Decision(
+        kind="install",
+        champion=None,
+        challenger=_candidate(challenger),
+        score=score,
+        comparison=None,
+        others=(),
+        reasons=reasons,
+        policy=policy,
+    )
+
+
+def _candidate(card: Scorecard) -> Candidate:
+    return Candidate(name=card.checkpoint, content_hash=card.checkpoint_hash)
+
+
+def _reasons(
+    comparison: Comparison,
+    checks: Sequence[Check],
+    clean: Sequence[CleanScore],
+    level: float,
+    policy: Policy,
+) -> tuple[str, ...]:
+    """Return the result, the sentences of the checks, the clean scores, and the power of the test
+    if it found neither a gain nor a fall.
+    """
+    won = all(check.passed for check in checks if check.name in ("win", "gain"))
+    undecided = not won and comparison.p_worse > level
+    return (
+        _result(comparison),
+        *(check.sentence for check in checks if check.sentence),
+        *map(_clean, clean),
+        *([_power(comparison, level, policy.minimum_gain)] if undecided else []),
+    )
+
+
 def _result(c: Comparison) -> str:
-    what = "" if c.k == 1 and c.answers == 1 else f" (pass@{c.k}, {c.answers} answers a task)"
+    several = (
+        ""
+        if c.k == 1 and c.completions == 1
+        else f" (pass@{c.k}, {c.completions} completions per task)"
+    )
     split = f"{c.both_solved} both solve, {c.neither_solved} neither"
     changed = (
         (
             f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that "
             f"the champion solves; {split}."
         )
-        if c.answers == 1
+        if c.completions == 1
         else (
-            f"It answers {count(len(c.won))} more reliably than the champion and {len(c.lost)} "
-            f"less; {split}."
+            f"It solves {count(len(c.won))} more often than the champion and {len(c.lost)} less "
+            f"often; {split}."
         )
     )
     return (
-        f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a "
+        f"On {c.benchmark}{several} the champion solves {c.before}, the challenger {c.after}: a "
         f"difference of {signed(c.difference)} points "
         f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}"
     )
@@ -233,48 +239,46 @@ def _result(c: Comparison) -> str:
 def _clean(c: CleanScore) -> str:
     if c.before is None or c.after is None:
         return (
-            f"All {c.left_out} tasks of {c.benchmark} resemble something in the training data: no "
-            "clean score is left."
+            f"All {c.left_out} tasks of {c.benchmark} resemble training data: there is no clean "
+            "score."
         )
     return (
-        f"Without the {c.left_out} tasks of {c.benchmark} that resemble something in the "
-        f"training data, the champion solves {c.before}, "
-        f"the challenger {c.after}."
+        f"Without the {c.left_out} tasks of {c.benchmark} that resemble training data, the "
+        f"champion solves {c.before}, the challenger {c.after}."
     )
 
 
-def _power(c: Comparison, level: float, asked: float) -> str:
+def _power(c: Comparison, level: float, minimum_gain: float) -> str:
     """Return the smallest gain that this suite shows, and how many tasks would show the policy's
     smallest gain.
     """
     tasks = c.before.tasks
     if c.smallest_gain is None:
         return f"{tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."
-    seen = (
-        f"What this test can see: with {tasks} tasks a true gain of {points(c.smallest_gain)} "
-        "points or more is found four times in five; "
-        "a smaller one may well be there and stay unseen."
+    power = (
+        f"With {tasks} tasks, a true gain of {points(c.smallest_gain)} points or more is found "
+        "four times in five; a smaller one is often missed."
     )
-    if asked <= 0:
-        return f"{seen} More tasks or a better challenger would tell."
-    if c.smallest_gain <= asked:
+    if minimum_gain <= 0:
+        return f"{power} More tasks find smaller gains."
+    if c.smallest_gain <= minimum_gain:
         return (
-            f"{seen} A new version must bring {points(asked)} points: had it brought them, that "
-            "would most likely have been seen."
+            f"{power} A new version must gain {points(minimum_gain)} points; such a gain would "
+            "probably have been found."
         )
-    if c.answers == 1 and c.k == 1:
-        needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
+    if c.completions == 1 and c.k == 1:
+        needed = tasks_for_gain(minimum_gain, (len(c.won) + len(c.lost)) / tasks, level)
     else:
         # The error of a mean falls with the square root of the number of tasks.
-        needed = ceil(tasks * (c.smallest_gain / asked) ** 2)
+        needed = ceil(tasks * (c.smallest_gain / minimum_gain) ** 2)
     return (
-        f"{seen} To find {points(asked)} points as surely, the least that a new version must "
-        f"bring, takes about {needed:,} tasks."
+        f"{power} A new version must gain {points(minimum_gain)} points; to find that four times "
+        f"in five takes about {needed:,} tasks."
     )
 
 
 def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
-    """Return in words which gain the gate can show, before there is a challenger."""
+    """Return in words the gain that the gate can show, before there is a challenger."""
     level = next_level(
         policy.spending,
         policy.alpha,

@@ -17,8 +17,9 @@ class Regression(Plain):
     reason: str
 
 
-def drawn_alike(before: Scorecard, after: Scorecard) -> bool:
-    """Return whether the tasks of both cards are of the same supply: their ids begin alike.
+def same_supply(before: Scorecard, after: Scorecard) -> bool:
+    """Return whether the tasks of both cards are of the same supply: their ids have a common
+    prefix.
 
     The ids of held-out tasks differ between the seeds of the family, and from an older home's.
     """
@@ -41,10 +42,10 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
         )
     if before.benchmark != after.benchmark:
         raise Incomparable(
-            f"scores on {before.benchmark} and {after.benchmark} say nothing about each "
-            "other: score the same benchmark again"
+            f"scores on {before.benchmark} and {after.benchmark} cannot be compared: score the "
+            "same benchmark again"
         )
-    if not drawn_alike(before, after):
+    if not same_supply(before, after):
         raise Incomparable(
             f"{before.benchmark} of {before.checkpoint}: the two draws are not of the same supply "
             "and may differ in difficulty: score the checkpoint again"
@@ -53,14 +54,10 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
     old, new = (Rate.counted(*counts) for counts in solved)
     p_value = fisher_fall(*solved[0], *solved[1])
     fell = p_value <= alpha
-    judged = (
-        f"a fall that chance explains with {p_text(p_value)}"
-        if fell
-        else f"within what chance explains ({p_text(p_value)})"
-    )
+    verdict = "a significant fall" if fell else "no significant fall"
     reason = (
         f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh "
-        f"tasks: {judged}; the line is {alpha:g}."
+        f"tasks: {verdict} ({p_text(p_value)}, the level is {alpha:g})."
     )
     return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
 
@@ -72,6 +69,6 @@ def lost_tasks(before: Scorecard, after: Scorecard) -> tuple[str, ...]:
     old, new = counts_of(before), counts_of(after)
     return tuple(
         task
-        for task, (solved, drawn) in old.items()
-        if solved == drawn and task in new and 2 * new[task][0] <= new[task][1]
+        for task, (solved, samples) in old.items()
+        if solved == samples and task in new and 2 * new[task][0] <= new[task][1]
     )

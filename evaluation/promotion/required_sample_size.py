@@ -1,8 +1,8 @@
 """The required sample size: how far a refused challenger was from promotion, in tasks.
 
 In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each failed
-condition. Exact for greedy completions, where the test is McNemar's; for several samples per task
-by the normal approximation of the recorded interval, and the sentence says so.
+condition. Exact for greedy completions, where the test is McNemar's. With several samples per task
+it is the normal approximation of the recorded interval, and the sentence says so.
 """
 
 from __future__ import annotations
@@ -14,43 +14,39 @@ from typing import Any
 from evaluation.promotion.comparison import count
 from evaluation.statistics.hypothesis_tests import mcnemar
 
-MOST = 50_000  # tasks: more are not practical
-FIXES = {  # what each failed check needs; {about}: its subject
-    "limit": (
-        "{about} within what the policy allows, or another `policy.limits` where that is wrong."
-    ),
-    "provenance": (
-        "Every link of its passport: make {about} again, or put it back; every input of a "
-        "champion must be kept."
-    ),
+MOST = 50_000  # more tasks are not practical
+FIXES = {  # failed check -> the fix; {about}: the subject of the check
+    "limit": "Bring {about} within `policy.limits`, or change the limit.",
+    "provenance": "Restore {about}, or make it again: every input of a champion must exist.",
     "battery": (
-        "Another training of {about}, with a reward that passes the exploit battery: `ratchet "
-        "reward verify` shows what a reward pays for."
+        "Train {about} again with a reward that passes the exploit battery: `ratchet reward "
+        "verify` shows the exploits that it pays for."
     ),
     "fresh tasks": (
-        "Tasks of {about} that no gate has used: a fresh draw, or another version of the benchmark."
+        "Use tasks of {about} that no gate has used: a fresh draw, or another version of the "
+        "benchmark."
     ),
-    "picked apart": "Another benchmark than {about} to pick the save by; then gate that one save.",
-    "measured": "Scores of both on {about}, or a policy without it.",
-    "tags": "No fall by more than chance explains on {about}: train on more of their kind.",
+    "picked apart": "Select the checkpoint on another benchmark, then gate on {about}.",
+    "measured": "Score both on {about}, or remove it from the policy.",
+    "tags": "Avoid the fall on {about}: train on more tasks of that kind.",
 }
 
 
 def required_for_promotion(decision: dict[str, Any]) -> list[str]:
-    """Return what it lacked, most important first; empty for a promotion or an installation."""
+    """Return a sentence for each failed condition; empty for a promotion or an installation."""
     if decision["kind"] != "refuse":
         return []
     abouts: dict[str, list[str]] = {}
     for name, about in failed(decision):
         abouts.setdefault(name, []).append(about)
     return [
-        sentence for name, about in abouts.items() for sentence in _lacked(name, about, decision)
+        sentence for name, about in abouts.items() for sentence in _fixes(name, about, decision)
     ]
 
 
 def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
-    """Return the fewest tasks to win, with so many lost, that the exact test and the least gain
-    accept; None if there are too few tasks.
+    """Return the fewest tasks to win, with so many lost, for a promotion by the exact test and the
+    minimum gain; None if there are too few tasks.
     """
     return next(
         (
@@ -110,7 +106,7 @@ def failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[str]:
+def _fixes(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[str]:
     c, policy = decision["comparison"], decision["policy"]
     level = decision.get("level") or policy["alpha"]
     same = (
@@ -119,15 +115,16 @@ def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[
     )
     if same and name in ("win", "gain"):
         if name == "win":
-            yield "Other weights: it is the champion itself."
+            yield "It has the same weights as the champion: other weights are needed."
     elif name == "win":
         yield from _to_win(c, level, policy["minimum_gain"])
     elif name == "gain":
-        asked = policy["minimum_gain"]
-        lacking = asked - c["difference"]
+        minimum_gain = policy["minimum_gain"]
+        missing = minimum_gain - c["difference"]
         yield (
-            f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked "
-            f"{100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
+            f"A gain of at least {100 * minimum_gain:g} points on {abouts[0]}: "
+            f"{100 * missing:.1f} points were missing, or "
+            f"{count(missing * c['before']['tasks'])}."
         )
     elif name == "not worse":
         for about in abouts:
@@ -146,7 +143,7 @@ def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
         error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
         needed = max(gain, NormalDist().inv_cdf(1 - level) * error)
         yield (
-            f"A gain of about {100 * needed:.1f} points on {c['benchmark']} where it had "
+            f"A gain of about {100 * needed:.1f} points on {c['benchmark']}: it had "
             f"{100 * c['difference']:+.1f} (normal approximation)."
         )
         return
@@ -158,14 +155,13 @@ def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
         )
     else:
         yield (
-            f"With the {count(lost)} of {c['benchmark']} that it lost, it had to win "
-            f"{needed_wins} that the champion fails, "
-            f"and won {won}: {count(needed_wins - won)} more."
+            f"It lost {count(lost)} of {c['benchmark']}, so it had to win {needed_wins} that the "
+            f"champion fails, and won {won}: {count(needed_wins - won)} more."
         )
     if (more := tasks_needed(won, lost, tasks, level)) is not None and more > tasks:
         yield (
-            f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would "
-            "show it."
+            f"Or more tasks: at the same rates of won and lost, about {more:,} instead of {tasks} "
+            "would show the gain."
         )
 
 
@@ -174,15 +170,14 @@ def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
     if c["p_worse"] <= level and c.get("answers", 1) == 1:
         allowed = losses_allowed(won, lost, level)
         return (
-            f"On {c['benchmark']} it lost {count(lost)} and won {won}: with at most {allowed} "
-            "lost no fall would have been shown."
+            f"On {c['benchmark']} it lost {count(lost)} and won {won}: at most {allowed} lost "
+            "would not be a significant fall."
         )
     margin = c.get("margin") or policy.get("margin", 0.0)
     error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
     needed = NormalDist().inv_cdf(1 - level) * error - margin
     return (
-        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better "
-        f"would have ruled out a fall of {100 * margin:.1f}; "
-        f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference "
-        "on more tasks."
+        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would "
+        f"have ruled out a fall of {100 * margin:.1f}; it had {100 * c['difference']:+.1f} (normal "
+        "approximation). The same difference on more tasks would do so too."
     )

@@ -13,32 +13,26 @@ from evaluation.promotion.required_sample_size import failed
 
 WORDS = {  # failed check -> sentence
     "battery": (
-        "It was trained with a reward that pays for answers that cheat, or was never tried on "
-        "such: whatever it scores, it may have cheated."
+        "It was trained with a reward that pays for exploits, or that was never tested for them, "
+        "so its score may come from cheating."
     ),
-    "provenance": (
-        "What it was made from can no longer be found, so that nobody could make it again."
-    ),
-    "fresh tasks": (
-        "It was asked tasks that had been used to decide before, so that its score is no fair test."
-    ),
+    "provenance": "Some of its inputs cannot be found, so it could not be made again.",
+    "fresh tasks": "Its tasks decided an earlier gate, so its score is not a fair test.",
     "picked apart": (
-        "It was picked by the very tasks that it is judged on, so that its score is no fair test."
+        "It was selected on the tasks that it is judged on, so its score is not a fair test."
     ),
     "measured": "It must not lose on a benchmark that was not measured.",
-    "limit": "It is over a limit that the policy sets.",
-    "not worse": (
-        "On another benchmark it got worse, or may have got worse by more than is allowed."
-    ),
+    "limit": "It is over a limit of the policy.",
+    "not worse": "On another benchmark it got worse, or may have got worse by more than allowed.",
 }
 
 
 def decision_summary(decision: dict[str, Any]) -> str:
-    """Return in words why it was promoted or refused."""
+    """Return in plain words why it was promoted or refused."""
     c = decision.get("comparison")
     if decision["kind"] == "install" or c is None:
         return (
-            "It was the first, and there was nothing to beat: that says nothing about how good it "
+            "It was the first, and there was no champion to beat. This does not show how good it "
             "is."
         )
     scores = f"{_solved(c['after'])}, where the champion before it solved {_solved(c['before'])}"

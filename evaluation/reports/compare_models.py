@@ -1,5 +1,5 @@
-"""Compare any models: each with the first, on every benchmark that both answered, all tests
-corrected together.
+"""Compare any models: each with the first, on every benchmark that both were evaluated on, all
+tests corrected together.
 
 In: for each contestant its scorecards, one for each run (a training seed). Out: a `Row` for each
 benchmark and contestant, with Holm's correction over all of them.
@@ -8,7 +8,7 @@ benchmark and contestant, with Holm's correction over all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaluation.promotion.comparison import (
     CleanScore,
@@ -55,15 +55,15 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: (
-        float | None
-    )  # smallest true gain that this suite shows with 80 % power, at alpha
+    smallest_gain: float | None  # true gain that this suite shows with 80 % power, at alpha
     clean: CleanScore | None
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
             return f"{self.other if self.difference > 0 else self.first} is better"
-        return "no difference shown" if self.p > alpha else "none shown among so many tests"
+        return (
+            "no difference shown" if self.p > alpha else "no difference shown among so many tests"
+        )
 
 
 def compare_models(
@@ -103,7 +103,7 @@ def compare_models(
 
 
 def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
-    """Return in words which gain each suite can show, before a comparison with this contestant."""
+    """Return in words the gain that each suite can show, before any comparison."""
     lines = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
@@ -130,40 +130,46 @@ def _row(
     old, new = first.cards[benchmark], other.cards[benchmark]
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
-    clean = (
-        clean_score(benchmark, old[0], new[0], suspect, k) if len(old) == len(new) == 1 else None
-    )
-    common = {
-        "benchmark": benchmark,
-        "benchmark_version": old[0].benchmark_version,
-        "first": first.name,
-        "other": other.name,
-        "clean": clean,
-    }
-    if len(old) == len(new) == 1:
-        c = compare(old[0], new[0], Policy(alpha=alpha, tags=()), k)
-        return Row.model_validate(
-            common
-            | {
-                "tasks": c.before.tasks,
-                "runs": (1, 1),
-                "before": c.before.share,
-                "after": c.after.share,
-                "difference": c.difference,
-                "low": c.difference_low,
-                "high": c.difference_high,
-                "p": c.p_two_sided,
-                "p_holm": c.p_two_sided,
-                "won": len(c.won),
-                "lost": len(c.lost),
-                "smallest_gain": c.smallest_gain,
-            }
-        )
-    if min(len(old), len(new)) < 2:
+    runs = len(old), len(new)
+    if runs != (1, 1) and min(runs) < 2:
         raise Incomparable(
-            f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of "
-            f"{other.name}: give one of each, or at least two of each"
+            f"{benchmark}: {runs[0]} runs of {first.name} against {runs[1]} of {other.name}: give "
+            "one of each, or at least two of each"
         )
+    single = runs == (1, 1)
+    figures = _one_run(old[0], new[0], k, alpha) if single else _several_runs(old, new, k)
+    return Row.model_validate(
+        {
+            "benchmark": benchmark,
+            "benchmark_version": old[0].benchmark_version,
+            "first": first.name,
+            "other": other.name,
+            "clean": clean_score(benchmark, old[0], new[0], suspect, k) if single else None,
+            "p_holm": figures["p"],
+        }
+        | figures
+    )
+
+
+def _one_run(old: Scorecard, new: Scorecard, k: int, alpha: float) -> dict[str, Any]:
+    c = compare(old, new, Policy(alpha=alpha, tags=()), k)
+    return {
+        "tasks": c.before.tasks,
+        "runs": (1, 1),
+        "before": c.before.share,
+        "after": c.after.share,
+        "difference": c.difference,
+        "low": c.difference_low,
+        "high": c.difference_high,
+        "p": c.p_two_sided,
+        "won": len(c.won),
+        "lost": len(c.lost),
+        "smallest_gain": c.smallest_gain,
+    }
+
+
+def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) -> dict[str, Any]:
+    """Compare the runs of two recipes. Won and lost: tasks whose mean over the runs differs."""
     ids = list(counts_of(old[0]))
     was, now = (
         [
@@ -178,20 +184,16 @@ def _row(
         (sum(column) / len(was), sum(other_column) / len(now))
         for column, other_column in zip(zip(*was, strict=True), zip(*now, strict=True), strict=True)
     ]
-    return Row.model_validate(
-        common
-        | {
-            "tasks": len(ids),
-            "runs": comparison.runs,
-            "before": before,
-            "after": after,
-            "difference": comparison.difference,
-            "low": comparison.interval.low,
-            "high": comparison.interval.high,
-            "p": comparison.p_two_sided,
-            "p_holm": comparison.p_two_sided,
-            "won": sum(b > a for a, b in means),
-            "lost": sum(b < a for a, b in means),
-            "smallest_gain": None,
-        }
-    )
+    return {
+        "tasks": len(ids),
+        "runs": comparison.runs,
+        "before": before,
+        "after": after,
+        "difference": comparison.difference,
+        "low": comparison.interval.low,
+        "high": comparison.interval.high,
+        "p": comparison.p_two_sided,
+        "won": sum(b > a for a, b in means),
+        "lost": sum(b < a for a, b in means),
+        "smallest_gain": None,
+    }

@@ -13,7 +13,7 @@ from artifacts.hashing import hash_data
 from assets.contestant_scores import read_scores
 from assets.partitions import checkpoints
 from evaluation.promotion.gate import Regression, regressed
-from evaluation.promotion.regression import drawn_alike
+from evaluation.promotion.regression import same_supply
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from pipelines.settings import SETTINGS
@@ -160,7 +160,7 @@ def _find_regression(
             name in gate_scorecards
             and name not in ("validation", "regression")
             and gate_scorecards[name].benchmark_version != after.benchmark_version
-            and drawn_alike(gate_scorecards[name], after)
+            and same_supply(gate_scorecards[name], after)
         ):
             regression = regressed(gate_scorecards[name], after, alpha)
             if regression.fell:

@@ -246,4 +246,6 @@ def test_failures_and_quality_of_a_file_are_shown(benchmark: SmallBenchmark) -> 
     # The completion is judged unchanged, so no extraction is reported.
     assert " CE " in output.getvalue() and "extraction" not in output.getvalue()
     contestant = read_contestant(path)
-    assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)
+    assert contestant.name == "one" and contestant.completions["HumanEval/1"] == (
+        "    return None\n",
+    )

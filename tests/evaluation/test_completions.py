@@ -78,11 +78,11 @@ def test_written_completions_can_be_read(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"task_id": "HumanEval/0", "completion": "retu', "no whole JSON"),
+        ('{"task_id": "HumanEval/0", "completion": "retu', "invalid JSON"),
         ({"task_id": "HumanEval/0"}, "neither 'solution' nor 'completion'"),
         ({"task_id": "HumanEval/0", "completion": ["a"]}, "key 'completion' of HumanEval/0"),
         ({"completion": "a"}, "key 'task_id'"),
-        ("[1]", "no object"),
+        ("[1]", "not an object"),
     ],
 )
 def test_a_broken_row_raises_an_error_or_is_skipped(

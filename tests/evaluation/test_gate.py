@@ -129,7 +129,7 @@ def test_an_unjudged_completion_stops_the_decision() -> None:
             "samples": (*OLD.samples[:-1], OLD.samples[-1].model_copy(update={"verdict": "INFRA"}))
         }
     )
-    with pytest.raises(ValueError, match=r"1 answer.*no verdict"):
+    with pytest.raises(ValueError, match=r"1 completion.*no verdict"):
         decide(OLD, broken)
 
 

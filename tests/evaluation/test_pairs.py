@@ -59,7 +59,7 @@ def test_a_scorecard_is_a_contestant_named_after_its_checkpoint(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.jsonl", '{"task_id": "a", "completion": "x"}\n{"task', "line 2: no whole JSON"),
+        ("a.jsonl", '{"task_id": "a", "completion": "x"}\n{"task', "line 2: invalid JSON"),
         (
             "a.jsonl",
             '{"task_id": "a", "text": "x"}\n',
@@ -93,7 +93,7 @@ def test_two_texts_meet_once_per_task_and_equal_texts_never() -> None:
 
 def test_contestants_that_cannot_be_compared_are_refused() -> None:
     for contestants, statements, message in (
-        ([OLD, OLD], STATEMENTS, "have one name"),
+        ([OLD, OLD], STATEMENTS, "the same name"),
         ([OLD, Contestant("other", {"z": ("x",)})], STATEMENTS, "no task in common"),
         ([OLD, NEW], {}, "t/0"),
     ):

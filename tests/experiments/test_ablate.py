@@ -38,7 +38,7 @@ VARIANTS = [
 
 def card(solved: str, version: str = "v") -> Scorecard:
     samples = tuple(
-        Sample(task_id=f"t/{i}", answer="", program="", verdict="AC" if s == "1" else "WA")
+        Sample(task_id=f"t/{i}", completion="", program="", verdict="AC" if s == "1" else "WA")
         for i, s in enumerate(solved)
     )
     return Scorecard(
