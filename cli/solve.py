@@ -178,7 +178,7 @@ def tell(conversation: Conversation, console: Console) -> None:
     *before, last = conversation.attempts
     if before and before[-1].comment:
         _say("Reviewer", before[-1].comment, console)
-    _say("Generator", last.answer, console)
+    _say("Generator", last.completion, console)
     _say("Executor", last.finding.text, console)
 
 

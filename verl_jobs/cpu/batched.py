@@ -29,11 +29,11 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
+from verl_jobs.samples import SampledTokens
 from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
 GREEDY = {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
-Completion = tuple[list[int], list[float], str]  # tokens, log-probabilities, stop reason
 
 
 class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has no types
@@ -144,7 +144,7 @@ def _row(value: Any, index: int) -> Any:
 
 async def _complete(
     ids: list[list[int]], counts: list[int], params: dict[str, Any], greedy: bool
-) -> tuple[list[list[Completion]], int]:
+) -> tuple[list[list[SampledTokens]], int]:
     """Return each prompt's completions, and the version of the weights.
 
     greedy: add a greedy completion as session 0 (verl_jobs/trainer/remax.py).
@@ -170,7 +170,7 @@ async def store(fields: list[dict[str, Any]], version: int, partition: str) -> N
 
 
 def _output(
-    ids: list[int], completion: Completion, reward: dict[str, Any], version: int
+    ids: list[int], completion: SampledTokens, reward: dict[str, Any], version: int
 ) -> AgentLoopOutput:
     tokens, log_probs, reason = completion
     return AgentLoopOutput(

@@ -15,9 +15,10 @@ from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.loop import output_of
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import Rollout
-from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.cpu.batched import GREEDY, BatchedAgentLoopWorker, fields_of, store
 from verl_jobs.cpu.rollout import server_name
+from verl_jobs.samples import SampledTokens
 
 
 class ConversingWorker(BatchedAgentLoopWorker):
@@ -77,7 +78,7 @@ class ConversingWorker(BatchedAgentLoopWorker):
     ) -> tuple[list[Rollout | None], int]:
         server, versions, training = ray.get_actor(server_name(0)), [0], self.job.training
 
-        async def generate(ids: list[list[int]], limits: list[int]) -> list[Written]:
+        async def generate(ids: list[list[int]], limits: list[int]) -> list[SampledTokens]:
             completions, versions[0] = await server.generate_batch.remote(
                 ids, [1] * len(ids), params, limits
             )

@@ -81,15 +81,17 @@ async def _scores(tiny_training: TinyTraining) -> list[Any]:
         reward_model_tokenizer=None,
     )
     problem = tiny_training.problems[0]
-    answers = (
+    completions = (
         f"```python\n{problem.solutions[0]}\n```",
         f"```python\ndef {problem.entry_point}(*_):\n    return None\n```",
         "",
     )
-    return [await manager.run_single(_rollout(tiny_training, answer)) for answer in answers]
+    return [
+        await manager.run_single(_rollout(tiny_training, completion)) for completion in completions
+    ]
 
 
-def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
+def _rollout(tiny_training: TinyTraining, completion: str) -> DataProto:
     """Return a completion in the form that verl passes to a reward manager.
 
     Follows agent_loop.py, `_compute_score`.
@@ -99,7 +101,7 @@ def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
         list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
     )
     response = [
-        *tiny_training.tokenizer.encode(answer, add_special_tokens=False),
+        *tiny_training.tokenizer.encode(completion, add_special_tokens=False),
         tiny_training.tokenizer.eos_token_id,
     ]
     prompts, responses = torch.tensor([prompt]), torch.tensor([response])

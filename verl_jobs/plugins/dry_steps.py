@@ -241,7 +241,7 @@ def _draw(table: OwnTable) -> list[int]:
     """Run a step of three problems with two completions each."""
     rows = table.draw(3)
     table.observe(
-        [(table.ids[row], (row + answer) % 2 == 0) for row in rows for answer in range(2)]
+        [(table.ids[row], (row + sample) % 2 == 0) for row in rows for sample in range(2)]
     )
     return rows
 
