@@ -14,12 +14,12 @@ from verl_jobs.config.references import (
     PluginError,
 )
 from verl_jobs.plugins.dry_run import (
-    _array,
-    _is_number,
-    _kind,
     check_signature,
     check_subclass,
+    is_number,
+    object_array,
     run_user_code,
+    described,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
 
@@ -45,7 +45,7 @@ def reward_manager(cls: Any, reference: str, tiny_training: TinyTraining) -> str
     for result in results:
         if not (
             isinstance(result, Mapping)
-            and _is_number(result.get("reward_score"))
+            and is_number(result.get("reward_score"))
             and isinstance(result.get("reward_extra_info"), Mapping)
         ):
             raise PluginError(
@@ -124,7 +124,7 @@ def _rollout(tiny_training: TinyTraining, completion: str) -> DataProto:
     }
     return DataProto(
         batch=TensorDict(tensors, batch_size=1),
-        non_tensor_batch={key: _array(value) for key, value in fields.items()},
+        non_tensor_batch={key: object_array(value) for key, value in fields.items()},
     )
 
 
@@ -200,7 +200,7 @@ def _check_output(
 
     if not isinstance(output, AgentLoopOutput):
         raise PluginError(
-            f"{reference}: run() returned {_kind(output)}: return verl's AgentLoopOutput, or a "
+            f"{reference}: run() returned {described(output)}: return verl's AgentLoopOutput, or a "
             "list of them"
         )
     tokens, mask, limit = (
