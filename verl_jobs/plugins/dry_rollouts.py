@@ -10,16 +10,14 @@ import torch
 from tensordict import TensorDict
 from verl import DataProto
 
-from verl_jobs.config.references import (
-    PluginError,
-)
+from verl_jobs.config.references import PluginError
 from verl_jobs.plugins.dry_run import (
     check_signature,
     check_subclass,
+    described,
     is_number,
     object_array,
     run_user_code,
-    described,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
 

@@ -27,10 +27,10 @@ from verl_jobs.plugins.dry_run import (
     LENGTHS,
     check_signature,
     check_subclass,
+    described,
     is_number,
     mask_of,
     run_user_code,
-    described,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
 
@@ -87,7 +87,8 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
         and isinstance(result[1], Mapping)
     ):
         raise PluginError(
-            f"{reference}: returned {described(result)}: return (loss, metrics), a tensor and a dict"
+            f"{reference}: returned {described(result)}: return (loss, metrics), a tensor and a "
+            "dict"
         )
     value, metrics = result
     if value.numel() != 1 or not torch.isfinite(value).all():
