@@ -1,4 +1,4 @@
-"""The passport of an artifact: what it was made from, by what, and where."""
+"""The passport of an artifact: its inputs, code, packages, seed and machine."""
 
 from __future__ import annotations
 

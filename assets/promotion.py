@@ -37,9 +37,9 @@ def promoted_model(
     """
     with run_context.stage(context, trains=False) as stage:
         entry = gate(stage)
-        if sync_problem := run_context.registry.follow(run_context.ledger):
+        if sync_problem := run_context.registry.try_sync(run_context.ledger):
             context.log.warning(sync_problem)
-        stage.report.made += 1
+        stage.report.created += 1
         stage.report.say(
             "promoted"
             if entry.kind == "promote"

@@ -72,7 +72,7 @@ def training_report(
             read_scores(stage.store.require("scores", stage.pipeline_run.record.id)), stage
         )
         page = report(stage, decision)
-        stage.report.made += 1
+        stage.report.created += 1
         stage.report.say(str(page))
     metadata = {
         "report": dg.MetadataValue.path(str(page)),
@@ -205,7 +205,7 @@ def report(stage: StageContext, decision: Decision, version: int | None = None) 
             },
         ),
         stages=tuple(
-            Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "")
+            Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.reused else "")
             for name, t in record.stages.items()
         ),
         effort=_effort(challenger, scores, profile.price_per_hour),

@@ -9,7 +9,7 @@ from rich.console import Console
 from artifacts.store import Store
 from pipelines.launch import explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import View
-from resources.intake import take_in
+from resources.intake import import_checkpoint
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 
@@ -40,7 +40,7 @@ def checkpoint_name(checkpoint: str, store: Store) -> str:
     FileNotFoundError, which lists the names.
     """
     if Path(checkpoint).is_dir():
-        return take_in(store, Path(checkpoint)).manifest.name
+        return import_checkpoint(store, Path(checkpoint)).manifest.name
     if store.current("checkpoints", checkpoint) is None:
         names = (
             ", ".join(

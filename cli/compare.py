@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
+from cli.comparison_table import limits, notes, print_rows
 from cli.options import (
     ProfileOption,
 )
-from cli.scorecards import NoScorecard, at_path, short
-from evaluation.promotion.comparison import Incomparable, p_text, points, signed
-from evaluation.reports.compare_models import Contestant, Row, can_show, compare_models
+from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
+from evaluation.promotion.rate import Incomparable
+from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.settings import Settings
@@ -35,16 +35,18 @@ def compare(
     to: Path | None,
     settings: Settings,
     console: Console,
+    metrics: Sequence[str] = (),
+    power: float = 0.8,
 ) -> int:
     """Compare the first with each other one; for a single one, report what its benchmarks can show.
     Raises NoScorecard and Incomparable.
     """
     store = settings.store
-    cards_by_model = [[_cards(store, run) for run in each.split(",")] for each in named]
+    cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in named]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
-    names = _short(named)
+    names = _names(named, cards_by_model)
     contestants = [
         Contestant(each, _on_same_tasks(each, runs, cards_by_model, benchmark_names))
         for each, runs in zip(names, cards_by_model, strict=True)
@@ -65,26 +67,32 @@ def compare(
         contestants,
         k=k,
         alpha=alpha,
+        target_power=power,
         suspects=_suspects(suspects) if suspects else suspects_of(store),
     )
-    console.print(_table(rows, k, alpha))
+    of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)
+    print_rows(rows, "score" if of_logs and k == 1 else f"pass@{k}", alpha, console)
     console.print(
-        "\n".join([*_told(rows, alpha), *_partial(contestants)]), highlight=False, soft_wrap=True
+        "\n".join([*notes(rows, alpha, power), *limits(contestants)]),
+        highlight=False,
+        soft_wrap=True,
     )
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return 0
 
 
-def _cards(store: Store, named: str) -> list[Scorecard]:
+def _cards(store: Store, named: str, metrics: Sequence[str]) -> list[Scorecard]:
     """Return all scorecards of a checkpoint in the store, the newest last; or those of a file or
-    folder.
+    folder. metrics: the scores to compare by, if not the usual ones.
     """
-    if cards := at_path(named):
+    if cards := at_path(named, metrics):
         return cards
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
     cards = [
-        Scorecard.stored(version) for name in names for version in store.versions("scores", name)
+        by_tests(Scorecard.stored(version), metrics)
+        for name in names
+        for version in store.versions("scores", name)
     ]
     if not cards:
         scored = sorted(
@@ -92,19 +100,25 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
         )
         fix = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
         raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file or folder, or {fix}; `ratchet "
-            "evaluate` makes them"
+            f"no scores of {named!r}: give the file or folder of a scorecard or log, or {fix}; "
+            "`ratchet evaluate` makes them"
         )
     return cards
 
 
-def _short(named: Sequence[str]) -> list[str]:
-    """Files by their names without folder and ending, where that tells them apart."""
-    names = [
-        ",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(","))
-        for each in named
+def _names(named: Sequence[str], cards_by_model: Sequence[Sequence[list[Scorecard]]]) -> list[str]:
+    """Return the models of logs, and files without folder and ending, where that tells them apart;
+    else as named.
+    """
+    files = [[short(run) if is_path(run) else run for run in each.split(",")] for each in named]
+    models = [
+        [cards[0].checkpoint if cards[0].tool else file for file, cards in zip(*each, strict=True)]
+        for each in zip(files, cards_by_model, strict=True)
     ]
-    return names if len(set(names)) == len(set(named)) else list(named)
+    for names in ([",".join(runs) for runs in each] for each in (models, files)):
+        if len(set(names)) == len(set(named)):
+            return names
+    return list(named)
 
 
 def _on_same_tasks(
@@ -153,80 +167,13 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         ) from error
 
 
-def _partial(contestants: Sequence[Contestant]) -> list[str]:
-    partial_tasks = {
-        (c.name, name): len(card.partial)
-        for c in contestants
-        for name, cards in c.cards.items()
-        for card in cards
-        if card.partial
-    }
-    return [
-        f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others."
-        for (who, name), count in partial_tasks.items()
-    ]
-
-
-def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
-    table = Table(
-        "benchmark",
-        "tasks",
-        "first",
-        "other",
-        f"pass@{k}",
-        "difference (95 %)",
-        "won, lost",
-        "p",
-        "p (Holm)",
-        "verdict",
-        "sees gains of",
-    )
-    for row in rows:
-        runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
-        table.add_row(
-            row.benchmark,
-            f"{row.tasks}{runs}",
-            row.first,
-            row.other,
-            f"{points(row.before)} → {points(row.after)} %",
-            f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})",
-            f"{row.won}, {row.lost}",
-            p_text(row.p).removeprefix("p = "),
-            p_text(row.p_holm).removeprefix("p = "),
-            row.verdict(alpha),
-            f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
-        )
-    return table
-
-
-def _told(rows: Sequence[Row], alpha: float) -> list[str]:
-    lines = [
-        (
-            f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
-            f"verdict among all is at most {alpha:g}."
-        )
-    ]
-    if any(row.smallest_gain is not None for row in rows):
-        lines.append(
-            "Sees gains of: the true gain, in points, that so many tasks show four times in "
-            f"five (one-sided, {alpha:g}, uncorrected)."
-        )
-    for row in rows:
-        if row.clean and row.clean.before and row.clean.after:
-            lines.append(
-                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble "
-                f"something in the training data: {row.first} "
-                f"{row.clean.before}, {row.other} {row.clean.after}."
-            )
-    return lines
-
-
 def command(
     models: Annotated[
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by "
+                "Scored checkpoints, or files or folders of scorecards or of logs of Inspect, "
+                "lm-evaluation-harness, EvalPlus or BigCodeBench; runs of a recipe joined by "
                 "commas."
             )
         ),
@@ -244,6 +191,21 @@ def command(
             min=0.0001, max=0.5, help="Chance of one false verdict among all that are given."
         ),
     ] = 0.05,
+    power: Annotated[
+        float,
+        typer.Option(
+            min=0.5, max=0.99, help="Chance with which the named gains and tasks are to show."
+        ),
+    ] = 0.8,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Score of a log to compare by, or set of tests, such as base; may be given again, "
+                "for other benchmarks."
+            )
+        ),
+    ] = None,
     suspects: Annotated[
         Path | None,
         typer.Option(
@@ -259,5 +221,16 @@ def command(
     which differences its benchmarks could detect.
     """
     raise typer.Exit(
-        compare(models, benchmark or [], k, alpha, suspects, to, Settings.read(profile), Console())
+        compare(
+            models,
+            benchmark or [],
+            k,
+            alpha,
+            suspects,
+            to,
+            Settings.read(profile),
+            Console(),
+            metric or [],
+            power,
+        )
     )

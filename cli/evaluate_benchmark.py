@@ -30,7 +30,7 @@ from evaluation.generation.completion_sources import (
 )
 from evaluation.judging.harness import CompletionResult, Harness, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
-from evaluation.promotion.comparison import points
+from evaluation.promotion.rate import points
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
 from evaluation.sampling import Sampling

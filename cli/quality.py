@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from cli.failures import price_of, read_score
 from cli.options import (
     ProfileOption,
 )
-from evaluation.judging.quality import HEAD, trend
+from cli.wide_table import print_wide
+from evaluation.judging.quality import HEAD, measured, trend
 from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard
 from resources.home import NotReady
@@ -41,12 +41,20 @@ def show_quality(
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
         raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
-    table = Table(box=None, header_style="dim")
-    for name in (*HEAD, "cut", "a solved problem took"):
-        table.add_column(name)
-    for card, row in zip(cards, trend(cards), strict=True):
-        table.add_row(*row, f"{100 * card.cut:.1f} %", Usage.of(card).per_solved_problem(price))
-    console.print(table)
+    # Ratchet's own scorecards hold these figures.
+    cards = [
+        card.model_copy(update={"measured": measured(card.samples, {})}) if card.tool else card
+        for card in cards
+    ]
+    rows = [
+        dict(zip(HEAD, row, strict=True))
+        | {
+            "cut": f"{100 * card.cut:.1f} %",
+            "a solved problem took": Usage.of(card).per_solved_problem(price),
+        }
+        for card, row in zip(cards, trend(cards), strict=True)
+    ]
+    print_wide(rows, console, box=None)
     return 0
 
 

@@ -65,7 +65,7 @@ def outcome(history: list[Entry], entry: Entry) -> str:
 
 
 def sync_mlflow(registry: Registry, ledger: Ledger, console: Console) -> bool:
-    if behind := registry.follow(ledger):
+    if behind := registry.try_sync(ledger):
         console.print(behind, style="yellow", highlight=False, soft_wrap=True)
     return not behind
 

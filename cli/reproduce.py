@@ -24,7 +24,7 @@ from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import measured, published
 from evaluation.evaluate import evaluate
-from evaluation.promotion.comparison import Rate
+from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
@@ -98,6 +98,11 @@ def _judged_again(
             f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
     [card] = scorecards
+    if card.tool:
+        raise NotReproducible(
+            f"{named} was written by {card.tool}: judge its programs with `ratchet evaluate "
+            "--benchmark NAME --completions FILE`"
+        )
     if card.origin is None:
         raise NotReproducible(
             f"{named} is a checkpoint's score, whose passport lies in the store: give its "

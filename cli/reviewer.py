@@ -131,7 +131,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
     try:
         train(job, ray_of(home, profile, job))
     finally:
-        lease.give_back(home.lease)
+        lease.release(home.lease)
     step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
     console.print(

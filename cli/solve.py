@@ -23,7 +23,7 @@ from problems.synthesis.replies import EndpointDown, NoReply
 from resources.home import NotReady
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
-from serving.engines import Ask, TooLong
+from serving.engines import EngineRequest, TooLong
 from verl_jobs.agents.conversation import Conversation, begin
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
@@ -161,8 +161,8 @@ class EngineWriter:
 
     def _answer(self, conversation: Conversation) -> str | None:
         try:
-            return self.engine.answer(
-                Ask(
+            return self.engine.complete(
+                EngineRequest(
                     conversation.messages,
                     self.speech.tokens,
                     self.speech.temperature,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,17 @@ class Sample(BaseModel):
     failed_test: int = 0
     raised: str = ""  # type of the exception that ended it
     tags: tuple[str, ...] = ()
+    # name that related tasks share (problems/clusters.py); "": independent, or an older scorecard
+    cluster: str = ""
     # Set of tests -> passed, if the benchmark has several (base, plus); AC passes all.
     sets: dict[str, bool] = {}
     whole: bool = True  # the completion is complete by itself; else it continues the task's prompt
     detail: str = ""  # why it fails, in words
+    value: float | None = None  # part marks in [0, 1] of another tool; None: the verdict decides
+
+    def credit(self, tests: str = "") -> float:
+        """Return its part marks; else 1 if it passes all tests, or those of one set, or 0."""
+        return self.passes(tests) if self.value is None else self.value
 
     def passes(self, tests: str = "") -> bool:
         """Return whether it passes all tests, or those of one set."""
@@ -83,11 +90,14 @@ class Scorecard(BaseModel):
     source: str = ""  # the tasks' source in problems/sources, if not the benchmark's name
     release: str = ""  # release of the benchmark's file
     partial: tuple[str, ...] = ()  # tasks without completions: the score is over the others
-    # Tasks that this machine cannot judge, with the reason; they have no samples.
+    # Tasks that this machine cannot judge, or a log has no score of, with the reason; they have no
+    # samples.
     unmeasured: dict[str, str] = {}
     prompts: dict[str, str] = {}  # prompt of each task
     origin: Origin | None = None  # None: a checkpoint of the home, whose passport has its origin
     measured: dict[str, float] = {}  # seconds, tokens; not part of the hash
+    tool: str = ""  # whose log it was read from; empty: `ratchet evaluate`
+    task_hashes: dict[str, str] = {}  # hash of each task's text, where another tool's log has texts
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -140,6 +150,11 @@ class Scorecard(BaseModel):
         """
         left_out: Any = {"measured": True, "origin": True, "samples": {"__all__": {"detail"}}}
         return hash_data(self.model_dump(mode="json", exclude=left_out, exclude_defaults=True))
+
+    def without(self, tasks: Collection[str]) -> Scorecard:
+        """Return the card of the other tasks."""
+        kept = tuple(sample for sample in self.samples if sample.task_id not in tasks)
+        return self.model_copy(update={"samples": kept})
 
     def solved_by(self, tag: str) -> dict[str, tuple[int, int]]:
         """Return, for each tag that starts with `tag` (such as "operations-"): tasks solved, tasks

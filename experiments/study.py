@@ -245,7 +245,7 @@ def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[S
             raise NotPrepared(code)
         yield _open_study(settings, id, why)
     finally:
-        lease.give_back(home.lease)
+        lease.release(home.lease)
 
 
 def context_of(settings: Settings) -> RunContext:
@@ -280,7 +280,7 @@ def _open_study(settings: Settings, id: str, why: str) -> Study:
     pipeline_run.change(why=why, profile=settings.reference, changes=settings.changes)
     report = StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     stage = StageContext(context_of(settings), pipeline_run, report)
-    stage.report.progress.tell("begin")  # for `ratchet jobs watch`
+    stage.report.progress.write("begin")  # for `ratchet jobs watch`
     return Study(settings, stage, training_rows(stage))
 
 

@@ -39,7 +39,7 @@ def main(versions: int) -> None:
                 chain=f"c{i}",
                 against=against,
             )
-        Registry(Path(home)).project(ledger)  # also imports MLflow
+        Registry(Path(home)).sync(ledger)  # also imports MLflow
         wall, cpu = [], []
         for _ in range(ROLLBACKS):
             wall_start, cpu_start = time.monotonic(), time.process_time()

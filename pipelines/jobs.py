@@ -160,7 +160,7 @@ def roll_back(
         to=config.to or None,
     )
     context.log.info(entry.decision["reasons"][0])
-    if sync_problem := run_context.registry.follow(run_context.ledger):
+    if sync_problem := run_context.registry.try_sync(run_context.ledger):
         context.log.warning(sync_problem)
     undone_checkpoint = entry.decision["undone_checkpoint"]
     context.add_output_metadata(
@@ -177,7 +177,7 @@ def roll_back(
 def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> None:
     """Sync MLflow's versions and aliases with the ledger. Fails if MLflow cannot be reached."""
     context.add_output_metadata(
-        {"aliases": dg.MetadataValue.json(run_context.registry.project(run_context.ledger))}
+        {"aliases": dg.MetadataValue.json(run_context.registry.sync(run_context.ledger))}
     )
 
 

@@ -25,13 +25,13 @@ from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
-from resources.capacity import check_machines, memory_gib, unasked
+from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
-from resources.ray.private import RUN, answers
+from resources.ray.private import RUN, responds
 from resources.run_record import PipelineRun, next_id, records
 from resources.settings import Settings
 from rewards.own import OwnReward, reward_of
@@ -111,7 +111,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
             check_start_of(profile, base, warm_up=False)
         else:
             check_policy(home, profile)
-        if profile.ray.address and not answers(profile.ray.address):
+        if profile.ray.address and not responds(profile.ray.address):
             raise NotReady(
                 f"no Ray cluster at {profile.ray.address} (profile key ray.address): start it, "
                 "or remove the key"
@@ -119,11 +119,11 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
         running = live_holders(
             home.path / "ray"
         )  # the training of a killed command still has its memory; the run attaches to it
-        home.check_room(
+        home.check_capacity(
             disk_gib=profile.needs.disk_gib, memory_gib=0.0 if running else memory_gib(profile)
         )
         check_machines(profile)
-        if warning := unasked(profile):
+        if warning := not_checked(profile):
             print(warning, file=sys.stderr)
     dagster_home.prepare(home, profile.orchestration)
     return profile

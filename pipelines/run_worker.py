@@ -31,10 +31,10 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
     from resources.lease import LeaseHeld
     from resources.registry.ledger import LedgerChanged
     from resources.run_context import BENCHMARKS
-    from resources.run_launcher import bury_dead_runs
+    from resources.run_launcher import fail_dead_runs
 
     with dg.DagsterInstance.get() as instance:
-        bury_dead_runs(instance, {"dagster/partition": partition, "ratchet/worker": "cli"})
+        fail_dead_runs(instance, {"dagster/partition": partition, "ratchet/worker": "cli"})
         tags, job_definition = (
             {"ratchet/worker": "cli", "ratchet/why": reason},
             defs.resolve_job_def(job),

@@ -31,11 +31,13 @@ def memory_gib(profile: Profile) -> float:
     if profile.training.engine != "hf":
         return profile.needs.memory_gib
     default, shape = Profile(), shape_of_start(profile)
-    usual = shape_of_start(default)
-    if shape is None or usual is None:
+    default_shape = shape_of_start(default)
+    if shape is None or default_shape is None:
         return profile.needs.memory_gib
     more = max(sum(phase.values()) for phase in cpu_phases(shape, profile.training).values())
-    less = max(sum(phase.values()) for phase in cpu_phases(usual, default.training).values())
+    less = max(
+        sum(phase.values()) for phase in cpu_phases(default_shape, default.training).values()
+    )
     return profile.needs.memory_gib + max(0.0, (more - less) / GIB)
 
 
@@ -60,22 +62,21 @@ def shape_of_start(profile: Profile) -> Shape | None:
 
 
 def check_machines(profile: Profile) -> None:
-    """Raise NotReady where this machine cannot run the training.
+    """Raise NotReady if the training does not fit this machine.
 
-    That is the case if the training is for several nodes and there is one, or if its engine needs
-    GPUs and this machine, on which it would run, has none, too few, or too small ones.
+    Either it is for several nodes and there is one, or its engine needs GPUs and this machine has
+    none, too few, or too small ones.
     """
     training = profile.training
     if training.scale.nodes > 1 and not profile.ray.address:
         raise NotReady(
-            f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has "
-            "one node: give ray.address, a Ray that has them"
+            f"training.scale.nodes is {training.scale.nodes}, this machine's own Ray has one "
+            "node: set ray.address to a Ray that has them"
         )
     if (training.scale.engine_gpus or training.scale.distillation) and not elsewhere(profile):
         raise NotReady(
-            "training.scale: an engine apart and a teacher take GPUs beside the ranks', and a "
-            "Ray of this machine's own has the ranks' alone: give "
-            "ray.address, a Ray that has them"
+            "training.scale: a separate engine and a teacher need GPUs besides the ranks', and "
+            "this machine's own Ray has only the ranks': set ray.address to a Ray that has them"
         )
     gpu, shape = gpu_of(profile), shape_of_start(profile)
     if gpu is not None and shape is not None:
@@ -88,17 +89,17 @@ def check_machines(profile: Profile) -> None:
 def check_fetched(profile: Profile, folder: Path) -> str:
     """Repeat the check once the base model's folder is there, whose config.json has the shape.
 
-    Returns the result of `unasked`. Raises NotReady.
+    Returns the result of `not_checked`. Raises NotReady.
     """
     fetched = profile.model_copy(update={"base": str(folder)})
     # A machine without GPUs may prepare for another one that trains.
     if profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here():
         return "Not checked whether this training fits: this machine has no GPU."
     check_machines(fetched)
-    return unasked(fetched)
+    return not_checked(fetched)
 
 
-def unasked(profile: Profile) -> str:
+def not_checked(profile: Profile) -> str:
     """Return in one line why the training's memory was not checked.
 
     Empty where the planner's formulas were applied.
@@ -109,25 +110,21 @@ def unasked(profile: Profile) -> str:
         shape_of_start(profile) is None,
     )
     if place:
-        why = f"what {place} has is not known here"
+        why = f"the memory of {place} is unknown here"
         why += (
-            ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name"
+            ": `ratchet plan --gpus 8xH100` with this profile checks GPUs that you name"
             if on_gpus
             else ""
         )
     elif on_gpus and not formulas_apply(profile.training.scale):
-        why = (
-            "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
-        )
+        why = "the planner supports only FSDP2 with trainer and engine on the same GPUs"
     elif on_gpus and _sliced():
-        why = f"how much memory the slices of {VISIBLE} have is not known here"
+        why = f"the memory of the slices of {VISIBLE} is unknown here"
     elif unknown and Path(profile.base).is_dir():
-        why = f"{profile.base}/config.json is of no kind that the planner knows"
+        why = f"{profile.base}/config.json is of a model type that the planner does not support"
     elif unknown:
-        why = f"no shape is known of {profile.base!r} before it is fetched; "
-        why += (
-            "it is asked then" if on_gpus else "needs.memory_gib of the profile was taken as it is"
-        )
+        why = f"the shape of {profile.base!r} is unknown before it is downloaded; "
+        why += "it is checked then" if on_gpus else "needs.memory_gib of the profile was used"
     else:
         return ""
     return f"Not checked whether this training fits: {why}."
@@ -152,8 +149,8 @@ def gpu_of(profile: Profile) -> Gpu | None:
     if len(gpus) < training.ranks:
         raise NotReady(
             f"training.engine {training.engine} with {training.ranks} ranks needs as many "
-            f"GPUs, {_counted(len(gpus))}: take the profile "
-            "embedded, or submit to a Ray that has them (ray.address)"
+            f"GPUs, {_counted(len(gpus))}: use the profile "
+            "embedded, or set ray.address to a Ray that has them"
         )
     return min(gpus, key=lambda gpu: gpu.memory)
 
@@ -171,13 +168,13 @@ def gpus_here() -> list[Gpu]:
         "--format=csv,noheader,nounits",
     ]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    usual, gpus = GPUS["A100-80"], []
+    rates, gpus = GPUS["A100-80"], []
     for line in listed.splitlines():
         if line.count(",") != 3:  # a message that says why no GPU is listed
             continue
         index, uuid, name, mebibytes = map(str.strip, line.split(","))
         if _visible(index, uuid):
-            gpus.append(Gpu(name, int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
+            gpus.append(Gpu(name, int(mebibytes) * 2**20, rates.flops, rates.bandwidth))
     return gpus
 
 

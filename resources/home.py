@@ -104,11 +104,11 @@ class Home:
     def full(self) -> str:
         """Return the message for a write that failed because the disk is full."""
         return (
-            f"the disk of {self.path} is full: free some; what was done is kept, and the same "
-            "command goes on from here"
+            f"the disk of {self.path} is full: free some space and run the same command, which "
+            "resumes"
         )
 
-    def check_room(self, *, disk_gib: float, memory_gib: float) -> None:
+    def check_capacity(self, *, disk_gib: float, memory_gib: float) -> None:
         """Raise NotReady unless this much disk and memory is available.
 
         Disk is free space under the home, memory is what the machine has available.
@@ -116,21 +116,21 @@ class Home:
         free = shutil.disk_usage(self.path).free / 2**30
         if free < disk_gib:
             raise NotReady(
-                f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free "
+                f"{self.path} has {free:.1f} GiB of free disk, a run needs {disk_gib:g}: free "
                 "some, or set RATCHET_HOME to another disk"
             )
         available = available_memory_gib()
         if available < memory_gib:
             raise NotReady(
                 f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: "
-                "close something, or take a smaller profile"
+                "close other programs, or use a smaller profile"
             )
 
 
 def available_memory_gib() -> float:
     """Return the memory that this process may still use.
 
-    This is MemAvailable, or what is left under the cgroup's limit if that is less.
+    This is MemAvailable, or the rest under the cgroup's limit if that is less.
     """
     lines = dict(
         line.split(":", 1)

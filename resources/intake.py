@@ -19,7 +19,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources.home import Home
 
-TAKEN = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
+PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 
 
 class NoCheckpoint(ValueError):
@@ -48,25 +48,20 @@ def fingerprint(folder: Path) -> str:
     for root, _, names in os.walk(folder):
         for path in (Path(root, name) for name in names):
             with contextlib.suppress(FileNotFoundError):
-                files.append(
-                    (
-                        path.relative_to(folder).as_posix(),
-                        (about := path.stat()).st_size,
-                        about.st_mtime_ns,
-                    )
-                )
+                stat = path.stat()
+                files.append((path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime_ns))
     return hash_data(sorted(files))
 
 
-def take_in(store: Store, folder: Path) -> Artifact:
+def import_checkpoint(store: Store, folder: Path) -> Artifact:
     """Import the folder as an artifact named after it and its content.
 
     The same content is imported only once. Raises NoCheckpoint.
     """
-    _refuse_what_is_none(folder)
+    _check_checkpoint(folder)
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.name).strip("-.") or "checkpoint"
     with store.draft("checkpoints", "inbox") as draft:
-        for pattern in TAKEN:
+        for pattern in PATTERNS:
             for path in folder.glob(pattern):
                 shutil.copyfile(path, draft / path.name)
         content_hash = hash_folder(draft)
@@ -84,7 +79,7 @@ def take_in(store: Store, folder: Path) -> Artifact:
         )
 
 
-def _refuse_what_is_none(folder: Path) -> None:
+def _check_checkpoint(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise NoCheckpoint(
             f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, "
@@ -98,7 +93,7 @@ def _refuse_what_is_none(folder: Path) -> None:
         ) from error
     if "auto_map" in config:
         raise NoCheckpoint(
-            f"{folder}/config.json: key auto_map asks for code of its own, which is never "
+            f"{folder}/config.json: key auto_map names code in the checkpoint, which is never "
             "run: use an architecture of transformers"
         )
     if not list(folder.glob("*.safetensors")):

@@ -1,7 +1,7 @@
 """The training lease of a home: one process trains at a time.
 
 A kernel lock enforces this; the kernel releases it when the holder dies. In: the path of the lease
-file. Out: the lease, or `LeaseHeld` that says who has it and since when.
+file. Out: the lease, or `LeaseHeld` with its holder and the time.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TextIO
 
 from pydantic import BaseModel, ConfigDict
 
-LOOKS, LOOK_S = 5, 0.1
-_HELD: dict[Path, TextIO] = {}  # by this process, until it ends or releases them
+ATTEMPTS, PAUSE_S = 5, 0.1
+_FILES: dict[Path, TextIO] = {}  # leases of this process, until it ends or releases them
 
 
 class Holder(BaseModel):
@@ -42,37 +42,37 @@ class LeaseHeld(RuntimeError):
 
 def take(path: Path, chain: str) -> None:
     """Take the lease for this process, or keep it if the process has it. Raises LeaseHeld."""
-    if path not in _HELD:
+    if path not in _FILES:
         path.parent.mkdir(parents=True, exist_ok=True)
         file: TextIO = path.open("a+", encoding="utf-8")
         if not _locked(file):
             holder = _read(file)
             file.close()
             raise LeaseHeld(holder, path)
-        _HELD[path] = file
-    held = _HELD[path]
-    held.truncate(0)
-    held.write(
+        _FILES[path] = file
+    lease_file = _FILES[path]
+    lease_file.truncate(0)
+    lease_file.write(
         Holder(
             pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         ).model_dump_json()
     )
-    held.flush()
+    lease_file.flush()
 
 
-def give_back(path: Path) -> None:
+def release(path: Path) -> None:
     """Release the lease, if this process holds it."""
-    if file := _HELD.pop(path, None):
+    if file := _FILES.pop(path, None):
         file.truncate(0)
         file.close()
 
 
 def holder(path: Path) -> Holder | None:
-    """Return who holds the lease now, or None. The lease of a dead process is free."""
+    """Return the holder of the lease, or None. The lease of a dead process is free."""
     if not path.exists():
         return None
     with path.open("r", encoding="utf-8") as file:
-        if path not in _HELD:
+        if path not in _FILES:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return None
@@ -82,17 +82,16 @@ def holder(path: Path) -> Holder | None:
 
 
 def _locked(file: TextIO) -> bool:
-    """Try to take the lock.
+    """Try to take the lock, several times.
 
-    A process that looks for the holder has the lock for a moment too, so one failure does not
-    count.
+    A process that reads the holder has the lock for a moment too.
     """
-    for left in reversed(range(LOOKS)):
+    for remaining in reversed(range(ATTEMPTS)):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            time.sleep(LOOK_S if left else 0)
+            time.sleep(PAUSE_S if remaining else 0)
     return False
 
 

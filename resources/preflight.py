@@ -1,9 +1,9 @@
-"""Check before a pipeline run what it would otherwise meet only after its warm-up.
+"""Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
 This covers its algorithm, the policy it starts from, its held-out draw, and the disk space of its
 checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key
-and the fix. What cannot be known yet (a hub model that has not been downloaded) is checked by
-`verl_jobs/planner/preflight.py` when its folder is there.
+and the fix. A hub model that has not been downloaded is checked later by
+`verl_jobs/planner/preflight.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 def check_policy(home: Home, profile: Profile) -> None:
     """Check the settings, the start policy, the held-out stock and the disk space.
 
-    Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not
-    answer.
+    Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
+    respond.
     """
     try:
         check_settings(profile.training)
@@ -55,7 +55,7 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
 
 
 def _check_stock(home: Home, profile: Profile) -> None:
-    """Raise StockEmpty if no held-out draw is left for a pipeline run that has none."""
+    """Raise StockEmpty if no held-out draw is left for a pipeline run without one."""
     known, name, seed = records(home.runs), next_id(home.runs), profile.family.seed
     if not any(record.draws for record in known if record.id == name):
         check_stock(seed, tasks_used(known, seed), profile.evaluation.heldout)
@@ -79,14 +79,13 @@ def _check_tiny_model(profile: Profile) -> None:
     training, positions = profile.training, profile.tiny_model.positions
     if (tokens := training.prompt_tokens + training.response_tokens) > positions:
         raise NotReady(
-            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the "
-            "model more, or lower training.prompt_tokens or "
-            "training.answer_tokens"
+            f"tiny_model.positions is {positions}, prompt and response take {tokens}: raise it, or "
+            "lower training.prompt_tokens or training.response_tokens"
         )
-    named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
-    if any(map(any, named)):
+    patterns = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
+    if any(map(any, patterns)):
         from verl_jobs.sft.start import check_names
         from verl_jobs.sft.tiny_model import shapes
 
-        for frozen, lora in named:
+        for frozen, lora in patterns:
             check_names("the tiny model", shapes(profile.tiny_model), frozen, lora)

@@ -25,7 +25,7 @@ LOOK = 200
 
 
 @dataclass(frozen=True)
-class Taken:
+class Imported:
     """A file that is now a source. `new` is False if the source already had the same content."""
 
     source: str
@@ -69,29 +69,27 @@ def source_name(file: Path) -> str:
         .rstrip("_")
     )
     if not known and not stem:
-        raise ProblemError(
-            "a name without letters", "call the file as the source shall be called", str(file)
-        )
+        raise ProblemError("the name has no letters", "name the file after the source", str(file))
     return known[0] if known else stem
 
 
-def take_in(home: Home, file: Path) -> Taken:
+def import_problems(home: Home, file: Path) -> Imported:
     """Import a file. A source that already had its own columns keeps them.
 
-    Raises ProblemError when none of the first rows can be read, or when another file of the inbox
+    Raises ProblemError if no row among the first ones can be read, or if another file of the inbox
     already is this source.
     """
     name = source_name(file)
     before = read_sources(home.path).get(name)
     if (
         before
-        and (other := _put_before(home, before))
+        and (other := _inbox_path(home, before))
         and other.name != file.name
         and other.exists()
     ):
         raise ProblemError(
-            f"its source would be {name}, which {other.name} is",
-            "give one of the two another name, or take it away",
+            f"its source would be {name}, which {other.name} is already",
+            "rename or remove one of the two files",
             str(file),
         )
     columns = (
@@ -99,11 +97,11 @@ def take_in(home: Home, file: Path) -> Taken:
         if before
         else Place(file)
     )
-    looked = load(name, columns, most=LOOK)
-    if not looked.problems:
-        first = looked.rejected[0]
+    sample = load(name, columns, most=LOOK)
+    if not sample.problems:
+        first = sample.rejected[0]
         raise ProblemError(
-            f"none of {looked.rows} rows can be read, the first is {first.row}: {first.reason}",
+            f"all {sample.rows} rows read are invalid, the first is {first.row}: {first.reason}",
             first.fix,
             str(file),
         )
@@ -116,12 +114,12 @@ def take_in(home: Home, file: Path) -> Taken:
     place = replace(columns, path=copy.resolve())
     add_source(home.path, name, place)
     bad = tuple(
-        f"{rejected.row}: {rejected.reason}: {rejected.fix}" for rejected in looked.rejected
+        f"{rejected.row}: {rejected.reason}: {rejected.fix}" for rejected in sample.rejected
     )
-    return Taken(name, place, len(looked.problems), bad, place != before)
+    return Imported(name, place, len(sample.problems), bad, place != before)
 
 
-def _put_before(home: Home, place: Place) -> Path | None:
+def _inbox_path(home: Home, place: Place) -> Path | None:
     """Return the inbox path of the file that a source was copied from, else None."""
     copied = place.path is not None and place.path.is_relative_to(home.problem_files.resolve())
     return home.problem_inbox / place.path.name if copied and place.path else None

@@ -38,18 +38,18 @@ class Progress:
 
     def __init__(self, path: Path, stage: str) -> None:
         self.path, self.stage = path, stage
-        self._told = 0.0
+        self._reported_at = 0.0
 
     def at(self, done: int, total: int, text: str = "") -> None:
         """Report `done` of `total` units.
 
         Lines that come too quickly are dropped, but never the one for the last unit.
         """
-        if done >= total or time.monotonic() - self._told >= EVERY_S:
-            self._told = time.monotonic()
-            self.tell("at", done, total, text)
+        if done >= total or time.monotonic() - self._reported_at >= EVERY_S:
+            self._reported_at = time.monotonic()
+            self.write("at", done, total, text)
 
-    def tell(self, event: Event, done: int = 0, total: int = 0, text: str = "") -> None:
+    def write(self, event: Event, done: int = 0, total: int = 0, text: str = "") -> None:
         line = Line(t=time.time(), stage=self.stage, event=event, done=done, total=total, text=text)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -45,9 +45,9 @@ KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 @dataclass(frozen=True)
 class StageOutput:
-    """What a stage's own code reports about the folder it filled.
+    """The facts that a stage's code reports about the folder it filled.
 
-    `content_hash` is given only where the bytes contain measured times.
+    `content_hash` is set only where the bytes contain measured times.
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -203,9 +203,9 @@ class StageContext:
         )
         if artifact := self.store.find(kind, name, key):
             self.store.point(artifact.manifest)
-            self.report.found += 1
+            self.report.reused += 1
             return artifact
-        self.report.made += 1
+        self.report.created += 1
         with self.store.draft(kind, name) as folder:
             output = make(folder)
             manifest = Manifest(

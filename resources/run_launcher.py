@@ -36,7 +36,7 @@ def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthR
     """Return the health of a run's process.
 
     UNKNOWN counts as failed for Dagster, so a run whose process has not reported its pid yet is
-    given as running.
+    reported as running.
     """
     named = [
         (int(str(event.dagster_event.engine_event_data.metadata["pid"].value)), event.timestamp)
@@ -48,21 +48,21 @@ def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthR
     return CheckRunHealthResult(WorkerStatus.FAILED, f"process {named[-1][0]} is gone")
 
 
-def lives(pid: int, seen_at: float) -> bool:
-    """Return whether the process that was `pid` at time `seen_at` still runs.
+def lives(pid: int, reported_at: float) -> bool:
+    """Return whether the process that was `pid` at time `reported_at` still runs.
 
     A process that began later only reuses the number.
     """
     try:
         process = psutil.Process(pid)
         return bool(
-            process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= seen_at + 1
+            process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= reported_at + 1
         )
     except psutil.NoSuchProcess:
         return False
 
 
-def bury_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
+def fail_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
     """Mark runs with these tags failed where their process is gone; return how many.
 
     For a home without a daemon.
@@ -71,7 +71,7 @@ def bury_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
     for run in instance.get_runs(RunsFilter(statuses=ALIVE, tags=tags)):
         if (health := worker_health(instance, run)).status is not WorkerStatus.RUNNING:
             instance.report_run_failed(
-                run, f"The run's {health.msg}; its chain goes on in another run."
+                run, f"The run's {health.msg}; another run resumes its pipeline run."
             )
             dead += 1
     return dead

@@ -1,7 +1,7 @@
 """The record of a pipeline run: one pass from raw problems to a decision.
 
-`runs/<id>/chain.json` says what the pipeline run is and how far it came. The file is replaced as a
-whole under a lock, so that a kill at any moment leaves the old or the new one.
+`runs/<id>/chain.json` holds its settings and its state. The file is replaced as a whole under a
+lock, so that a kill at any moment leaves the old or the new one.
 A checkpoint added by hand has a record of the same kind. A record that is scored on held-out tasks
 owns a range of them: its draw.
 """
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import changed, seal, unseal
@@ -37,12 +37,14 @@ class Champion(BaseModel):
 
 
 class Timing(BaseModel):
-    """Seconds of the work itself; `found` if the artifact already existed."""
+    """Seconds of the work itself. `reused`: the artifact already existed."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     seconds: float
-    found: bool
+    reused: bool = Field(
+        validation_alias=AliasChoices("reused", "found"), serialization_alias="found"
+    )
     finished_at: str
 
 
@@ -63,7 +65,7 @@ class Draw(BaseModel):
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     id: str
     number: int
@@ -71,7 +73,7 @@ class Record(BaseModel):
     seed: int
     profile: str
     changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`; kept on resume
-    why: str  # what started it: demo, schedule, a sensor's cause
+    why: str  # its cause: demo, schedule, a sensor's reason
     regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
     champion: Champion | None
     draws: tuple[Draw, ...] = ()  # more than one if seed or size changed on the way
@@ -86,7 +88,7 @@ class Record(BaseModel):
 
     @property
     def took_minutes(self) -> float:
-        """Minutes of work: as the watcher counted them, else the sum of the stages' times."""
+        """Minutes of work: those that the watcher counted, else the sum of the stages' times."""
         return self.minutes or sum(timing.seconds for timing in self.stages.values()) / 60
 
 
@@ -129,23 +131,23 @@ class PipelineRun:
         A stage that raises is reported as failed, and the exception propagates.
         """
         report = StageReport(Progress(self.progress_file, name))
-        report.progress.tell("begin")
+        report.progress.write("begin")
         began = time.monotonic()
         try:
             yield report
         except BaseException as error:
-            report.progress.tell(
+            report.progress.write(
                 "failed", text=str(error).splitlines()[0] if str(error) else type(error).__name__
             )
             raise
         seconds = time.monotonic() - began
-        report.progress.tell("found" if report.was_found else "end", text=report.text)
+        report.progress.write("found" if report.only_reused else "end", text=report.text)
         with _locked(self.folder.parent):
             record = self.record
-            # Only the first time counts; reusing the artifact later says nothing.
-            if not report.was_found or name not in record.stages:
+            # Only the first time counts: later the artifact is reused.
+            if not report.only_reused or name not in record.stages:
                 timing = Timing(
-                    seconds=round(seconds, 3), found=report.was_found, finished_at=_now()
+                    seconds=round(seconds, 3), reused=report.only_reused, finished_at=_now()
                 )
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
@@ -166,21 +168,20 @@ class PipelineRun:
 class StageReport:
     """Passed to the stage's code.
 
-    `progress` reports; `made` and `found` count artifacts. A stage that only found some did no
-    work.
+    `created` and `reused` count artifacts. A stage that only reused some did no work.
     """
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.made = self.found = 0
+        self.created = self.reused = 0
         self.text = ""
 
     @property
-    def was_found(self) -> bool:
-        return self.found > 0 and self.made == 0
+    def only_reused(self) -> bool:
+        return self.reused > 0 and self.created == 0
 
     def say(self, text: str) -> None:
-        """Set one short line about the outcome, shown beside the tick."""
+        """Set one short line about the outcome, shown next to the stage."""
         self.text = text
 
 

@@ -16,7 +16,7 @@ from serving.engines import Engine
 
 
 class NoChampion(LookupError):
-    """No champion can answer now; the message says why and what to do."""
+    """There is no champion to serve; the message has the reason and the fix."""
 
 
 class Champion:
@@ -43,7 +43,7 @@ class Champion:
 
     def engine(self) -> tuple[Entry, Engine]:
         """Return the current champion and its engine. The previous weights are released after their
-        last answer. Raises NoChampion.
+        last request. Raises NoChampion.
         """
         with self._loading:
             entry = self.entry()

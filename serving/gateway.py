@@ -1,8 +1,8 @@
-"""The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always answers with the champion.
+"""The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always serves the champion.
 
 In: RATCHET_HOME, whose ledger names the champion. Out: /v1/chat/completions, /v1/completions,
-/v1/models, /health. After a promotion or a rollback the next request is answered by the new
-champion; requests under way finish with the model that they started with.
+/v1/models, /health. After a promotion or a rollback the next request goes to the new champion;
+running requests finish with the model that they started with.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULT_TOKENS = 256
 
 
 def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
-    """Return the gateway as an ASGI application. It answers 503 while there is no champion."""
+    """Return the gateway as an ASGI application. Without a champion it responds with 503."""
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
     champion = Champion(Ledger(home.ledger), open_engine)
 
@@ -64,7 +64,7 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
             )
         return completion(
             entry,
-            engine.answer(request.engine_request(DEFAULT_TOKENS)),
+            engine.complete(request.engine_request(DEFAULT_TOKENS)),
             chat=isinstance(request, ChatRequest),
         )
 

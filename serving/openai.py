@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
 
 from resources.registry.ledger import Entry
-from serving.engines import Answer, Ask, Chat
+from serving.engines import Chat, EngineReply, EngineRequest
 
 
 class Message(BaseModel):
@@ -38,9 +38,9 @@ class Request(BaseModel):
     stream: Literal[False] = False
     user: str | None = None
 
-    def to_engine(self, prompt: Chat | str, max_tokens: int) -> Ask:
+    def to_engine(self, prompt: Chat | str, max_tokens: int) -> EngineRequest:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return Ask(prompt, max_tokens, self.temperature, self.top_p, self.seed, stop)
+        return EngineRequest(prompt, max_tokens, self.temperature, self.top_p, self.seed, stop)
 
 
 class ChatRequest(Request):
@@ -55,7 +55,7 @@ class ChatRequest(Request):
             raise ValueError("max_tokens and max_completion_tokens are both set: set only one")
         return self
 
-    def engine_request(self, default_tokens: int) -> Ask:
+    def engine_request(self, default_tokens: int) -> EngineRequest:
         return self.to_engine(
             [m.model_dump() for m in self.messages],
             self.max_tokens or self.max_completion_tokens or default_tokens,
@@ -67,18 +67,14 @@ class TextRequest(Request):
 
     prompt: str
 
-    def engine_request(self, default_tokens: int) -> Ask:
+    def engine_request(self, default_tokens: int) -> EngineRequest:
         return self.to_engine(self.prompt, self.max_tokens or default_tokens)
 
 
-def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
-    """Return the reply; `model` names the checkpoint that answered, `system_fingerprint` the hash
-    of its weights.
-    """
+def completion(entry: Entry, reply: EngineReply, *, chat: bool) -> dict[str, Any]:
+    """Return the reply; `model` names the checkpoint, `system_fingerprint` hashes its weights."""
     content = (
-        {"message": {"role": "assistant", "content": answer.text}}
-        if chat
-        else {"text": answer.text}
+        {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
     )
     return {
         "id": f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}",
@@ -87,12 +83,12 @@ def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
         "model": entry.checkpoint,
         "system_fingerprint": entry.checkpoint_hash[:12],
         "choices": [
-            {"index": 0, **content, "logprobs": None, "finish_reason": answer.finish_reason}
+            {"index": 0, **content, "logprobs": None, "finish_reason": reply.finish_reason}
         ],
         "usage": {
-            "prompt_tokens": answer.prompt_tokens,
-            "completion_tokens": answer.completion_tokens,
-            "total_tokens": answer.prompt_tokens + answer.completion_tokens,
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
         },
     }
 

@@ -41,6 +41,18 @@ def mine(at):
 
 BENCHMARKS = (Published("mine", SOURCES["mine"], mine),)
 '''
+LOG = '''
+"""A file of right and wrong tasks."""
+
+from evaluation.logs.log import Completion, Log, LogFormat
+
+
+def read(content, path):
+    return Log("mine", "1", path.stem, [Completion(t, {"right": v}) for t, v in content.items()])
+
+
+FORMAT = LogFormat("Mine", ("*.mine.json",), lambda content: "t1" in content, read, "run it again")
+'''
 COMMAND = '''
 """Say hello."""
 
@@ -86,15 +98,15 @@ ENGINE = '''
 
 from pathlib import Path
 
-from serving.engines import Answer, Ask
+from serving.engines import EngineReply, EngineRequest
 
 
 class Echo:
     def __init__(self, folder: Path) -> None:
         pass
 
-    def answer(self, ask: Ask) -> Answer:
-        return Answer(ask.chat[-1]["content"], 1, 1, "stop")
+    def complete(self, request: EngineRequest) -> EngineReply:
+        return EngineReply(request.chat[-1]["content"], 1, 1, "stop")
 
 
 ENGINE = Echo
@@ -119,6 +131,7 @@ training:
 FILES = {
     "problems/sources/mine.py": SOURCE,
     "evaluation/benchmarks/mine.py": BENCHMARK,
+    "evaluation/logs/mine.py": LOG,
     "cli/hello.py": COMMAND,
     "rewards/components/short.py": COMPONENT,
     "sandbox/backends/mine.py": BACKEND,
@@ -282,6 +295,15 @@ def test_a_source_and_a_benchmark_are_one_file_each(
     assert "mine" in ratchet(clone, "data", "add", "mine", "--path", str(data))
     output = ratchet(clone, "evaluate", "--benchmark", "mine", "--completions", str(answers))
     assert "100.0 %" in output, output
+
+
+@adds("another tool's logs for `ratchet compare`")
+@pytest.mark.slow
+def test_a_format_of_logs_is_one_file(clone: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.json" for name in ("one", "two")]
+    for file, right in zip(files, (0, 1), strict=True):
+        file.write_text(json.dumps({f"t{i}": right for i in range(8)}))
+    assert "two is better" in ratchet(clone, "compare", *map(str, files))
 
 
 @adds("a new reward component")

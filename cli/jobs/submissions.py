@@ -71,9 +71,9 @@ def _client(address: str) -> Any:
     """Return a client. Raises NotReady if no Ray answers. The token is that of RAY_AUTH_TOKEN or
     RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token.
     """
-    from resources.ray.private import answers
+    from resources.ray.private import responds
 
-    if not address.startswith(("http://", "https://")) or not answers(address):
+    if not address.startswith(("http://", "https://")) or not responds(address):
         raise NotReady(
             f"no Ray answers at {address}: give the dashboard's address, http://host:8265"
         )

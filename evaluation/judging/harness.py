@@ -119,6 +119,10 @@ class Harness(ABC):
         """Return the task's tags, by which scores are split."""
         return ()
 
+    def cluster(self, task: Any) -> str:
+        """Return the name that related tasks share; "" if the task is independent."""
+        return ""
+
     def absent(self, task: Any) -> str:
         """Return why a task cannot be measured on this machine; "" if it can."""
         return ""

@@ -137,6 +137,7 @@ def _sample(harness: Harness, each: CompletionResult, completion: Completion) ->
         failed_test=each.failed_test,
         raised=each.raised,
         tags=harness.tags(harness.tasks[each.task_id]),
+        cluster=harness.cluster(harness.tasks[each.task_id]),
         sets={name: passed is True for name, passed in each.passed.items() if name},
         whole=completion.whole,
         detail=each.detail,

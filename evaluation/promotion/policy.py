@@ -1,4 +1,4 @@
-"""The promotion policy: what a challenger must show before it replaces the champion.
+"""The promotion policy: the conditions for a challenger to replace the champion.
 
 It is a section of the profile, or a YAML file of its own.
 """
@@ -17,7 +17,7 @@ Measure = Literal["denied_calls", "contamination", "hack_gap", "latency_s", "tok
 
 
 class Policy(Section):
-    """What a challenger must show to replace the champion (docs/explanation/promotion.md)."""
+    """The conditions for a challenger to replace the champion (docs/explanation/promotion.md)."""
 
     benchmark: str = "heldout"
     """Benchmark that the challenger must win."""
@@ -25,8 +25,8 @@ class Policy(Section):
     """Compare by pass@k; more than 1 needs a benchmark with at least k completions per task."""
     alpha: float = Field(0.05, gt=0, lt=0.5)
     """Accepted share of promotions that are not earned, over all gates (`spending` divides it). The
-    first gate gets a level of 0.011: 400 tasks show a true gain of 10 points at 0.01 seven to nine
-    times in ten (measurements/gate_error.py)."""
+    first gate gets a level of 0.011. At 0.01, a true gain of 10 points on 400 tasks is detected
+    with a power of 0.7 to 0.9 (measurements/gate_error.py)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
     """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With
     many tasks a significant gain can still be too small."""
@@ -55,10 +55,11 @@ class Policy(Section):
     limits: Mapping[Measure, float] = {}
     """The most that a challenger may have: `denied_calls` of its training's last step,
     `contamination` (share of the gated tasks that are suspect), `hack_gap` (visible less hidden
-    tests passed), `latency_s` and `tokens` per completion, `cost` of its training. What is named
-    must be measured."""
+    tests passed), `latency_s` and `tokens` per completion, `cost` of its training. A measure with a
+    limit must be measured.
+    """
     provenance: bool = True
-    """Whether every input in its passport must exist."""
+    """Whether every input in the manifest of the challenger must exist."""
     battery: bool = True
     """Whether the reward that trained it must have passed the exploit battery."""
 
@@ -66,11 +67,11 @@ class Policy(Section):
     def margins_are_shares(self) -> Policy:
         if odd := next((name for name, margin in self.margins.items() if not 0 < margin < 1), None):
             raise ValueError(
-                f"margins.{odd}: {self.margins[odd]} is no share: write 0.03 for three points"
+                f"margins.{odd} must be in (0, 1), got {self.margins[odd]}: 0.03 is three points"
             )
         if self.benchmark in self.margins or self.benchmark in self.harm_only:
             raise ValueError(
-                f"{self.benchmark} must be won, so that no margin applies: take it out of "
-                "margins and harm_only"
+                f"{self.benchmark} must be won, so no margin applies: remove it from margins and "
+                "harm_only"
             )
         return self

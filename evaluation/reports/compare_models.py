@@ -8,24 +8,32 @@ benchmark and contestant, with Holm's correction over all of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import ceil
 from typing import Any, NamedTuple
 
 from evaluation.promotion.comparison import (
     CleanScore,
-    Incomparable,
-    Plain,
-    Rate,
+    Comparison,
     announced_gain,
     check_comparable,
     clean_score,
     compare,
+)
+from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import (
+    Incomparable,
+    Plain,
+    Rate,
+    clusters_in,
+    clusters_of,
     counts_of,
     points,
     values_of,
 )
-from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.hypothesis_tests import tasks_to_show
 from evaluation.statistics.paired import holm
 from evaluation.statistics.seeds import compare_recipes
 
@@ -55,8 +63,12 @@ class Row(Plain):
     p_holm: float
     won: int
     lost: int
-    smallest_gain: float | None  # true gain that this suite shows with 80 % power, at alpha
+    # Smallest true difference that these tasks show with the target power, two-sided at alpha.
+    smallest_gain: float | None
+    # Tasks that show a true difference of the measured size with the target power; None for 0.
+    tasks_needed: int | None
     clean: CleanScore | None
+    test: str  # name of the test
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
@@ -71,10 +83,12 @@ def compare_models(
     *,
     k: int = 1,
     alpha: float = 0.05,
+    target_power: float = 0.8,
     suspects: Suspects | None = None,
 ) -> list[Row]:
-    """Compare. Raises Incomparable if a contestant shares no benchmark with the first or has other
-    tasks, ValueError for fewer than k samples.
+    """Compare. Tasks that one side could not measure are left out of both. Raises Incomparable if a
+    contestant shares no benchmark with the first or has other tasks, ValueError for fewer than k
+    samples.
     """
     first, rows = contestants[0], []
     for other in contestants[1:]:
@@ -94,6 +108,7 @@ def compare_models(
                 other,
                 k,
                 alpha,
+                target_power,
                 suspects_in(first.cards[name][0], suspects or {}) or (),
             )
             for name in shared
@@ -125,9 +140,10 @@ def _row(
     other: Contestant,
     k: int,
     alpha: float,
+    target_power: float,
     suspect: Collection[str],
 ) -> Row:
-    old, new = first.cards[benchmark], other.cards[benchmark]
+    old, new = _measured(first.cards[benchmark], other.cards[benchmark])
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
     runs = len(old), len(new)
@@ -137,7 +153,11 @@ def _row(
             "one of each, or at least two of each"
         )
     single = runs == (1, 1)
-    figures = _one_run(old[0], new[0], k, alpha) if single else _several_runs(old, new, k)
+    figures = (
+        _one_run(old[0], new[0], k, alpha / 2, target_power)
+        if single
+        else _several_runs(old, new, k)
+    )
     return Row.model_validate(
         {
             "benchmark": benchmark,
@@ -151,8 +171,17 @@ def _row(
     )
 
 
-def _one_run(old: Scorecard, new: Scorecard, k: int, alpha: float) -> dict[str, Any]:
-    c = compare(old, new, Policy(alpha=alpha, tags=()), k)
+def _measured(*runs: Sequence[Scorecard]) -> list[list[Scorecard]]:
+    """Return the cards without the tasks that any of them could not measure."""
+    unmeasured = {task for cards in runs for card in cards for task in card.unmeasured}
+    return [[card.without(unmeasured) for card in cards] for cards in runs]
+
+
+def _one_run(
+    old: Scorecard, new: Scorecard, k: int, alpha: float, target_power: float
+) -> dict[str, Any]:
+    """alpha: one-sided."""
+    c = compare(old, new, Policy(alpha=alpha, tags=()), k, target_power)
     return {
         "tasks": c.before.tasks,
         "runs": (1, 1),
@@ -165,7 +194,19 @@ def _one_run(old: Scorecard, new: Scorecard, k: int, alpha: float) -> dict[str, 
         "won": len(c.won),
         "lost": len(c.lost),
         "smallest_gain": c.smallest_gain,
+        "test": name_of_test(c.model_dump()),
+        "tasks_needed": _tasks_needed(c, alpha, target_power),
     }
+
+
+def _tasks_needed(c: Comparison, alpha: float, target_power: float) -> int | None:
+    gain, tasks = abs(c.difference), c.before.tasks
+    if not gain:
+        return None
+    if c.test == "mcnemar":
+        return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, target_power)
+    # The error of a mean falls with the square root of the tasks.
+    return ceil(tasks * (c.smallest_gain / gain) ** 2) if c.smallest_gain else None
 
 
 def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) -> dict[str, Any]:
@@ -178,7 +219,8 @@ def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) ->
         ]
         for cards in (old, new)
     )
-    comparison = compare_recipes(was, now)
+    clusters = clusters_in(ids, clusters_of(*old, *new))
+    comparison = compare_recipes(was, now, clusters)
     before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
     means = [
         (sum(column) / len(was), sum(other_column) / len(now))
@@ -196,4 +238,6 @@ def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) ->
         "won": sum(b > a for a, b in means),
         "lost": sum(b < a for a, b in means),
         "smallest_gain": None,
+        "test": f"bootstrap over runs and {'clusters of ' if clusters else ''}tasks",
+        "tasks_needed": None,
     }

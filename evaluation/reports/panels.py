@@ -19,16 +19,16 @@ def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     """Draw a panel for each series with a point: its name, its last value, its curve from lowest to
     highest.
     """
-    drawn = {name: points for name, points in series.items() if points}
+    curves = {name: points for name, points in series.items() if points}
     parts = [
         (
             "<g "
             f'transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">'
             f"{_panel(name, points)}</g>"
         )
-        for number, (name, points) in enumerate(drawn.items())
+        for number, (name, points) in enumerate(curves.items())
     ]
-    wide, tall = WIDTH * min(ACROSS, max(1, len(drawn))), HEIGHT * -(-len(drawn) // ACROSS)
+    wide, tall = WIDTH * min(ACROSS, max(1, len(curves))), HEIGHT * -(-len(curves) // ACROSS)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 '
         f'{wide} {tall}" '

@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BEFORE, AFTER, NEUTRAL, GRID = (
-    "#737c8c",
-    "#d9620f",
-    "#3a7bd5",
-    "#737c8c",
-)  # contrast at least 3.5:1 on white and on near-black
+# Contrast at least 3.5:1 on white and on near-black.
+BEFORE, AFTER, NEUTRAL, GRID = "#737c8c", "#d9620f", "#3a7bd5", "#737c8c"
 FILL = 0.5  # opacity of a bar, so that its interval is visible in the full colour
 
 
@@ -102,7 +98,7 @@ def bands(figures: Sequence[Band]) -> bytes:
 
     from evaluation.statistics.hypothesis_tests import t_interval
 
-    drawn, panels = _figure(7.2, 2.3 * len(figures), rows=len(figures), heights=[1] * len(figures))
+    plot, panels = _figure(7.2, 2.3 * len(figures), rows=len(figures), heights=[1] * len(figures))
     for axes, figure in zip(panels, figures, strict=True):
         at: dict[int, list[float]] = {}
         for run in figure.runs:
@@ -132,7 +128,7 @@ def bands(figures: Sequence[Band]) -> bytes:
         axes.set_ylabel(figure.label)
     panels[-1].set_xlabel("training step")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-    return _png(drawn)
+    return _png(plot)
 
 
 def score_bars(bars: Sequence[Bar]) -> bytes:

@@ -7,7 +7,7 @@ import dagster as dg
 from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint
 from pipelines.settings import SETTINGS
-from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
+from resources.intake import NoCheckpoint, fingerprint, import_checkpoint, waiting
 from resources.run_context import RunContext
 
 EVERY_S = SETTINGS.profile.automation.poll_s
@@ -28,7 +28,7 @@ def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext)
         if before != state:
             continue  # still being copied perhaps, checked again at the next tick; or copied
         try:
-            artifact = take_in(run_context.store, folder)
+            artifact = import_checkpoint(run_context.store, folder)
         except NoCheckpoint as error:
             refused.append(str(error))
             context.log.error(str(error))

@@ -18,7 +18,7 @@ from pipelines.settings import SETTINGS
 from problems.catalogue import current_commit, pin, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
-from resources.problem_intake import fingerprint, take_in, waiting
+from resources.problem_intake import fingerprint, import_problems, waiting
 from resources.run_context import RunContext
 
 EVERY_S = SETTINGS.profile.automation.poll_s
@@ -41,7 +41,7 @@ def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -
         if before != state:
             continue  # still being copied perhaps, checked again at the next tick; or handled
         try:
-            intake = take_in(run_context.home, file)
+            intake = import_problems(run_context.home, file)
         except ProblemError as error:
             messages.append(f"refused: {error}")
             context.log.error(str(error))

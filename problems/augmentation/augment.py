@@ -32,9 +32,9 @@ LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # minimum number of tests, and of different o
 
 
 class Augmentation(Section):
-    """What is derived from verified training problems.
+    """New problems that are derived from verified training problems.
 
-    A generator's compositions and derived problems are no parents.
+    Composed problems and derived problems are not used as parents.
     """
 
     kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")

@@ -90,7 +90,7 @@ def layers(
 
 
 def origin(profile_layers: Sequence[Layer], location: Sequence[str | int]) -> str:
-    """Return the name of the layer that set this key last; "default" where none did."""
+    """Return the name of the layer that set this key last; "default" without one."""
     return next(
         (layer.name for layer in reversed(profile_layers) if layer.sets(location)), "default"
     )
@@ -107,10 +107,10 @@ def merged(data: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return data | both
 
 
-def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
+def _files(path: Path, extended_by: tuple[Path, ...]) -> list[Layer]:
     """Return the layer of the profile at `path`, after those that it extends."""
-    if path in seen:
-        raise ProfileError(f"{path}: extends: a circle of {len(seen)} profiles")
+    if path in extended_by:
+        raise ProfileError(f"{path}: extends: a circle of {len(extended_by)} profiles")
     data = _read(path)
     if isinstance(data.get("policy"), str):
         data["policy"] = policy_file(path.parent / data["policy"], path)
@@ -119,10 +119,10 @@ def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
     if base is None:
         return [Layer(str(path), data)]
     if not isinstance(base, str):
-        raise ProfileError(f"{path}: extends: got {base!r}, expected the name or path of a profile")
+        raise ProfileError(f"{path}: extends: give the name or path of a profile, got {base!r}")
     beside = path.parent / base
     parent = beside if beside.is_file() else profile_path(base)
-    return [*_files(parent, (*seen, path)), Layer(str(path), data)]
+    return [*_files(parent, (*extended_by, path)), Layer(str(path), data)]
 
 
 def _resolve_benchmarks(data: dict[str, Any], folder: Path) -> None:
@@ -147,7 +147,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ProfileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise ProfileError(
-            f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}"
+            f"{path}: a profile must be a mapping of sections, got a {type(data).__name__}"
         )
     return data
 
@@ -173,7 +173,7 @@ def policy_file(path: Path, profile: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(data, dict):
         raise ProfileError(
-            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a "
+            f"{path}: a policy must be a mapping of keys such as alpha and margins, got a "
             f"{type(data).__name__}"
         )
     return data
@@ -190,13 +190,13 @@ def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         *sections, last = key.strip().split(".")
         if not equals or not all([*sections, last]):
             raise ProfileError(
-                f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30"
+                f"{change!r} has no value: write section.key=value, e.g. training.steps=30"
             )
         place = data
         for section in sections:
             place = place.setdefault(section, {})
             if not isinstance(place, dict):
-                raise ProfileError(f"{change!r}: {section} is no section")
+                raise ProfileError(f"{change!r}: {section} is not a section")
         try:
             place[last] = yaml.safe_load(value)
         except yaml.YAMLError as error:

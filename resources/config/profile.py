@@ -73,8 +73,8 @@ class Evaluation(Section):
     )
     """Benchmarks of every pipeline run and weekly scoring: a name, or a mapping with `name`, `n`,
     `temperature`, `top_p` and `prompt`. They are scored where a file was added or the hub is
-    reachable, else listed as not measured. `heldout` is always scored; named here, it is asked as
-    its entry says.
+    reachable, else listed as not measured. `heldout` is always scored; an entry for
+    it changes its generation settings.
     """
     hub: bool = False
     """Whether a benchmark without a local file may be downloaded from the Hugging Face hub."""
@@ -113,11 +113,11 @@ class Evaluation(Section):
         """
         from evaluation.benchmarks.registry import score_name
 
-        asked = {
+        entries = {
             each.name if each.name == HELDOUT else score_name(each.name): each
             for each in self.benchmarks
         }
-        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **asked}.get(benchmark)
+        return {HELDOUT: BenchmarkSettings(name=HELDOUT), **entries}.get(benchmark)
 
 
 class Automation(Section):
@@ -243,13 +243,13 @@ class RayPlace(Section):
     """
     bind: str = LOOPBACK
     """Address of this machine for the private Ray. On 127.0.0.1 it is not reachable from outside.
-    At another address other machines may join it, but then Ray's servers listen on every interface,
-    because Ray has no third mode; only the dashboard binds to the address. Whoever connects needs
-    its token; Ray's metrics are readable by everyone.
+    At another address other machines may join it. Ray's servers then listen on every interface,
+    because Ray cannot restrict them to one; only the dashboard binds to the address. Connections
+    need Ray's token, except for reading its metrics.
     """
     patience_s: PositiveFloat = 120.0
-    """Seconds that a training which has begun waits for the Ray of `address`, or for nodes of it,
-    that are gone. Then it continues with what is left.
+    """Seconds that a running training waits for a lost Ray (`address`) or for lost nodes of it.
+    Then it continues on the remaining nodes, or on this machine.
     """
     kuberay: KubeRay = KubeRay()
 
@@ -298,7 +298,7 @@ class Profile(Section):
     synthesis: Synthesis = Synthesis()
     curation: Curation = Curation()
     base: str = ""
-    """Hugging Face checkpoint to start from, by hub id or path. Empty: a tiny model made from
+    """Hugging Face checkpoint to start from, by hub id or path. Empty: a tiny model built from
     scratch.
     """
     price_per_hour: NonNegativeFloat = 0.0

@@ -1,7 +1,7 @@
 """The search space and budget of `ratchet tune`.
 
-They name keys of a profile's `training` and the values to try. Whether a key exists and accepts
-these values is up to the profile: `experiments/search_space.py` checks it.
+They name keys of a profile's `training` and the values to try. `experiments/search_space.py` checks
+that the profile has these keys and accepts the values.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -25,13 +23,11 @@ from artifacts.section import Section
 Value = bool | int | float | str
 
 
-class Span(BaseModel):
+class Span(Section):
     """The values of one key.
 
     One of `log_uniform: [low, high]`, `uniform: [low, high]` and `choice: [a, b, ...]`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     log_uniform: tuple[float, float] | None = None
     uniform: tuple[float, float] | None = None
@@ -42,25 +38,23 @@ class Span(BaseModel):
         spans = self.model_dump(exclude_none=True)
         if len(spans) != 1:
             raise ValueError(
-                f"give one of {', '.join(Span.model_fields)}, here are {', '.join(spans) or 'none'}"
+                f"give one of {', '.join(Span.model_fields)}, got {', '.join(spans) or 'none'}"
             )
         if self.choice is not None and len(set(map(repr, self.choice))) < 2:
             raise ValueError(
-                "a choice of fewer than two values leaves nothing to try: add one, or set the "
-                "key with --set"
+                "a choice needs at least two different values: add one, or set the key with --set"
             )
         if (ends := self.log_uniform or self.uniform) and ends[0] >= ends[1]:
             raise ValueError(f"low {ends[0]:g} is not below high {ends[1]:g}: give [low, high]")
         if self.log_uniform and self.log_uniform[0] <= 0:
             raise ValueError(
-                f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is "
-                "no number: begin above 0, or take uniform"
+                f"log_uniform must begin above 0, got {self.log_uniform[0]:g}: or use uniform"
             )
         return self
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """The least and the greatest value, or all values of a choice."""
+        """The smallest and the greatest value, or all values of a choice."""
         return self.log_uniform or self.uniform or self.choice or ()
 
     def __contains__(self, value: object) -> bool:
@@ -75,7 +69,7 @@ class Span(BaseModel):
 
 
 class Tuning(Section):
-    """What `ratchet tune` tries (docs/how-to/tuning.md)."""
+    """The search of `ratchet tune` (docs/how-to/tuning.md)."""
 
     space: Mapping[str, Span] = {
         "training.learning_rate": Span(log_uniform=(5e-5, 6e-4)),
@@ -121,8 +115,8 @@ class Tuning(Section):
     def is_some(cls, space: Mapping[str, Span]) -> Mapping[str, Span]:
         if not space:
             raise ValueError(
-                "nothing to search: give keys of `training`, or leave the space out for the "
-                "usual ones"
+                "the search space is empty: name keys of `training`, or remove `space` for the "
+                "default one"
             )
         return space
 

@@ -3,15 +3,14 @@
 In: a TrainingJob, and the Ray to use (resources/ray/private.py). Out: the end of the job. The
 submission's name follows from the pipeline run and the config, so that a step that died and is
 retried finds its job. A job that failed, or was killed with its cluster, is submitted again and
-resumes from its last complete checkpoint. If the cluster stays away, it resumes on this machine
-(resources/ray/place.py checks whether it has room).
+resumes from its last complete checkpoint. If the cluster stays unreachable, it resumes on this
+machine (resources/ray/place.py checks whether it has room).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import sys
 import time
@@ -25,6 +24,7 @@ from resources.ray import head as ray_head
 from resources.ray.private import POLL_S, Joined, Private, TrainingFailed
 from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
+from verl_jobs.log import last_line
 from verl_jobs.planner.preflight import check
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.checkpoints import complete_saves
@@ -33,13 +33,13 @@ from verl_jobs.trainer.entry import DIED
 TRAINER = "verl_jobs.trainer.entry"
 # ray/dashboard/modules/job/job_head.py: the node's agent is not there yet, or is already gone.
 NO_AGENT = ("No available agent", "Cannot connect to host")
-GONE_S = 20.0
+CLEAN_UP_S = 20.0  # time that a head needs to clean up
 END_S = 60.0  # seconds that a cancelled training has to write a checkpoint
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours the output of its workers
 LOG = "trainer.log"
-# file in the job's folder: the job moved to this machine when its cluster was gone, and stays here
+# File in the job's folder: its cluster was unreachable, and the job stays on this machine.
 MOVED = "moved"
-LOST = "LOST"  # a process died, rather than an error of the job itself: the job is submitted again
+# Status of a job whose process died, rather than ended with an error: it is submitted again.
+DEAD = "LOST"
 
 
 def train(
@@ -53,7 +53,7 @@ def train(
 ) -> None:
     """Run the job until it has finished: submit it, or attach to it.
 
-    After a process died the job is submitted again, until `attempts` lives brought no new
+    After a process died the job is submitted again, until `attempts` in a row made no new
     checkpoint. Meanwhile this process renews the job's lease. An interruption (Ctrl-C, a run
     terminated in Dagster) ends the job with a checkpoint.
     bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed; and
@@ -80,16 +80,17 @@ def train(
             return
         if (saved := _newest_save(job)) > reached:
             attempt, reached = 0, saved
-        if attempt == attempts or end != LOST:
+        if attempt == attempts or end != DEAD:
             raise TrainingFailed(
-                f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: "
+                f"training {job.chain} ended {end}: {_cause(job.path / LOG)} (log: "
                 f"{job.path / LOG})"
             )
         attempt += 1
-        where = f"from step {reached}" if reached else "from its start"
+        start = f"step {reached}" if reached else "its start"
         faults.record(
             job.path,
-            f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}",
+            f"a process of the training died: it resumes from {start}, attempt {attempt} of "
+            f"{attempts}",
         )
 
 
@@ -100,30 +101,22 @@ def _newest_save(job: TrainingJob) -> int:
 def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
     """Return the Ray on which a training that has begun continues.
 
-    This is the joined one if it answers within its patience. Otherwise it is this machine's own,
-    from then on. Raises TrainingFailed where this machine has no room for it.
+    This is the joined one if it responds within its patience. Otherwise it is this machine's own,
+    from then on. Raises TrainingFailed if this machine has no room for it.
     """
     if isinstance(ray, Private) or ray.here is None:
         return ray
+    silent = f"Ray at {ray.address} has not responded for {ray.patience_s:.0f} s"
     moved = job.path / MOVED
     if not moved.exists() and ray.back(ray.patience_s):
         return ray
     try:
         here = ray.here()
     except NotReady as error:
-        raise TrainingFailed(
-            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot "
-            f"go on here: {error}"
-        ) from error
+        raise TrainingFailed(f"{silent}, and the training cannot resume here: {error}") from error
     if not moved.exists():
-        _await_its_end(job, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s")
-        faults.record(
-            job.path,
-            (
-                f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training "
-                "goes on here, on one node"
-            ),
-        )
+        _await_its_end(job, silent)
+        faults.record(job.path, f"{silent}: the training resumes here, on one node")
         moved.touch()
     return here
 
@@ -131,8 +124,8 @@ def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
 def _await_its_end(job: TrainingJob, why: str) -> None:
     """Wait until the old trainer has ended.
 
-    If only its dashboard is gone, the trainer still lives: it saves and ends. If its Ray is gone,
-    it notices within a minute. Raises TrainingFailed where it does neither.
+    If only its dashboard is gone, the trainer is alive: it saves and ends. If its Ray is gone, it
+    notices within a minute. Raises TrainingFailed if it does neither.
     """
     deadline = time.monotonic() + 2 * END_S
     while time.monotonic() < deadline:
@@ -142,7 +135,7 @@ def _await_its_end(job: TrainingJob, why: str) -> None:
         owner.give_notice(job.path, why)
         time.sleep(POLL_S)
     raise TrainingFailed(
-        f"{why}, and a process of it still trains in {job.path}: end that, then start again"
+        f"{why}, and its trainer still runs in {job.path}: end that process, then start again"
     )
 
 
@@ -153,9 +146,9 @@ def _run_once(
     bootstrap: dict[str, str] | None,
     entry: str,
 ) -> str:
-    """Run one life of the job, from submission or attachment to its end.
+    """Run one attempt of the job, from submission or attachment to its end.
 
-    Returns its status, or LOST.
+    Returns its status, or DEAD.
     """
     dashboard = ray.dashboard()
     # Imported here: the module reads the token's path from the environment on import.
@@ -165,17 +158,17 @@ def _run_once(
         client = JobSubmissionClient(dashboard, headers=ray.headers())
         name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
     except OSError:
-        if _gone(ray):
-            return LOST
+        if _has_ended(ray):
+            return DEAD
         raise
     try:
         while True:
             on_poll()
             if not ray.there():
-                return LOST
+                return DEAD
             if (status := _status(client, name)) is not None and status.is_terminal():
                 return (
-                    LOST
+                    DEAD
                     if status == JobStatus.FAILED and _died(client.get_job_info(name))
                     else str(status.value)
                 )
@@ -189,10 +182,7 @@ def _run_once(
 
 
 def _status(client: Any, name: str) -> Any:
-    """Return the job's status, or None where the dashboard answers late or not at all.
-
-    Whether the Ray is there decides which of the two it is.
-    """
+    """Return the job's status, or None if the dashboard responds late or not at all."""
     try:
         return client.get_job_status(name)
     # requests' ConnectionError is an OSError, but not one of Python's own ConnectionErrors.
@@ -204,7 +194,7 @@ def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why
     """Let the training save and end; stop it if it has not within END_S."""
     deadline = time.monotonic() + END_S
     while ray.there() and time.monotonic() < deadline:
-        # Repeatedly: a training that only now begins removes a notice that it finds.
+        # Repeatedly: a training that begins now removes an older notice.
         owner.give_notice(job.path, f"cancelled ({why})")
         if (status := _status(client, name)) is not None and status.is_terminal():
             return
@@ -238,24 +228,27 @@ def _submit(
                 entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options
             )
         except RuntimeError as error:
-            # The dashboard answers before its node's agent is there, and for some seconds after
-            # the agent has ended.
-            if not any(said in str(error) for said in NO_AGENT) or time.monotonic() > deadline:
+            # The dashboard responds before its node's agent has started, and for some seconds
+            # after the agent has ended.
+            if (
+                not any(message in str(error) for message in NO_AGENT)
+                or time.monotonic() > deadline
+            ):
                 raise
             time.sleep(POLL_S)
     return name
 
 
-def _gone(ray: Private | Joined) -> bool:
+def _has_ended(ray: Private | Joined) -> bool:
     """Return whether this Ray has ended, or ends within the time its head needs to clean up."""
-    deadline = time.monotonic() + GONE_S
+    deadline = time.monotonic() + CLEAN_UP_S
     while ray.there() and time.monotonic() < deadline:
         time.sleep(POLL_S)
     return not ray.there()
 
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
-    """Return the live submission of this very job in this very folder, or None.
+    """Return the live submission of this job in this folder, or None.
 
     The folder is compared because homes that share a Ray use the same names for their pipeline
     runs.
@@ -287,15 +280,6 @@ def _died(info: Any) -> bool:
     return code is None or code < 0 or code == DIED or code > 128
 
 
-def _last_words(log: Path) -> str:
-    lines = (
-        [
-            line
-            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-            if line.strip()
-        ]
-        if log.exists()
-        else []
-    )
-    telling = [line for line in lines if "Error" in line or "error:" in line or "died" in line]
-    return COLOURS.sub("", (telling or lines or ["it left no log"])[-1]).strip()[:300]
+def _cause(log: Path) -> str:
+    """Return the last line of the log that looks like an error."""
+    return last_line(log, "Error", "error:", "died") or "it left no log"

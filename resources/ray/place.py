@@ -30,13 +30,13 @@ def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
 
 
 def ranks_here(home: Home, profile: Profile) -> int:
-    """Return with how many ranks a training can continue on this machine; more ranks come first.
+    """Return the greatest number of ranks with which a training can continue on this machine.
 
-    Raises NotReady with the numbers where the planner finds no room.
+    Raises NotReady with the numbers if the planner finds no room.
     """
     if not live_holders(home.path / "ray"):  # one that already continues here has its memory
-        home.check_room(disk_gib=0.0, memory_gib=memory_gib(profile))
-    refused = NotReady("its batch divides on no number of ranks of one node")
+        home.check_capacity(disk_gib=0.0, memory_gib=memory_gib(profile))
+    refused = NotReady("no number of ranks of one node divides its batch")
     for ranks in rank_counts(profile.training):
         if training := with_layout(profile.training, ranks, 1):
             try:

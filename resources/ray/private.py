@@ -1,7 +1,7 @@
 """The Ray that a training runs on.
 
-It is a private one of this machine, started when there is none, or an existing one that is joined
-by its address. resources/ray/job.py runs a training on it, resources/ray/kuberay.py writes the
+It is a private one of this machine, started on demand, or an existing one that is joined by its
+address. resources/ray/job.py runs a training on it, resources/ray/kuberay.py writes the
 manifests for Kubernetes.
 """
 
@@ -52,7 +52,7 @@ class Head:
 
 
 class Private:
-    """The private Ray of this folder, started when there is none."""
+    """The private Ray of this folder, started on demand."""
 
     def __init__(
         self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
@@ -84,7 +84,7 @@ class Private:
 class Joined:
     """A cluster that somebody else started.
 
-    It is lost when its dashboard has not answered for PATIENCE_S. Its token is in the environment.
+    It is lost when its dashboard has not responded for PATIENCE_S. Its token is in the environment.
     """
 
     def __init__(
@@ -94,40 +94,40 @@ class Joined:
         patience_s: float = PATIENCE_S,
         here: Callable[[], Private] | None = None,
     ) -> None:
-        """Store the address and what to do when the cluster is gone.
+        """Store the address and the reaction to a lost cluster.
 
         patience_s: how long a training that has begun waits for the cluster, or for nodes of it.
         here: returns the Ray to continue on then, or raises NotReady.
         """
-        self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
+        self.address, self.job, self.responded_at = address.rstrip("/"), job, time.monotonic()
         self.patience_s, self.here = patience_s, here
 
     def dashboard(self) -> str:
-        """Return the dashboard's address. Raises TrainingFailed where nothing answers."""
+        """Return the dashboard's address. Raises TrainingFailed if it does not respond."""
         if not self.back(PATIENCE_S):
             raise TrainingFailed(
-                f"no Ray answers at {self.address} (ray.address of the profile): start it, or "
-                "leave the address out"
+                f"no Ray responds at {self.address} (ray.address of the profile): start it, or "
+                "remove the address"
             )
         return self.address
 
     def back(self, within_s: float) -> bool:
-        """Return whether it answers within this many seconds."""
+        """Return whether it responds within this many seconds."""
         deadline = time.monotonic() + within_s
-        while not answers(self.address):
+        while not responds(self.address):
             if time.monotonic() > deadline:
                 return False
             time.sleep(POLL_S)
-        self.answered_at = time.monotonic()
+        self.responded_at = time.monotonic()
         return True
 
     def headers(self) -> dict[str, str]:
         return {}
 
     def there(self) -> bool:
-        if answers(self.address):
-            self.answered_at = time.monotonic()
-        return time.monotonic() - self.answered_at < PATIENCE_S
+        if responds(self.address):
+            self.responded_at = time.monotonic()
+        return time.monotonic() - self.responded_at < PATIENCE_S
 
     def submission(self) -> dict[str, Any]:
         """Return submission options. This code is on the cluster's nodes, as in the image."""
@@ -143,8 +143,8 @@ def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
     return {"env_vars": environment(job.training) | _threads(job.training.threads) | here}
 
 
-def answers(address: str) -> bool:
-    """Return whether a Ray's dashboard answers there, even if it requires a token."""
+def responds(address: str) -> bool:
+    """Return whether a Ray's dashboard responds there, even if it requires a token."""
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=5):
             return True
@@ -233,8 +233,8 @@ def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
     on_gpus: whether Ray's GPUs are real. Otherwise they are places for ranks on the CPU, and Ray
     would refuse more of them than VISIBLE lists.
     """
-    left_out = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
-    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    removed = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
     environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
         # Ray's switch for a single machine: its servers bind 127.0.0.1, not every interface.

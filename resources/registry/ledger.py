@@ -130,14 +130,14 @@ class Ledger:
         ValueError where the pipeline run had another checkpoint.
         """
         if kind not in get_args(Kind) or kind == "rollback":
-            raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
+            raise ValueError(f"`kind` must be install, promote or refuse, got {kind!r}")
         with self._database.writing() as cursor:
             entries = self._entries(cursor)
             if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
                 if entry_of_run.checkpoint_hash != checkpoint_hash:
                     raise ValueError(
-                        f"chain {chain} has already put {entry_of_run.checkpoint} before the gate, "
-                        "one candidate a chain: start a new chain"
+                        f"pipeline run {chain} has decided on {entry_of_run.checkpoint} already: "
+                        "start a new one"
                     )
                 return entry_of_run
             champion = next(iter(champions(entries)[::-1]), None)
@@ -171,8 +171,8 @@ class Ledger:
     ) -> Entry:
         """Make the champion before this one champion again, or the version `to`.
 
-        The entry's decision says what was undone and why.
-        undoing: entry of the champion to take back, where the caller has looked.
+        The entry's decision names the undone entries and the reason.
+        undoing: entry of the champion that the caller wants to roll back.
         Idempotent per pipeline run. Raises NothingToRollBack where there was no such champion,
         Superseded where another entry than `undoing` is champion by now.
         """
@@ -183,8 +183,8 @@ class Ledger:
             stack = champions(entries)
             if undoing is not None and stack and stack[-1].entry != undoing:
                 raise Superseded(
-                    f"{named(stack[-1])} is champion by now, another was to be taken back: "
-                    "look again (`ratchet status`)"
+                    f"{named(stack[-1])} is champion by now, not the one to roll back: check "
+                    "`ratchet status`"
                 )
             below = _below(stack, to)
             back, undone = stack[below], stack[below + 1 :][::-1]
@@ -196,10 +196,10 @@ class Ledger:
                 "undone_checkpoint": first.checkpoint,
             }
             decision |= {"back_to": back.entry, "undone_entries": [entry.entry for entry in undone]}
-            taken = ", ".join(named(entry) for entry in undone)
+            names = ", ".join(named(entry) for entry in undone)
             reasons = [
                 (
-                    f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} "
+                    f"{names} {'was' if len(undone) == 1 else 'were'} rolled back, {named(back)} "
                     "is champion again."
                 ),
                 *([reason] if reason else []),
@@ -211,12 +211,12 @@ class Ledger:
                 Entry(_next(entries), "rollback", *place, first.entry, decision, chain, _now()),
             )
 
-    def projecting(self) -> AbstractContextManager[None]:
+    def sync_lock(self) -> AbstractContextManager[None]:
         """Lock held while MLflow is synced.
 
         It allows one projection at a time, so that none registers a checkpoint twice.
         """
-        return self._database.projecting()
+        return self._database.sync_lock()
 
     def _insert(self, cursor: Any, entry: Entry) -> Entry:
         marks = ", ".join([self._database.mark] * len(COLUMNS))

@@ -104,13 +104,13 @@ class SqliteFile:
         if not self.path.exists():
             yield None
             return
-        with self._told(), self._open() as connection:
+        with self._named_errors(), self._open() as connection:
             cursor = connection.cursor()
             yield cursor if has_table(cursor, "promotions") else None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
-        with self._told():
+        with self._named_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
@@ -123,9 +123,9 @@ class SqliteFile:
                     yield cursor
 
     @contextmanager
-    def projecting(self) -> Iterator[None]:
+    def sync_lock(self) -> Iterator[None]:
         """Allow one projection at a time; a killed one holds no lock."""
-        with self._told():
+        with self._named_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = (self.path.parent / "mlflow.lock").open("w")
         with file:
@@ -141,7 +141,7 @@ class SqliteFile:
             yield connection
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
@@ -149,13 +149,13 @@ class SqliteFile:
                 raise
             fix = {
                 "database is locked": (
-                    f"another process has held it for more than {WAIT_S:g} s; end that one "
+                    f"another process has locked it for more than {WAIT_S:g} s: end that one "
                     f"(`fuser {self.path}` names it)"
                 ),
-                "database disk image is malformed": "put a backup of the file in its place",
-                "file is not a database": "put a backup of the file in its place",
-                "database or disk is full": "free some room",
-            }.get(str(error), "see that its folder can be written to by this user")
+                "database disk image is malformed": "restore it from a backup",
+                "file is not a database": "restore it from a backup",
+                "database or disk is full": "free some space",
+            }.get(str(error), "check that this user can write to its folder")
             raise LedgerUnreachable(
                 f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {fix}"
             ) from error
@@ -196,7 +196,7 @@ class PostgresServer:
             yield cursor
 
     @contextmanager
-    def projecting(self) -> Iterator[None]:
+    def sync_lock(self) -> Iterator[None]:
         """Allow one projection at a time among all machines.
 
         The server releases the lock when the connection ends, however it ends.
@@ -228,12 +228,12 @@ class PostgresServer:
             psycopg2.ProgrammingError,
         ) as error:
             why = " ".join(str(error).split()) or "the connection was lost"
-            fix = "see that the server runs, and PGPASSWORD"
+            fix = "check that the server runs, and PGPASSWORD"
             if isinstance(error, psycopg2.errors.LockNotAvailable):
-                fix = "another process has written for long; look into pg_stat_activity"
+                fix = "another process holds the lock; pg_stat_activity names it"
             raise LedgerUnreachable(
-                f"the ledger {self.url} cannot be used ({why}): {fix}; the same command "
-                "again records nothing twice"
+                f"the ledger {self.url} cannot be used ({why}): {fix}, then run the same command; "
+                "it records nothing twice"
             ) from error
 
 

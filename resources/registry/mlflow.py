@@ -56,7 +56,7 @@ class Registry:
         self.uri = tracking_uri(home, url)
         self._mark = home / "mlflow_follows.json"
 
-    def project(self, ledger: Ledger) -> dict[str, int]:
+    def sync(self, ledger: Ledger) -> dict[str, int]:
         """Sync MLflow with the ledger; return alias -> MLflow's version.
 
         Cheap where nothing differs; call it at each start and read. Raises RegistryBehind where
@@ -64,7 +64,7 @@ class Registry:
         """
         if not ledger.history():
             return {}
-        with ledger.projecting(), self._told():
+        with ledger.sync_lock(), self._named_errors():
             # again: another process may have appended while this one waited
             history = ledger.history()
             client = self._client()
@@ -87,13 +87,13 @@ class Registry:
             write_atomic(self._mark, json.dumps({"uri": self.uri, "entry": history[-1].entry}))
             return expected
 
-    def follow(self, ledger: Ledger) -> str:
-        """Sync; return why MLflow is behind, empty where it is not.
+    def try_sync(self, ledger: Ledger) -> str:
+        """Sync; return the reason why MLflow is behind, or an empty text.
 
         For use after the ledger has recorded a decision.
         """
         try:
-            self.project(ledger)
+            self.sync(ledger)
         except RegistryBehind as error:
             return str(error)
         return ""
@@ -108,7 +108,7 @@ class Registry:
         """Return MLflow's aliases without syncing them."""
         if self.uri.startswith("sqlite") and not (self.home / "mlflow.db").exists():
             return {}
-        with self._told():
+        with self._named_errors():
             models = self._client().search_registered_models(f"name = '{MODEL}'")
         return {alias: int(version) for model in models for alias, version in model.aliases.items()}
 
@@ -170,8 +170,8 @@ class Registry:
         return MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Convert MLflow's many errors into one."""
+    def _named_errors(self) -> Iterator[None]:
+        """Convert the errors of MLflow and its database to RegistryBehind."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -182,13 +182,13 @@ class Registry:
                 type(error).__name__
             ]
             raise RegistryBehind(
-                f"MLflow at {self.uri} cannot be told ({lines[0][:300]}); the ledger stands, "
-                "and `ratchet registry` tells MLflow when it is back"
+                f"MLflow at {self.uri} cannot be updated ({lines[0][:300]}). The ledger is "
+                "complete; `ratchet registry` syncs MLflow when it is reachable"
             ) from error
 
 
 def aliases_of(history: Sequence[Entry]) -> dict[str, Entry]:
-    """Return alias -> the entry that it stands for."""
+    """Return alias -> its entry."""
     stack = champions(history)
     gated = [entry for entry in history if entry.kind != "rollback"]
     named = {"champion": stack[-1:], "previous": stack[-2:-1], "challenger": gated[-1:]}

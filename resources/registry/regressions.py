@@ -27,7 +27,7 @@ class BadLine(ValueError):
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostTask:
     """A lost task.
 
     `number` is that of the pipeline run that lost it: a pipeline run is tested on what earlier ones
@@ -65,15 +65,15 @@ class RegressionSet:
         lost_by: str,
         chain: str,
         number: int,
-    ) -> list[Lost]:
-        """Append the tasks that are new, and return those. A task is remembered once."""
+    ) -> list[LostTask]:
+        """Append the tasks that are new, and return those. A task is recorded once."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             known = {lost.task_id for lost in self._whole(file.fileno())}
             now = datetime.now(UTC).isoformat(timespec="seconds")
             new = [
-                Lost(
+                LostTask(
                     problem.problem_id,
                     benchmark,
                     solved_by,
@@ -91,10 +91,10 @@ class RegressionSet:
             os.fsync(file.fileno())
         return new
 
-    def read(self, before: int | None = None) -> list[Lost]:
+    def read(self, before: int | None = None) -> list[LostTask]:
         """Return all tasks, oldest first. Raises BadLine.
 
-        before: return only what pipeline runs with a smaller number lost.
+        before: return only tasks that pipeline runs with a smaller number lost.
         """
         if not self.path.exists():
             return []
@@ -104,19 +104,19 @@ class RegressionSet:
         ]
         return [lost for lost in rows if before is None or lost.number < before]
 
-    def _whole(self, descriptor: int) -> list[Lost]:
+    def _whole(self, descriptor: int) -> list[LostTask]:
         """Return the lines, after cutting off a half line at the end."""
         content = self.path.read_bytes()
         os.ftruncate(descriptor, content.rfind(b"\n") + 1)
         return self.read()
 
-    def _line(self, number: int, line: bytes) -> Lost:
+    def _line(self, number: int, line: bytes) -> LostTask:
         try:
-            return Lost(**row_of(line))
+            return LostTask(**row_of(line))
         except (ValueError, TypeError) as error:
             raise BadLine(
-                f"{self.path}: line {number} is no remembered task ({error}): restore the "
-                "file, nothing writes into its middle"
+                f"{self.path}: line {number} is not a lost task ({error}): restore the file from a "
+                "backup"
             ) from error
 
 

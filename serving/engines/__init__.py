@@ -15,7 +15,7 @@ Chat = list[dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Ask:
+class EngineRequest:
     """One request. `temperature` 0 takes the most likely token each time, as the gate's evaluation
     does; `seed` None draws a new seed for each request.
     """
@@ -29,7 +29,9 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EngineReply:
+    """One completion with its token counts."""
+
     text: str
     prompt_tokens: int
     completion_tokens: int
@@ -41,7 +43,7 @@ class TooLong(ValueError):
 
 
 class Engine(Protocol):
-    def answer(self, ask: Ask) -> Answer:
+    def complete(self, request: EngineRequest) -> EngineReply:
         """Generate a completion. Called from many threads. Raises TooLong."""
         ...
 

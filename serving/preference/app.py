@@ -1,5 +1,5 @@
 """The page for preference judgements as an application: the judge's next pair, and their choices.
-It never shows which model wrote what.
+It never shows which model wrote a completion.
 
 In: a `Round` and a token. Out: an ASGI application in which every path except the page's own style
 and script needs the token. Completions are sent as JSON and shown as text; the page may load
@@ -64,13 +64,13 @@ def make_app(round: Round, token: str) -> FastAPI:
 
     @app.middleware("http")
     async def require_token(request: Request, call: Callable[[Request], Any]) -> Response:
-        given_token = (
+        request_token = (
             request.query_params.get("token", "")
             if request.url.path == "/"
             else request.headers.get("x-ratchet-token", "")
         )
         if request.url.path not in OPEN and not hmac.compare_digest(
-            given_token.encode(), token.encode()
+            request_token.encode(), token.encode()
         ):
             message = "Missing or wrong token: open the full address that `ratchet prefer` printed."
             return PlainTextResponse(message, 403, HEADERS)

@@ -75,8 +75,8 @@ class Round:
     """An open round. Threads may read and choose concurrently; `close` frees it for others."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a round. Raises FileNotFoundError if there is none, RoundInUse if another process
-        has it open.
+        """Open a round. Raises FileNotFoundError if the folder holds none, RoundInUse if another
+        process has it open.
         """
         self.folder = folder
         self.about, self.pairs = read_round(folder)
@@ -91,7 +91,7 @@ class Round:
                 "judges can share"
             ) from error
         _drop_torn_line(folder / "choices.jsonl")
-        self._done = {(met.judge, met.pair) for met in read_matches(folder)}
+        self._judged = {(choice.judge, choice.pair) for choice in read_matches(folder)}
 
     def close(self) -> None:
         self._file.close()
@@ -104,13 +104,14 @@ class Round:
             (
                 pair
                 for pair in order(list(self.pairs.values()), self.about.seed, judge)
-                if (judge, pair.id) not in self._done
+                if (judge, pair.id) not in self._judged
             ),
             None,
         )
 
     def done(self, judge: str) -> int:
-        return sum(judged_by == judge for judged_by, _ in self._done)
+        """Return the number of pairs that this judge has judged."""
+        return sum(name == judge for name, _ in self._judged)
 
     def choose(self, judge: str, pair_id: str, chosen: Chosen) -> Choice:
         """Record one choice; it is on disk when this returns. Raises KeyError for an unknown pair,
@@ -127,12 +128,12 @@ class Round:
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         with self._lock:
-            if (judge, pair_id) in self._done:
+            if (judge, pair_id) in self._judged:
                 raise AlreadyJudged(f"judge {judge} has already judged pair {pair_id}")
             self._file.write(json.dumps(choice.model_dump()).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._done.add((judge, pair_id))
+            self._judged.add((judge, pair_id))
         return choice
 
 
@@ -149,15 +150,15 @@ def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
 
 
 def read_matches(folder: Path) -> list[PairChoice]:
-    """Return every choice of a round with the contestants that it was between. Raises ValueError
-    for a choice that belongs to no pair.
+    """Return every choice of a round with its contestants. Raises ValueError for a choice that
+    belongs to no pair.
     """
     path = folder / "choices.jsonl"
     pairs = {
         (pair.problem_id, frozenset((pair.first, pair.second))): pair
         for pair in read_round(folder)[1].values()
     }
-    met = []
+    matches = []
     for number, choice in enumerate(read_choices(path) if path.exists() else []):
         pair = pairs.get((choice.problem_id, frozenset((choice.left, choice.right))))
         if pair is None:
@@ -167,12 +168,12 @@ def read_matches(folder: Path) -> list[PairChoice]:
             )
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"
-        met.append(
+        matches.append(
             PairChoice(
                 pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left
             )
         )
-    return met
+    return matches
 
 
 def _drop_torn_line(path: Path) -> None:

@@ -16,8 +16,10 @@ from rich.console import Console
 from artifacts.manifest import Manifest
 from artifacts.store import Store
 from cli.compare import compare
+from cli.failures import read_score
 from cli.scorecards import NoScorecard
-from evaluation.promotion.comparison import Incomparable
+from evaluation.logs.log import LogError
+from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, compare_models
 from evaluation.scorecard import Scorecard
 from resources.settings import Settings
@@ -25,6 +27,7 @@ from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
 from tests.evaluation.test_policy import scorecard_of
 
 Run = Callable[..., str]
+LOGS = Path(__file__).parents[1] / "logs"
 
 
 @pytest.fixture
@@ -37,6 +40,8 @@ def run_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         k: int = 1,
         suspects: Path | None = None,
         to: Path | None = None,
+        metrics: Sequence[str] = (),
+        width: int = 240,
     ) -> str:
         output = io.StringIO()
         compare(
@@ -47,7 +52,8 @@ def run_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             suspects,
             to,
             Settings.read(),
-            Console(file=output, width=240),
+            Console(file=output, width=width),
+            metrics,
         )
         return output.getvalue()
 
@@ -184,3 +190,37 @@ def test_equal_models_differ_significantly_at_most_at_alpha() -> None:
             for row in compare_models([Contestant(c.checkpoint, {"heldout": (c,)}) for c in cards])
         )
     assert false / 150 <= 0.09
+
+
+def test_logs_of_another_tool_are_compared(run_compare: Run, tmp_path: Path) -> None:
+    to = tmp_path / "rows.json"
+    text = run_compare(LOGS / "inspect/small.eval", LOGS / "inspect/one_error.eval", to=to)
+    [row] = json.loads(to.read_text(encoding="utf-8"))
+    assert (row["first"], row["other"]) == ("mockllm/small", "mockllm/large")
+    assert (row["tasks"], row["won"], row["lost"], row["tasks_needed"]) == (9, 7, 0, 9)
+    assert "mockllm/large is better" in text and "add-2" in text and "Inspect, match" in text
+
+
+def test_a_folder_of_samples_is_compared_by_the_named_scores(run_compare: Run) -> None:
+    folders = [LOGS / "lm_eval" / name for name in ("small", "large")]
+    text = run_compare(*folders, metrics=["exact_match,strict-match", "acc"])
+    assert text.count("30.0 → 100.0 %") == 2 and "2 tests" in text
+
+
+def test_unequal_numbers_of_completions_are_named(run_compare: Run) -> None:
+    text = run_compare(LOGS / "inspect/epochs.eval", LOGS / "inspect/first_four.eval")
+    assert re.search(r"mockllm/small 2, mockllm/large 1\b", text)
+
+
+@pytest.mark.parametrize("width", [240, 60])
+def test_no_figure_is_cut_off(run_compare: Run, width: int) -> None:
+    text = run_compare(*sorted(LOGS.glob("evalplus/*")), width=width)
+    assert "−60.0 (−83.2 to −15.6)" in text and "large is better" in text and "…" not in text
+
+
+def test_commands_that_need_programs_refuse_a_log_without(tmp_path: Path) -> None:
+    store = Store(tmp_path / "home")
+    with pytest.raises(LogError, match="Inspect"):
+        read_score(str(LOGS / "inspect/small.eval"), lambda: store)
+    [results] = LOGS.glob("evalplus/small*")
+    assert read_score(str(results), lambda: store).keeps_completions

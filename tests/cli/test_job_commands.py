@@ -116,7 +116,7 @@ def test_the_list_marks_a_training_run(home: Home) -> None:
     try:
         assert "trains" in output_of(list_jobs)
     finally:
-        lease.give_back(home.lease)
+        lease.release(home.lease)
 
 
 def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
@@ -134,9 +134,9 @@ def pipeline_run(home: Home) -> PipelineRun:
     pipeline_run = PipelineRun(home.runs / "chain-0001")
     for name in ("raw_problems", "verified_problems"):
         with pipeline_run.stage(name) as stage:
-            stage.made += 1
+            stage.created += 1
             stage.say(f"{name} said")
-    Progress(pipeline_run.progress_file, "checkpoint").tell("begin")
+    Progress(pipeline_run.progress_file, "checkpoint").write("begin")
     return pipeline_run
 
 
@@ -162,7 +162,7 @@ def test_watching_ends_when_the_run_releases_its_lease(
         with (pipeline_run.folder / "training" / "abc" / "metrics-001.jsonl").open("a") as file:
             file.write(json.dumps({"step": 5, "data": {"critic/score/mean": 0.5}}) + "\n")
         wait_until(lambda: "step 5" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
-        lease.give_back(home.lease)
+        lease.release(home.lease)
 
     lease.take(home.lease, "chain-0001")
     training = threading.Thread(target=ends)
@@ -182,7 +182,7 @@ def test_a_run_can_be_watched_before_its_training_starts(
     def ends() -> None:
         seen = "verified_problems said"
         wait_until(lambda: seen in console.file.getvalue(), 30)  # type: ignore[attr-defined]
-        lease.give_back(home.lease)
+        lease.release(home.lease)
 
     lease.take(home.lease, "chain-0001")
     data = threading.Thread(target=ends)

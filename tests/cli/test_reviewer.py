@@ -130,7 +130,7 @@ def set_reviewer(monkeypatch: pytest.MonkeyPatch, generator: Path, *changes: str
             ["training.agents.trains=reviewer", f"training.agents.generator={generator}", *changes]
         ),
     )
-    monkeypatch.setattr(Home, "check_room", lambda *_, **__: None)
+    monkeypatch.setattr(Home, "check_capacity", lambda *_, **__: None)
 
 
 @pytest.mark.slow

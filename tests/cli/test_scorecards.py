@@ -19,7 +19,7 @@ from cli.quality import show_quality
 from cli.reproduce import NotReproducible, reproduce
 from cli.scorecards import NoScorecard
 from evaluation.preference.contestants import read_contestant
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
 from resources.home import NotReady
@@ -95,7 +95,7 @@ def test_scorecards_are_compared_by_file_or_folder(benchmark: SmallBenchmark) ->
     )
     for named in ((one, two), (one.parent, two.parent)):
         text = compared(*named)
-        assert "25.0 → 75.0 %" in text and "│ 2, 0" in text and "no difference shown" in text
+        assert "25.0 → 75.0 %" in text and " 2, 0 " in text and "no difference shown" in text
     assert "solves 25.0 % (1 of 4" in compared(one)
 
 
@@ -114,7 +114,7 @@ def test_different_versions_or_tasks_are_not_compared(benchmark: SmallBenchmark)
     )
     with pytest.raises(Incomparable, match=r"one and two.*benchmark versions"):
         compared(one, benchmark.score("two", [True] * 4, data=other))
-    assert "PARTIAL: 1 tasks of humaneval" in compared(
+    assert "PARTIAL: 1 task of humaneval" in compared(
         fewer, benchmark.score("second", [True, False, True], partial=True)
     )
 

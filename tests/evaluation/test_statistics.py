@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,12 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.statistics.hypothesis_tests import (
-    bootstrap_mean,
+    LARGE,
     fisher_fall,
     mcnemar,
     power,
     smallest_gain,
     tasks_for_gain,
+    tasks_to_show,
     wilson,
 )
 from evaluation.statistics.pass_at_k import pass_at_k
@@ -60,20 +63,6 @@ def test_fisher_fall_agrees_with_scipy(before: tuple[int, int], after: tuple[int
     assert fisher_fall(*before, *after) == pytest.approx(
         stats.fisher_exact(table, alternative="greater").pvalue, rel=1e-6
     )
-
-
-def test_the_bootstrap_is_reproducible_and_near_plain_resampling() -> None:
-    values = [1.0] * 60 + [-1.0] * 20 + [0.0] * 320
-    plain = np.random.default_rng(1).choice(values, (10_000, 400)).mean(1)
-    ours = bootstrap_mean(values)
-    assert ours == bootstrap_mean(values)
-    assert ours == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.006)
-
-
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
-def test_a_bootstrap_interval_lies_within_the_values(values: list[float]) -> None:
-    low, high = bootstrap_mean(values, draws=200)
-    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
 
 
 def test_the_stated_power_agrees_with_simulation() -> None:
@@ -134,3 +123,17 @@ def test_pass_at_k_equals_the_share_of_correct_subsets() -> None:
 def test_too_few_completions_raise() -> None:
     with pytest.raises(ValueError, match=r"pass@10.*\b10\b.*problem 1 has 4"):
         pass_at_k([1, 1], [10, 4], 10)
+
+
+@pytest.mark.parametrize("gain", [0.05, 0.1, 0.3, 1.0])
+def test_one_hundredth_fewer_tasks_show_the_gain_too_rarely(gain: float) -> None:
+    tasks = tasks_to_show(gain, 0.3, 0.025)
+    fewer = tasks - ceil(tasks / 50) - 1
+    assert power(gain, max(gain, 0.3), tasks, 0.025) >= 0.8
+    assert power(gain, max(gain, 0.3), fewer, 0.025) < 0.81
+
+
+@pytest.mark.parametrize(("gain", "discordant"), [(0.02, 0.1), (0.03, 0.3), (0.0, 0.2), (1.0, 1.0)])
+def test_power_has_no_jump_where_it_is_approximated(gain: float, discordant: float) -> None:
+    exact, approximate = (power(gain, discordant, LARGE + more, 0.025) for more in (0, 1))
+    assert exact == pytest.approx(approximate, abs=0.02)

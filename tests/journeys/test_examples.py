@@ -39,7 +39,7 @@ PARTS = {
     "dataset": "my_dataset:Told",
     "sampler": "my_sampler:Unsolved",
     "reward_manager": "my_manager:Shorter",
-    "agent_loop": "my_agent:Begun",
+    "agent_loop": "my_agent:Prefilled",
 }
 TOLD = """
 

@@ -69,11 +69,11 @@ def work(home: Path, seed: int, reports: Connection) -> None:
     Each entry is reported once it is in the ledger, and again once it is in MLflow.
     """
     ledger, registry, rng = Ledger(home / "promotions.db"), Registry(home), random.Random(seed)
-    registry.project(ledger)
+    registry.sync(ledger)
     while True:
         entry = step(ledger, rng)
         reports.send(("recorded", entry.entry))
-        registry.project(ledger)
+        registry.sync(ledger)
         reports.send(("projected", entry.entry))
 
 
@@ -155,7 +155,7 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
             history
         )
     wanted = {alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()}
-    aliases = registry.project(ledger)
+    aliases = registry.sync(ledger)
     watcher.ended.set()
     watcher.join()
     versions = {
@@ -234,7 +234,7 @@ def test_a_killed_and_repeated_rollback_undoes_one_promotion(
     ledger = Ledger(tmp_path / "promotions.db")
     for _ in range(9):
         step(ledger, random.Random(3) if not ledger.history() else Never())
-    Registry(tmp_path).project(ledger)
+    Registry(tmp_path).sync(ledger)
     began = time.monotonic()
     assert rolled_back(tmp_path, None)
     took = time.monotonic() - began

@@ -15,7 +15,7 @@ from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
-from resources.problem_intake import take_in
+from resources.problem_intake import import_problems
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_sensors import look
 from tests.problems.hub_server import commit, hub
@@ -103,9 +103,9 @@ def test_two_files_for_one_source_are_refused(
         put(home_builder, "mine.json", json.dumps([ROW])),
         put(home_builder, "Mine.jsonl", ROW | {"id": "b"}),
     )
-    take_in(home_builder.run_context.home, first)
+    import_problems(home_builder.run_context.home, first)
     with pytest.raises(ProblemError, match=r"mine\b.*mine\.json"):
-        take_in(home_builder.run_context.home, second)
+        import_problems(home_builder.run_context.home, second)
     assert [
         problem.problem_id
         for problem in load(
@@ -113,7 +113,7 @@ def test_two_files_for_one_source_are_refused(
         ).problems
     ] == ["mine/a"]
     first.unlink()
-    assert take_in(home_builder.run_context.home, second).source == "mine"
+    assert import_problems(home_builder.run_context.home, second).source == "mine"
 
 
 def test_equal_content_is_no_new_source(
@@ -138,7 +138,7 @@ def test_equal_content_is_no_new_source(
         ("mine.csv", "a,b", "ending .csv is unknown"),
         ("mine.jsonl", "", "the file is empty"),
         ("humaneval.jsonl", ROW, "key 'task_id' is missing"),
-        ("123.jsonl", ROW, "a name without letters"),
+        ("123.jsonl", ROW, "the name has no letters"),
     ],
 )
 def test_a_bad_file_is_reported_once(

@@ -139,7 +139,7 @@ def test_sensors_and_schedules_wait_during_a_training(
             wait_reason(home_builder.run_context, [], time.time(), Automation())
         )
     finally:
-        lease.give_back(home_builder.run_context.home.lease)
+        lease.release(home_builder.run_context.home.lease)
 
 
 def test_the_nightly_schedule_requests_the_next_pipeline_run(

@@ -27,7 +27,7 @@ def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
         champion=None,
     )
     with pipeline_run.stage("raw_problems") as stage:
-        stage.made += 1
+        stage.created += 1
         stage.say("480 problems")
     training = pipeline_run.folder / "training" / "abc"
     training.mkdir(parents=True)

@@ -58,7 +58,7 @@ class MlflowServer:
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_S
-        while not self._answers():
+        while not self._responds():
             assert self.process.poll() is None and time.monotonic() < deadline, (
                 self.folder / "log"
             ).read_text()[-2000:]
@@ -70,7 +70,7 @@ class MlflowServer:
             self.process.wait()
             self.process = None
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=2) as response:
                 return bool(response.status == 200)

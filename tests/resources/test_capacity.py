@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, unasked
+from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, not_checked
 from resources.config.load import load_profile
 from resources.config.profile import Kubernetes, Orchestration, Profile, RayPlace
 from resources.home import NotReady
@@ -133,14 +133,14 @@ ON_GPUS = {"training": Training(engine="vllm")}
 def test_the_reason_for_skipping_the_planner_is_one_line(
     changes: dict[str, Any], reason: str
 ) -> None:
-    line = unasked(Profile(**changes))
+    line = not_checked(Profile(**changes))
     assert bool(line) == bool(reason) and "\n" not in line
     assert re.search(reason, line)
 
 
 def test_a_fetched_model_of_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
-    assert f"{tmp_path}/config.json" in unasked(Profile(base=str(tmp_path)))
+    assert f"{tmp_path}/config.json" in not_checked(Profile(base=str(tmp_path)))
 
 
 def test_a_machine_without_gpus_may_prepare_a_gpu_training(
@@ -154,7 +154,7 @@ def test_mig_slices_are_not_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     listing(tmp_path, monkeypatch, "0, GPU-5a1, NVIDIA A100, 81920\\n")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7c3")
     check_machines(load_profile("gpu"))
-    assert "CUDA_VISIBLE_DEVICES" in unasked(load_profile("gpu"))
+    assert "CUDA_VISIBLE_DEVICES" in not_checked(load_profile("gpu"))
 
 
 def test_a_failing_driver_lists_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,10 +36,10 @@ def test_a_file_as_home_is_refused(tmp_path: Path) -> None:
 def test_too_little_disk_or_memory_is_refused(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with pytest.raises(NotReady, match=r"disk.*1e\+09"):
-        home.check_room(disk_gib=1e9, memory_gib=0)
+        home.check_capacity(disk_gib=1e9, memory_gib=0)
     with pytest.raises(NotReady, match=r"memory.*1e\+09"):
-        home.check_room(disk_gib=0, memory_gib=1e9)
-    home.check_room(disk_gib=0, memory_gib=0)
+        home.check_capacity(disk_gib=0, memory_gib=1e9)
+    home.check_capacity(disk_gib=0, memory_gib=0)
 
 
 def test_a_home_on_a_full_disk_is_refused() -> None:

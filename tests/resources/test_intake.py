@@ -9,7 +9,7 @@ import pytest
 
 from artifacts.store import Store
 from resources.home import Home
-from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
+from resources.intake import NoCheckpoint, fingerprint, import_checkpoint, waiting
 
 
 def folder(path: Path, **config: object) -> Path:
@@ -26,7 +26,7 @@ def folder(path: Path, **config: object) -> Path:
 
 def test_the_copy_is_verified_and_contains_no_code(tmp_path: Path) -> None:
     store = Store(tmp_path / "home")
-    checkpoint = take_in(store, folder(tmp_path / "my model"))
+    checkpoint = import_checkpoint(store, folder(tmp_path / "my model"))
     store.verify(checkpoint)
     assert checkpoint.manifest.name.startswith("my-model-") and not list(
         checkpoint.path.glob("*.py")
@@ -35,10 +35,10 @@ def test_the_copy_is_verified_and_contains_no_code(tmp_path: Path) -> None:
 
 def test_equal_content_is_stored_once(tmp_path: Path) -> None:
     store, put = Store(tmp_path / "home"), folder(tmp_path / "mine")
-    first = take_in(store, put)
-    assert take_in(store, put) == first
+    first = import_checkpoint(store, put)
+    assert import_checkpoint(store, put) == first
     (put / "model.safetensors").write_bytes(b"other weights")
-    assert take_in(store, put).manifest.name != first.manifest.name
+    assert import_checkpoint(store, put).manifest.name != first.manifest.name
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_an_incomplete_checkpoint_is_refused(tmp_path: Path, lacking: str, messa
     put = folder(tmp_path / "mine")
     (put / lacking).unlink()
     with pytest.raises(NoCheckpoint, match=message):
-        take_in(Store(tmp_path / "home"), put)
+        import_checkpoint(Store(tmp_path / "home"), put)
 
 
 def test_a_checkpoint_with_custom_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckpoint, match="auto_map"):
-        take_in(
+        import_checkpoint(
             Store(tmp_path / "home"),
             folder(tmp_path / "mine", auto_map={"AutoModel": "modeling.Evil"}),
         )
@@ -66,7 +66,7 @@ def test_a_checkpoint_with_custom_code_is_refused(tmp_path: Path) -> None:
 
 def test_artifacts_of_the_store_are_not_read_as_inbox_folders(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    checkpoint = take_in(Store(home.path), folder(home.inbox / "a"))
+    checkpoint = import_checkpoint(Store(home.path), folder(home.inbox / "a"))
     assert checkpoint.path.is_dir() and waiting(home) == [home.inbox / "a"]
 
 

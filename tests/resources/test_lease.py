@@ -54,7 +54,7 @@ def test_a_killed_holder_releases_the_lease(path: Path) -> None:
     process.wait()
     assert lease.holder(path) is None
     lease.take(path, "chain-0008")
-    lease.give_back(path)
+    lease.release(path)
 
 
 def test_the_holder_may_take_its_lease_twice(path: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_holder_may_take_its_lease_twice(path: Path) -> None:
     lease.take(path, "chain-0001")
     holder = lease.holder(path)
     assert holder is not None and holder.pid == os.getpid()
-    lease.give_back(path)
+    lease.release(path)
     assert lease.holder(path) is None
 
 
@@ -76,7 +76,7 @@ def test_reading_the_holder_does_not_block_a_training(
             "resources.lease.time.sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN)
         )
         lease.take(path, "chain-0001")
-    lease.give_back(path)
+    lease.release(path)
 
 
 def test_reading_the_holder_creates_no_file(path: Path) -> None:

@@ -73,7 +73,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     put(ledger, "b", "promote", str(passport.parent))
     put(ledger, "c", "refuse")
     url = request.getfixturevalue("server").url if request.param == "server" else ""
-    Registry(home, url).project(ledger)
+    Registry(home, url).sync(ledger)
     return World(ledger, Registry(home, url))
 
 
@@ -81,7 +81,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_aliases_follow_the_ledger_and_syncing_is_idempotent(world: World) -> None:
     assert world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
     assert (
-        world.registry.project(world.ledger)
+        world.registry.sync(world.ledger)
         == world.registry.aliases()
         == {"champion": 2, "previous": 1, "challenger": 3}
     )
@@ -108,7 +108,7 @@ def test_manual_changes_are_corrected(world: World) -> None:
         MODEL, source="ratchet:///hash-c", tags={HASH_TAG: "hash-c"}, await_creation_for=None
     )
     assert (
-        world.registry.project(world.ledger)
+        world.registry.sync(world.ledger)
         == world.registry.aliases()
         == {"champion": 2, "previous": 1, "challenger": 3}
     )
@@ -123,14 +123,14 @@ def test_a_stopped_server_is_synced_later(server: MlflowServer, tmp_path: Path) 
     put(ledger, "d", "install")
     server.stop()
     with pytest.raises(RegistryBehind, match=server.url):
-        registry.project(ledger)
+        registry.sync(ledger)
     assert (
         registry.behind(ledger.history()) == 1
         and (champion := ledger.champion())
         and champion.checkpoint == "d"
     )
     server.start()
-    champion_version = registry.project(ledger)["champion"]
+    champion_version = registry.sync(ledger)["champion"]
     assert (
         registry._client().get_model_version(MODEL, str(champion_version)).tags[HASH_TAG]
         == "hash-d"
@@ -142,14 +142,14 @@ def test_a_stopped_server_is_synced_later(server: MlflowServer, tmp_path: Path) 
 def test_a_locked_mlflow_is_synced_later(home: Path) -> None:
     ledger, registry = Ledger(home / "promotions.db"), Registry(home)
     put(ledger, "a", "install")
-    registry.project(ledger)
+    registry.sync(ledger)
     put(ledger, "b", "promote")
     holder = sqlite3.connect(home / "mlflow.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    assert registry.follow(ledger) != "" and registry.behind(ledger.history()) == 1
+    assert registry.try_sync(ledger) != "" and registry.behind(ledger.history()) == 1
     holder.execute("ROLLBACK")
     holder.close()
-    assert registry.follow(ledger) == "" and registry.aliases() == {
+    assert registry.try_sync(ledger) == "" and registry.aliases() == {
         "champion": 2,
         "previous": 1,
         "challenger": 2,
@@ -161,9 +161,9 @@ def test_a_rollback_moves_the_aliases_back(home: Path) -> None:
     ledger, registry = Ledger(home / "promotions.db"), Registry(home)
     put(ledger, "a", "install")
     put(ledger, "b", "promote")
-    registry.project(ledger)
+    registry.sync(ledger)
     ledger.rollback("undo")
-    assert registry.project(ledger) == registry.aliases() == {"champion": 1, "challenger": 2}
+    assert registry.sync(ledger) == registry.aliases() == {"champion": 1, "challenger": 2}
 
 
 PROJECT = """

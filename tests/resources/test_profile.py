@@ -91,7 +91,7 @@ def test_changes_override_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
         ("training.algorithm=gropo", "'gropo'.*grpo"),
         ("training.step=3", r"--set training\.step=3: training\.step: .*'steps'"),
         ("training", r"section\.key=value"),
-        ("seed.x=1\nseed.x.y=2", "x is no section"),
+        ("seed.x=1\nseed.x.y=2", "x is not a section"),
     ],
 )
 def test_a_bad_change_is_refused_with_its_key(
@@ -128,7 +128,7 @@ def test_the_policy_may_be_a_file_next_to_the_profile(
         ("a: [", "not YAML"),
         ("alfa: 0.1", r"policy\.alfa: .*'alpha'"),
         ("limits: {hackgap: 1}", r"policy\.limits\.hackgap.*hack_gap"),
-        ("margins: {mbpp: 3}", r"margins\.mbpp: 3\.0"),
+        ("margins: {mbpp: 3}", r"margins\.mbpp.*3\.0"),
     ],
 )
 def test_a_bad_policy_file_is_refused_with_its_key(

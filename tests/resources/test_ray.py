@@ -13,7 +13,7 @@ import pytest
 
 import resources.ray.private
 from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
-from resources.ray.job import MOVED, _died, _last_words, train
+from resources.ray.job import MOVED, _cause, _died, train
 from resources.ray.private import Joined, TrainingFailed, _spawn, _token
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
@@ -134,8 +134,8 @@ def test_a_training_that_never_started_is_not_moved(
 def test_the_last_error_of_a_log_is_extracted(tmp_path: Path) -> None:
     log = tmp_path / "trainer.log"
     log.write_text("starting\n\x1b[36mValueError:\x1b[39m batch 7 is too small\n\nshutting down\n")
-    assert _last_words(log) == "ValueError: batch 7 is too small"
-    assert "no log" in _last_words(tmp_path / "absent.log")
+    assert _cause(log) == "ValueError: batch 7 is too small"
+    assert "no log" in _cause(tmp_path / "absent.log")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from dagster._core.launcher.base import WorkerStatus
 
 from pipelines.instance import instance_settings
 from resources.config.profile import Orchestration
-from resources.run_launcher import LocalRunLauncher, bury_dead_runs, lives, worker_health
+from resources.run_launcher import LocalRunLauncher, fail_dead_runs, lives, worker_health
 
 RUN = """
 import sys, time
@@ -64,15 +64,15 @@ def test_a_killed_run_is_marked_as_failed_once(home: Path) -> None:
         [run] = instance.get_runs()
         assert (
             worker_health(instance, run).status is WorkerStatus.RUNNING
-            and bury_dead_runs(instance, {"test": "yes"}) == 0
+            and fail_dead_runs(instance, {"test": "yes"}) == 0
         )
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         health = worker_health(instance, run)
         assert health.status is WorkerStatus.FAILED and str(process.pid) in str(health.msg)
         assert (
-            bury_dead_runs(instance, {"test": "yes"}) == 1
-            and bury_dead_runs(instance, {"test": "yes"}) == 0
+            fail_dead_runs(instance, {"test": "yes"}) == 1
+            and fail_dead_runs(instance, {"test": "yes"}) == 0
         )
         [run] = instance.get_runs()
         assert run.status is dg.DagsterRunStatus.FAILURE

@@ -122,11 +122,11 @@ def test_a_stage_keeps_the_time_of_its_first_run(
 ) -> None:
     pipeline_run = opened(tmp_path, "chain-0001")
     with pipeline_run.stage("clean_problems") as stage:
-        stage.made += 1
+        stage.created += 1
         time.sleep(0.02)
     first = pipeline_run.record.stages["clean_problems"]
     with pipeline_run.stage("clean_problems") as stage:
-        stage.found += 1
+        stage.reused += 1
     assert first.seconds >= 0.02 and pipeline_run.record.stages["clean_problems"] == first
     assert [line.event for line in read(pipeline_run.progress_file)[0]] == [
         "begin",
@@ -168,7 +168,7 @@ def test_a_truncated_progress_line_is_skipped(tmp_path: Path) -> None:
     Progress(path, "checkpoint").at(5, 5, "reward 0.5")
     with path.open("a", encoding="utf-8") as file:
         file.write('{"t": 1, "stage"\n')
-    Progress(path, "checkpoint").tell("end")
+    Progress(path, "checkpoint").write("end")
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"t": 1})[:5])
     lines, offset = read(path)

@@ -133,7 +133,7 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
                     stderr=log,
                 )
             assert started.stdout
-            if started.stdout.readline() and wait_until(lambda: _answers(nodes), 60):
+            if started.stdout.readline() and wait_until(lambda: _responds(nodes), 60):
                 break
             nodes.end()
         else:
@@ -143,7 +143,7 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
         nodes.end()
 
 
-def _answers(nodes: Nodes) -> bool:
+def _responds(nodes: Nodes) -> bool:
     try:
         return len(nodes.state("nodes")) == 2
     except (OSError, TypeError, KeyError):  # the dashboard is starting

@@ -13,6 +13,7 @@ from typing import Any
 
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
+from verl_jobs.log import last_line
 
 BASE, COMMAND = "base.json", "command.json"  # the base job, and the command that trains a trial
 
@@ -59,15 +60,4 @@ def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
 def last_log_line(job: TrainingJob) -> str:
     """Return the last line of the training process's log: why it ended."""
     log = job.path / "trial.log"
-    lines = (
-        [
-            line
-            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-            if line.strip()
-        ]
-        if log.exists()
-        else []
-    )
-    return (
-        lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a message: {log}"
-    )
+    return last_line(log).removeprefix("error: ") or f"it ended without a message: {log}"
