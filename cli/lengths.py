@@ -18,7 +18,7 @@ from resources.capacity import gpu_of
 from resources.home import NotReady, available_memory_gib
 from resources.settings import Settings
 from verl_jobs.config.training import Training
-from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
+from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_completions, of_prompts, of_run
 from verl_jobs.planner.memory import CPU_ROWS, generation_bytes
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
@@ -166,7 +166,7 @@ def _measure(
     solutions = [problem.solutions[0] for problem in problems if problem.solutions]
     texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
     lengths = [of_prompts(tokenizer, map(prompt_text, problems))]
-    lengths += [of_answers("references", tokenizer, texts)] if texts else []
+    lengths += [of_completions("references", tokenizer, texts)] if texts else []
     past = of_run(tokenizer, run) if run else None
     lengths += [past] if past else []
     if not lengths[0].tokens or len(lengths) == 1:

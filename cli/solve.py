@@ -176,7 +176,7 @@ def print_attempt(conversation: Conversation, console: Console) -> None:
     *before, last = conversation.attempts
     if before and before[-1].comment:
         _print_message("Reviewer", before[-1].comment, console)
-    _print_message("Generator", last.answer, console)
+    _print_message("Generator", last.completion, console)
     _print_message("Executor", last.finding.text, console)
 
 

@@ -51,13 +51,15 @@ def _details(figures: Figures, card: Scorecard) -> list[str]:
             "data"
         )
     if card.unmeasured:
+        tasks = sorted(card.unmeasured)
         lines.append(
-            f"not measured: {len(card.unmeasured)} tasks ({_first_names(sorted(card.unmeasured))})"
+            f"not measured: {len(tasks)} tasks ({_first_names(tasks)}); the first "
+            f"{card.unmeasured[tasks[0]]}"
         )
     if card.partial:
-        tasks = len(card.partial) + len(card.first) + len(card.unmeasured)
+        total = len(card.partial) + len(card.first) + len(card.unmeasured)
         lines.append(
-            f"PARTIAL: {len(card.partial)} of {tasks} tasks have no completion "
+            f"PARTIAL: {len(card.partial)} of {total} tasks have no completion "
             f"({_first_names(card.partial)})"
         )
     return lines

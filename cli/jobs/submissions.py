@@ -11,7 +11,7 @@ from rich.table import Table
 
 from resources.home import NotReady
 
-STOP_TIMEOUT_S = 90.0  # Ray kills a job after 60 s (verl_jobs/config/overrides.py)
+STOP_TIMEOUT_S = 90.0  # Ray kills a job after 60 s (verl_jobs/config/environment.py)
 
 
 def list_submissions(address: str, console: Console) -> int:
