@@ -14,7 +14,7 @@ import pytest
 import resources.ray.private
 from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
 from resources.ray.job import MOVED, _cause, _died, train
-from resources.ray.private import Joined, TrainingFailed, _spawn, _token
+from resources.ray.private import RUN, Joined, TrainingFailed, _spawn, _token
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
@@ -96,6 +96,16 @@ def test_a_private_ray_uses_only_the_visible_gpus(
     assert (
         environments[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in environments[0]
     )
+
+
+def test_a_private_rays_environment_names_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: environments.append(env))
+    job = a_job(tmp_path / "runs" / "study-a" / "training" / "key")
+    _spawn(tmp_path / "ray", job, LOOPBACK, 1)
+    assert environments[0][RUN] == str(tmp_path / "runs" / "study-a")
 
 
 def test_ports_are_free_and_different() -> None:
