@@ -104,7 +104,7 @@ def test_a_private_rays_environment_names_its_run(
     environments: list[dict[str, str]] = []
     monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: environments.append(env))
     job = a_job(tmp_path / "runs" / "study-a" / "training" / "key")
-    _spawn(tmp_path / "ray", job, LOOPBACK, 1)
+    _spawn(tmp_path, job, LOOPBACK, 1)
     assert environments[0][RUN] == str(tmp_path / "runs" / "study-a")
 
 
