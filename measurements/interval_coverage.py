@@ -1,13 +1,15 @@
-"""Whether 95 % intervals of pass@k, of differences and of related tasks cover the truth, and
-whether the paired test keeps its level; by simulation.
+"""Coverage of 95 % intervals and level of the paired test, by simulation.
+
+The intervals are those of pass@k, of differences, and of clusters of related tasks.
 
     python -m measurements.interval_coverage FOLDER [--samples 500]
 
-Tasks are drawn from a population; a task's completions are right with its own chance. Distributions
-of the chances: the same for all; 0 or 1; beta with a + b from 0.3 (U-shaped) to 20; a rest with
-half of the mean and a few tasks that are sure, and its mirror image. Each cell is a line of
-FOLDER/rows.jsonl; a second start continues. Seeds are fixed. Prints Markdown tables: the worst cell
-of each group, simulated again with four times the samples, with the standard error in brackets.
+Tasks are sampled from a population, and each has its own chance that a completion is right.
+Distributions of the chances: the same for all; 0 or 1; beta with a + b from 0.3 (U-shaped) to 20;
+most tasks at half of the mean with a few at 1, and its mirror image. Each cell is a line of
+FOLDER/rows.jsonl, and a repeated command resumes. Seeds are fixed. Prints Markdown tables: the
+worst cell of each group, simulated again with four times the samples, with the standard error in
+brackets.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Chances = Callable[[Generator, int], Floats]
 
 
 def chances(name: str, share: float, k: int) -> Chances:
-    """Return a function that draws tasks' chances; the mean pass@k of the population is `share`."""
+    """Return a sampler of tasks' chances, whose population has the mean pass@k `share`."""
     if name == "0 or 1":
         return lambda rng, tasks: (rng.random(tasks) < share).astype(float)
     if name in ("few easy", "few hard"):
@@ -63,18 +65,19 @@ def chances(name: str, share: float, k: int) -> Chances:
 
 
 def _at_k(share: float, k: int) -> float:
-    """Return the chance of a completion at which pass@k is this share."""
+    """Return the chance of a right completion at which pass@k is this share."""
     return float(1 - (1 - share) ** (1 / k))
 
 
 def values(rng: Generator, chance: Floats, n: int, k: int) -> Floats:
+    """Sample n completions for each task and return its estimate of pass@k."""
     table = np.array(estimates(range(n + 1), [n] * (n + 1), k))
-    drawn: Floats = table[rng.binomial(n, chance)]
-    return drawn
+    estimated: Floats = table[rng.binomial(n, chance)]
+    return estimated
 
 
 def share_cells() -> Iterator[tuple[str, Simulate]]:
-    """One cell for each number of tasks, completions and k, distribution and true share."""
+    """Yield a cell for each number of tasks, completions and k, distribution and true share."""
     for (n, k), tasks, share, name in product(COMPLETIONS, TASKS, SHARES, DISTRIBUTIONS):
         if n > 1 or name == "equal":  # with one completion all are the same
             yield f"share {n} {k} {tasks} {share} {name}", partial(_share, n, k, tasks, share, name)
@@ -85,10 +88,10 @@ def _share(
 ) -> Row:
     draw, intervals, plain = chances(name, share, k), [], []
     for _ in range(samples):
-        seen = values(rng, draw(rng, tasks), n, k)
-        intervals.append(mean_interval(seen, draws=draws))
+        estimates_of_tasks = values(rng, draw(rng, tasks), n, k)
+        intervals.append(mean_interval(estimates_of_tasks, draws=draws))
         if tasks <= FEW:
-            means = seen[rng.integers(tasks, size=(200, tasks))].mean(1)
+            means = estimates_of_tasks[rng.integers(tasks, size=(200, tasks))].mean(1)
             plain.append(np.quantile(means, [0.025, 0.975]))
     row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": name}
     row |= {"covers": _covers(intervals, share), "width": _width(intervals)}
@@ -109,8 +112,9 @@ TRUTHS = ("equally good", "+5 points", "better and worse")
 
 
 def difference_cells() -> Iterator[tuple[str, Simulate]]:
-    """Two models on the same tasks. "better and worse": 5 % of the tasks are lost altogether, and
-    the others gain as much.
+    """Yield the cells of two models on the same tasks.
+
+    "better and worse": 5 % of the tasks fall to 0, and the others gain as much in total.
     """
     for (n, k), tasks, share, truth in product(
         ((10, 1), (20, 1), (10, 5), (20, 10)), (20, 164, 400), SHARES, TRUTHS
@@ -129,9 +133,9 @@ def _difference(
     bounds, better = [], []
     for _ in range(samples):
         at = rng.integers(len(population), size=tasks)
-        seen = values(rng, after[at], n, k) - values(rng, population[at], n, k)
-        bounds.append(mean_interval(seen, -1.0, 1.0, draws=draws))
-        better.append(sign_flip_test(seen).better)
+        differences = values(rng, after[at], n, k) - values(rng, population[at], n, k)
+        bounds.append(mean_interval(differences, -1.0, 1.0, draws=draws))
+        better.append(sign_flip_test(differences).better)
     row: Row = {"n": n, "k": k, "tasks": tasks, "share": share, "name": truth}
     shown = {
         f"shown at {level}": float(np.mean(np.array(better) <= level)) for level in (0.01, 0.05)
@@ -168,7 +172,7 @@ SIZES = {
 
 
 def cluster_cells() -> Iterator[tuple[str, Simulate]]:
-    """One completion a task. Two models; each has its own chance in each cluster."""
+    """Yield the cells of two models with one completion per task and a chance per cluster."""
     for size, alike, share in product(SIZES, ALIKE, SHARES):
         yield f"cluster {size} {alike} {share}", partial(_cluster, size, alike, share)
 
@@ -180,7 +184,7 @@ def _cluster(
     clusters = np.repeat(np.arange(len(sizes)), sizes).astype(str).tolist()
     gain = 0.1 if share <= 0.5 else 0.0
     bounds, differences = [], []
-    single, whole, power, said = [], [], [], []
+    single, whole, power, predicted = [], [], [], []
     for _ in range(samples):
         old, new, stronger = (
             _solved(rng, sizes, each, alike) for each in (share, share, share + gain)
@@ -190,11 +194,11 @@ def _cluster(
         single.append(mcnemar(int((new > old).sum()), int((new < old).sum())).better)
         whole.append(sign_flip_test(new - old, clusters).better)
         if gain:
-            seen = stronger - old
-            won, lost = int((seen > 0).sum()), int((seen < 0).sum())
-            power.append((mcnemar(won, lost).better, sign_flip_test(seen, clusters).better))
-            spread = clustered_spread(seen, clusters)
-            said.append(mean_power(gain, spread, len(seen), 0.01, len(sizes)))
+            gains = stronger - old
+            won, lost = int((gains > 0).sum()), int((gains < 0).sum())
+            power.append((mcnemar(won, lost).better, sign_flip_test(gains, clusters).better))
+            spread = clustered_spread(gains, clusters)
+            predicted.append(mean_power(gain, spread, len(gains), 0.01, len(sizes)))
     row: Row = {"name": size, "alike": alike, "share": share}
     row |= {"covers": _covers(bounds, share), "width": _width(bounds)}
     row |= {"covers difference": _covers(differences, 0.0)}
@@ -204,7 +208,7 @@ def _cluster(
     if power:
         mcnemars, flips = np.array(power).T
         row |= {"power mcnemar": _level(mcnemars), "power flips": _level(flips)}
-        row |= {"power announced": float(np.mean(said))}
+        row |= {"power announced": float(np.mean(predicted))}
     return row
 
 
@@ -213,7 +217,7 @@ def _level(p_values: Any) -> float:
 
 
 def _solved(rng: Generator, sizes: Any, share: float, alike: float) -> Floats:
-    """Return 0 or 1 for each task; `alike`: the correlation of two tasks of one cluster."""
+    """Return 0 or 1 for each task. alike: the correlation of two tasks of one cluster."""
     if alike == 0:
         chance = np.full(len(sizes), share)
     elif alike == 1:
@@ -226,7 +230,7 @@ def _solved(rng: Generator, sizes: Any, share: float, alike: float) -> Floats:
 
 
 class Simulation:
-    """All cells; a finished one is a line of `rows.jsonl`, and is read from there."""
+    """All cells. A finished cell is a line of `rows.jsonl` and is read from there."""
 
     def __init__(self, file: Path, samples: int) -> None:
         self.file, self.samples = file, samples
@@ -249,12 +253,13 @@ class Simulation:
         return [self.row(key) for key in self.cells if key.startswith(kind)]
 
     def worst(self, rows: list[Row], name: str, most: bool = False) -> str:
-        """Return the value of the worst cell, simulated again so that the choice of the worst does
-        not count, with its standard error and its place.
+        """Return the value of the worst cell with its standard error and parameters.
+
+        The cell is simulated again, so that its selection does not bias the value.
         """
-        if not (known := [row for row in rows if name in row]):
+        if not (with_value := [row for row in rows if name in row]):
             return ""
-        row = (max if most else min)(known, key=lambda each: float(each[name]))
+        row = (max if most else min)(with_value, key=lambda each: float(each[name]))
         row = self.row(row["cell"], again=True)
         value, samples = float(row[name]), int(row["samples"])
         error = (max(value * (1 - value), 1 / samples) / samples) ** 0.5

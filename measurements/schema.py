@@ -1,4 +1,4 @@
-"""Reading problems: the checks of `problems/` beside the same columns as a pydantic model.
+"""Reading problems: the checks of `problems/` compared with a pydantic model of the same columns.
 
     python -m measurements.schema                     10,000 rows of the embedded family
     python -m measurements.schema --problems 1000
@@ -31,7 +31,7 @@ Limit = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Row(BaseModel):
-    """The columns of problems/columns.py as pydantic writes them."""
+    """The columns of problems/columns.py as a pydantic model."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
@@ -67,12 +67,12 @@ def seconds(read: Callable[[dict[str, Any]], object], rows: list[dict[str, Any]]
     return min(once() for _ in range(3))
 
 
-def lost(there_and_back: Callable[[Any], Any]) -> list[str]:
+def changed_values(round_trip: Callable[[Any], Any]) -> list[str]:
     """Return the values that differ after they are written as JSON and read again."""
 
     def same(value: Any) -> bool:
         try:
-            back = there_and_back(value)
+            back = round_trip(value)
         except (ValueError, TypeError):
             return False
         return type(back) is type(value) and bool(back == value)
@@ -80,11 +80,11 @@ def lost(there_and_back: Callable[[Any], Any]) -> list[str]:
     return [repr(value) for value in VALUES if not same(value)]
 
 
-def error(read: Callable[[dict[str, Any]], object], row: dict[str, Any]) -> str:
+def error_of(read: Callable[[dict[str, Any]], object], row: dict[str, Any]) -> str:
     try:
         read(row)
-    except (ProblemError, ValidationError) as refused:
-        return " ".join(str(refused).split())
+    except (ProblemError, ValidationError) as error:
+        return " ".join(str(error).split())
     return "none"
 
 
@@ -96,14 +96,14 @@ def main() -> None:
     rows = list(islice(cycle(map(to_row, family)), count))
     misspelled = {("statment" if key == "statement" else key): v for key, v in rows[0].items()}
     anything: TypeAdapter[Any] = TypeAdapter(Any)
-    ways: dict[str, tuple[Callable[[dict[str, Any]], object], Callable[[Any], Any]]] = {
+    readers: dict[str, tuple[Callable[[dict[str, Any]], object], Callable[[Any], Any]]] = {
         "problems/": (lambda row: from_row(row, "row"), lambda value: loads(dumps(value))),
         "pydantic": (Row.model_validate, lambda v: anything.validate_json(to_json(v))),
     }
-    for name, (read, there_and_back) in ways.items():
+    for name, (read, round_trip) in readers.items():
         print(f"{name}: {seconds(read, rows):.2f} s for {len(rows)} rows")
-        print(f"  lost: {', '.join(lost(there_and_back)) or 'nothing'}")
-        print(f"  error: {error(read, misspelled)}")
+        print(f"  changed: {', '.join(changed_values(round_trip)) or 'nothing'}")
+        print(f"  error: {error_of(read, misspelled)}")
 
 
 if __name__ == "__main__":
