@@ -95,7 +95,7 @@ def jobs_manifest(
         bool,
         typer.Option(
             "--cluster",
-            help="The cluster that the profile submits to, in place of one for this run.",
+            help="Print the RayCluster of the profile instead.",
         ),
     ] = False,
     profile: ProfileOption = None,

@@ -84,7 +84,7 @@ def champion(home_builder: HomeBuilder) -> Artifact:
         checkpoint="tiny",
         checkpoint_hash=checkpoint.content_hash,
         path=str(checkpoint.path),
-        decision={"reasons": []},
+        decision={"reasons": ["test"]},
         chain="tiny",
         against=None,
     )
