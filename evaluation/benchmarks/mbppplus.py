@@ -9,14 +9,15 @@ from functools import partial
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
-from evaluation.judging.evalplus import mbpp_task, plus_harness
+from evaluation.judging.evalplus import plus_harness
+from evaluation.judging.plus_task import mbpp_task
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; the task with one assertion, a base model after it as a docstring; judged as "
-    "evalplus 0.3.1 does, base and plus inputs apart"
+    "evalplus 0.3.1 does, base and plus inputs separately"
 )
 STOP = ('\n"""', "\nassert", "\nif __name__", "\ndef main(", "\nprint(", "\n```")
 

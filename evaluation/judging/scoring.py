@@ -13,7 +13,8 @@ from typing import Any
 from artifacts.hashing import hash_data
 from artifacts.manifest import code_version, hardware, package_versions
 from evaluation.completions import Completion
-from evaluation.judging.harness import CompletionResult, Harness
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import CompletionResult
 from evaluation.judging.quality import measured
 from evaluation.scorecard import Origin, Sample, Scorecard
 

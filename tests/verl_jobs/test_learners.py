@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.environment import environment
+from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Scale, token_budget
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -83,7 +84,7 @@ for told in json.load(sys.stdin):
     OmegaConf.resolve(config)
     control = core_algos.get_kl_controller(config.algorithm.kl_ctrl)
     found = {"kl": [control.value]}
-    for kl in (1.0, 0.0):  # as verl/trainer/ppo/ray_trainer.py does with the answers of a step
+    for kl in (1.0, 0.0):  # as verl/trainer/ppo/ray_trainer.py does with the completions of a step
         steps = config.data.train_batch_size * config.actor_rollout_ref.rollout.n
         control.update(current_kl=kl, n_steps=steps)
         found["kl"].append(control.value)
@@ -143,7 +144,7 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ]
     run = subprocess.run(
         [sys.executable, "-c", HANDED],
-        env=os.environ | environment(Training(), folder),
+        env=os.environ | environment(Training()),
         input=json.dumps(lines),
         capture_output=True,
         text=True,

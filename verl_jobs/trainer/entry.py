@@ -21,7 +21,8 @@ from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_p
 
 from artifacts.atomic import write_atomic
 from rewards import watch
-from verl_jobs.config.overrides import TRACES, environment, overrides
+from verl_jobs.config.environment import environment
+from verl_jobs.config.overrides import TRACES, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
@@ -100,7 +101,7 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
 
 
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
-    os.environ.update(environment(job.training, job.path))
+    os.environ.update(environment(job.training))
     try:
         fetch(job)
     except ForeignMirror as error:
