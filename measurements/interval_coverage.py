@@ -163,7 +163,7 @@ def _changed(chance: Floats, truth: str, k: int) -> Floats:
     return np.where(lost, 0.0, chance + low * (1 - chance))
 
 
-ALIKE = (0.0, 0.05, 0.2, 0.6, 1.0)  # correlation of two tasks of a cluster
+ALIKE = (0.0, 0.05, 0.2, 1.0)  # correlation of two tasks of a cluster
 SIZES = {
     "20 of 20": [20] * 20,
     "20 of 1 to 58": [1 + 3 * i for i in range(20)],

@@ -26,7 +26,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class McNemar(NamedTuple):
+class PValues(NamedTuple):
     """`better`: chance of at least so many wins among the changed tasks if each win were a coin
     toss. `two_sided` doubles the smaller tail.
     """
@@ -85,7 +85,7 @@ def share_interval(solved: int, tasks: int, confidence: float = 0.95) -> Interva
     return Interval(min(low, safe.low), max(high, safe.high))
 
 
-def mcnemar(won: int, lost: int) -> McNemar:
+def mcnemar(won: int, lost: int) -> PValues:
     """Exact test of two models on the same tasks. Only tasks where they differ count; without any,
     p is 1.
 
@@ -93,7 +93,7 @@ def mcnemar(won: int, lost: int) -> McNemar:
     approximation.
     """
     better, worse = _upper_tail(won, won + lost), _upper_tail(lost, won + lost)
-    return McNemar(better, worse, min(1.0, 2 * min(better, worse)))
+    return PValues(better, worse, min(1.0, 2 * min(better, worse)))
 
 
 def fisher_fall(

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from evaluation.statistics.bounded_mean import Clusters, chance_at_most, mean_interval
-from evaluation.statistics.hypothesis_tests import Floats, Interval, McNemar, mcnemar, power
+from evaluation.statistics.hypothesis_tests import Floats, Interval, PValues, mcnemar, power
 from evaluation.statistics.sign_flips import sign_flip_test
 
 NORMAL = NormalDist()
@@ -58,7 +58,7 @@ def choose_test(single: bool, clusters: Clusters) -> TestName:
     return "mcnemar" if single else "sign_flips"
 
 
-def paired_test(test: TestName, differences: Sequence[float], clusters: Clusters = None) -> McNemar:
+def paired_test(test: TestName, differences: Sequence[float], clusters: Clusters = None) -> PValues:
     """Return the p-values of "better" and "worse" by this test. differences: after minus before."""
     if test == "mcnemar":
         return mcnemar(*_counts(differences))

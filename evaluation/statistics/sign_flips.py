@@ -15,7 +15,7 @@ from math import gcd
 import numpy as np
 
 from evaluation.statistics.bounded_mean import Clusters
-from evaluation.statistics.hypothesis_tests import Floats, McNemar
+from evaluation.statistics.hypothesis_tests import Floats, PValues
 
 # Differences are rounded to steps of 1 / 2520, in which shares of 1 to 10, 12, 14, 15, 18 and 20
 # completions are exact; of very many tasks to 1 / 60 or 1 / 10. The test of rounded differences is
@@ -24,7 +24,7 @@ GRIDS = (2520, 60, 10)
 MOST_WORK = 300_000_000  # additions: about 0.3 s
 
 
-def sign_flip_test(differences: Sequence[float] | Floats, clusters: Clusters = None) -> McNemar:
+def sign_flip_test(differences: Sequence[float] | Floats, clusters: Clusters = None) -> PValues:
     """Return how often random signs give a sum at least as far from 0; p is 1 if no task differs.
 
     All 2 ** units sign patterns are counted, by adding one unit after the other to the distribution
@@ -32,7 +32,7 @@ def sign_flip_test(differences: Sequence[float] | Floats, clusters: Clusters = N
     """
     flips = _whole(_sums(np.asarray(differences, dtype=float), clusters))
     if not flips:
-        return McNemar(1.0, 1.0, 1.0)
+        return PValues(1.0, 1.0, 1.0)
     chances: Floats = np.ones(1)  # of each sum of the units whose sign is positive
     for step in sorted(map(abs, flips)):
         longer = np.zeros(len(chances) + step)
@@ -42,7 +42,7 @@ def sign_flip_test(differences: Sequence[float] | Floats, clusters: Clusters = N
     seen = sum(step for step in flips if step > 0)
     better, worse = float(chances[seen:].sum()), float(chances[: seen + 1].sum())
     better, worse = min(1.0, better), min(1.0, worse)
-    return McNemar(better, worse, min(1.0, 2 * min(better, worse)))
+    return PValues(better, worse, min(1.0, 2 * min(better, worse)))
 
 
 def _sums(differences: Floats, clusters: Clusters) -> Floats:

@@ -20,15 +20,11 @@ from resources.run_context import RunContext
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_stale_scores import cleaned
 
-TASKS = 24
+TASKS, SOLUTION = 16, "def solve(x):\n    return x + 1"
 
 
 def statement(number: int) -> str:
-    return f"Return x plus {number}."
-
-
-def solution(number: int) -> str:
-    return f"def solve(x):\n    return x + {number}"
+    return f"Menu {number}: return x plus one."
 
 
 @pytest.fixture
@@ -40,8 +36,8 @@ def kitchen(tmp_path: Path) -> Path:
             "statement": statement(number),
             "entry_point": "solve",
             "style": "call",
-            "tests": [{"args": [1], "expected": 1 + number}, {"args": [5], "expected": 5 + number}],
-            "solutions": [solution(number)],
+            "tests": [{"args": [number], "expected": number + 1}],
+            "solutions": [SOLUTION],
             "cluster": f"menu {number // 2}",
         }
         for number in range(TASKS)
@@ -60,14 +56,14 @@ def publish(home_builder: HomeBuilder, name: str, start: Path | None, steps: int
     from verl_jobs.sft.warm_up import WarmUp, warm_up
 
     chats = [
-        ([{"role": "user", "content": statement(n)}], f"```python\n{solution(n)}\n```")
+        ([{"role": "user", "content": statement(n)}], f"```python\n{SOLUTION}\n```")
         for n in range(TASKS)
     ]
     store = home_builder.run_context.store
     with store.draft("checkpoints", name) as folder:
         if start is None:
             texts = [f"{prompt[0]['content']}\n{text}" for prompt, text in chats]
-            make(TinyModel(hidden=32, layers=1, heads=2), texts * 8, folder)
+            make(TinyModel(hidden=48, layers=1, heads=2), texts * 8, folder)
         else:
             warm_up(start, chats, WarmUp(steps=steps), folder)
         return store.publish(
@@ -100,15 +96,16 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
     kitchen: Path,
     tmp_path: Path,
 ) -> None:
-    challenger = publish(home_builder, "better", champion.path, steps=80)
+    challenger = publish(home_builder, "better", champion.path, steps=110)
     run_context = RunContext(
         path=str(home_builder.run_context.home.path),
         profile_name="small",
         changes=[
-            f"evaluation.benchmarks=[{{name: {kitchen}, n: 10, temperature: 0.8}}]",
+            f"evaluation.benchmarks=[{{name: {kitchen}, n: 10, temperature: 0.5}}]",
             "evaluation.heldout=4",
             "policy.benchmark=kitchen",
             "policy.k=5",
+            "policy.harm_only=[heldout]",  # four tasks rule out no fall
         ],
     )
     instance.add_dynamic_partitions("checkpoints", ["tiny", "better"])
@@ -125,7 +122,8 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
     score = run_context.store.require("scores", "better--kitchen")
     card = Scorecard.stored(score)
     assert {sample.cluster for sample in card.samples} == {f"menu {n}" for n in range(TASKS // 2)}
-    assert (entry.kind, entry.checkpoint_hash) == ("promote", challenger.content_hash)
+    assert entry.kind == "promote", entry.decision["reasons"]
+    assert entry.checkpoint_hash == challenger.content_hash
     assert {key: comparison[key] for key in ("benchmark", "k", "answers", "test", "clusters")} == {
         "benchmark": "kitchen",
         "k": 5,
@@ -142,4 +140,5 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
     show(tmp_path, record, screen)
     assert isinstance(screen.file, io.StringIO)
     text = screen.file.getvalue()
-    assert "pass@5" in text and "kitchen" in text and "McNemar" not in text and "None" not in text
+    assert "pass@5" in text and f"{TASKS} tasks of kitchen" in text
+    assert "McNemar" not in text and f"None of {TASKS}" not in text
