@@ -110,6 +110,7 @@ def main() -> None:
         from resources.ray.private import TrainingFailed
         from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
         from resources.registry.ledger_database import LedgerUnreachable
+        from resources.registry.regressions import BadLine
         from rewards.own import RewardFileError
         from verl_jobs.config.references import PluginError
         from verl_jobs.planner.preflight import CannotTrain
@@ -126,7 +127,7 @@ def main() -> None:
         registry_errors = (
             NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
         )
-        changed = CorruptArtifact | LedgerChanged
+        changed = CorruptArtifact | LedgerChanged | BadLine
         trained = UnfitStart | CannotTrain | TrainingFailed
         fixable = (
             NotReady

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +19,7 @@ from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.run_record import records
 from resources.settings import Settings
+from resources.verification import verify_records
 
 GROUP = "Promote and explain"
 
@@ -95,10 +97,11 @@ class Action(StrEnum):
 
 
 def verify(settings: Settings, console: Console) -> int:
-    """Check every entry of the ledger, the champion's files and all artifacts of the home. Raises
-    LedgerChanged and CorruptArtifact.
+    """Check every entry of the ledger, the champion's files and all files of the home that have a
+    hash. Raises LedgerChanged and CorruptArtifact.
     """
     ledger = settings.ledger
+    ledger.check_file()
     number, head = ledger.head()
     ledger.compare(
         {record.id: record.decision for record in records(settings.home.runs) if record.decision}
@@ -111,12 +114,21 @@ def verify(settings: Settings, console: Console) -> int:
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
     console.print(f"{settings.store.verify_all()} artifacts: their files are as published")
+    verified = verify_records(settings.home.path)
+    console.print(
+        f"{len(verified.files)} other files with a hash, and {verified.lines} "
+        "lines with one: as written"
+    )
+    if others := verified.without_hash:
+        counts = Counter(path.parts[0] for path in others)
+        names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in counts.items())
+        console.print(f"without a hash, not checked: {names}")
     return 0
 
 
 def command(
     action: Annotated[
-        Action, typer.Argument(help="verify: check the ledger and the files of all artifacts.")
+        Action, typer.Argument(help="verify: check the ledger and every file that has a hash.")
     ] = Action.show,
     profile: ProfileOption = None,
 ) -> None:

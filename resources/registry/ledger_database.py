@@ -122,6 +122,14 @@ class SqliteFile:
                         record_hashes(cursor, self.mark)
                     yield cursor
 
+    def damage(self) -> str:
+        """Return the first thing that SQLite finds wrong in the file; "" if there is none."""
+        with self.reading() as cursor:
+            if cursor is None:
+                return ""
+            (found,) = cursor.execute("PRAGMA integrity_check(1)").fetchone()
+        return "" if found == "ok" else " ".join(found.split())
+
     @contextmanager
     def sync_lock(self) -> Iterator[None]:
         """Allow one projection at a time; a killed one holds no lock."""
@@ -195,6 +203,10 @@ class PostgresServer:
                 record_hashes(cursor, self.mark)
             yield cursor
 
+    def damage(self) -> str:
+        """Return "": the server checks its own files."""
+        return ""
+
     @contextmanager
     def sync_lock(self) -> Iterator[None]:
         """Allow one projection at a time among all machines.
@@ -247,7 +259,8 @@ def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a sha256 for each row, which covers the row and all rows before it."""
     hashes, before = [], ""
     for row in rows:
-        before = hashlib.sha256(json.dumps([before, *row]).encode()).hexdigest()
+        text = json.dumps([before, *row], default=str)  # a damaged type can make bytes of a text
+        before = hashlib.sha256(text.encode()).hexdigest()
         hashes.append(before)
     return hashes
 
