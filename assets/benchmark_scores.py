@@ -18,7 +18,7 @@ from evaluation.benchmarks import Benchmark, NotMeasured
 from evaluation.benchmarks.registry import measured
 from evaluation.evaluate import evaluate
 from evaluation.judging.scoring import harness_version
-from evaluation.promotion.comparison import Rate
+from evaluation.promotion.rate import Rate
 from evaluation.scorecard import Scorecard
 from resources.config.profile import HELDOUT
 from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result

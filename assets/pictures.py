@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.promotion.comparison import Rate
+from evaluation.promotion.rate import Rate
 from evaluation.reports.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson

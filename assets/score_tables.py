@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from assets.tables import markdown
 from evaluation.judging.failure_kinds import rows
 from evaluation.judging.quality import HEAD, trend
-from evaluation.promotion.comparison import Rate, points
+from evaluation.promotion.rate import Rate, points
 from evaluation.reports.cost import Price, Usage
 from evaluation.reports.figures import Suspects, clean_text
 from evaluation.scorecard import Scorecard

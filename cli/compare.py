@@ -17,7 +17,7 @@ from cli.options import (
     ProfileOption,
 )
 from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from cli.wide_table import print_wide
-from evaluation.promotion.comparison import count, counts_of, p_text, points, signed
+from evaluation.promotion.comparison import count, p_text, signed
+from evaluation.promotion.rate import counts_of, points
 from evaluation.reports.compare_models import Contestant, Row
 from evaluation.scorecard import Scorecard
 
@@ -46,6 +47,7 @@ def notes(rows: Sequence[Row], alpha: float, power: float) -> Iterator[str]:
             f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
             f"verdict among all is at most {alpha:g}."
         )
+    yield from dict.fromkeys(f"Test: {row.test}." for row in rows)
     if any(row.smallest_gain is not None for row in rows):
         yield (
             "Sees gains of: the true difference, in points, that so many tasks show with a power "

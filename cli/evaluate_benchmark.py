@@ -28,9 +28,10 @@ from evaluation.generation.completion_sources import (
     folder_of,
     generate_completions,
 )
-from evaluation.judging.harness import CompletionResult, Harness, Verdicts, check, judge
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import CompletionResult, Verdicts, check, judge
 from evaluation.judging.scoring import Submission, scorecard
-from evaluation.promotion.comparison import points
+from evaluation.promotion.rate import points
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
 from evaluation.sampling import Sampling
@@ -262,8 +263,10 @@ def _show(figures: Figures, console: Console) -> None:
             "home's training data"
         )
     if card.unmeasured:
+        tasks = sorted(card.unmeasured)
         lines.append(
-            f"not measured: {len(card.unmeasured)} tasks ({_few(sorted(card.unmeasured))})"
+            f"not measured: {len(tasks)} tasks ({_few(tasks)}); the first "
+            f"{card.unmeasured[tasks[0]]}"
         )
     if card.partial:
         of = len(card.partial) + len(card.first) + len(card.unmeasured)

@@ -102,7 +102,7 @@ def main() -> None:
         from cli.explain import UnknownVersion
         from evaluation.generation.openai_client import MissingCompletions
         from evaluation.judging.reports import NotJudged
-        from evaluation.promotion.comparison import Incomparable
+        from evaluation.promotion.rate import Incomparable
         from problems.columns import ProblemError
         from problems.synthesis.replies import EndpointDown
         from resources.config.load import ProfileError

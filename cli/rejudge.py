@@ -15,7 +15,7 @@ from cli.evaluate_benchmark import generate_submission, judge_all
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import read
-from evaluation.judging.harness import Verdicts, check
+from evaluation.judging.judge import Verdicts, check
 from evaluation.judging.scoring import Submission, completions_of, scorecard, version_of
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin, Scorecard

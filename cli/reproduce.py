@@ -24,7 +24,7 @@ from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.registry import measured, published
 from evaluation.evaluate import evaluate
-from evaluation.promotion.comparison import Rate
+from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.logs.registry import formats, read_log
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard
 
 PATTERNS = ("scorecard.json", "*.scorecard.json")

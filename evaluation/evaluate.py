@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
-from evaluation.judging.harness import CompletionResult, Verdicts, judge
+from evaluation.judging.judge import CompletionResult, Verdicts, judge
 from evaluation.judging.reports import NotMeasurable, Runs
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.sampling import Prompt

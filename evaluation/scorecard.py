@@ -39,6 +39,8 @@ class Sample(BaseModel):
     failed_test: int = 0
     raised: str = ""  # type of the exception that ended it
     tags: tuple[str, ...] = ()
+    # name that related tasks share (problems/clusters.py); "": independent, or an older scorecard
+    cluster: str = ""
     # Set of tests -> passed, if the benchmark has several (base, plus); AC passes all.
     sets: dict[str, bool] = {}
     whole: bool = True  # the completion is complete by itself; else it continues the task's prompt

@@ -25,7 +25,8 @@ from evaluation.evaluate import evaluate
 from evaluation.judging.by_problem import VERSION as HARNESS_VERSION
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.hypothesis_tests import Interval, bootstrap_mean, wilson
+from evaluation.statistics.bounded_mean import mean_interval
+from evaluation.statistics.hypothesis_tests import Interval, wilson
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, Way, learn
@@ -125,7 +126,7 @@ class Study:
             interval = (
                 wilson(round(sum(after.values())), len(after))
                 if binary
-                else bootstrap_mean(list(after.values()))
+                else mean_interval(list(after.values()))
             )
             yield Row(
                 family=family,
@@ -135,7 +136,7 @@ class Study:
                 share=share,
                 interval=interval,
                 gain=sum(gains) / len(gains),
-                gain_interval=bootstrap_mean(gains),
+                gain_interval=mean_interval(gains, -1.0, 1.0),
                 seconds=sum(cell.seconds for cell in group),
             )
 

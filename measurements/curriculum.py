@@ -32,7 +32,7 @@ from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
-from evaluation.statistics.hypothesis_tests import bootstrap_mean
+from evaluation.statistics.bounded_mean import mean_interval
 from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.difficulty import rank
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
@@ -247,7 +247,7 @@ def compare(seed: int, schedule: str, results: dict[str, dict[str, Any]]) -> dic
     differences = [
         100.0 * (own["after"][task] - uniform["after"][task]) for task in sorted(own["after"])
     ]
-    low, high = bootstrap_mean(differences)
+    low, high = mean_interval(differences, -100.0, 100.0)
     row = {
         "seed": seed,
         "schedule": schedule,

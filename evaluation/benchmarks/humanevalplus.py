@@ -5,7 +5,8 @@ from __future__ import annotations
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.humaneval import STOP
 from evaluation.benchmarks.published import Opened, Published
-from evaluation.judging.evalplus import humaneval_task, plus_harness
+from evaluation.judging.evalplus import plus_harness
+from evaluation.judging.plus_task import humaneval_task
 from evaluation.sampling import Sampling
 from problems.sources.registry import SOURCES
 

@@ -9,7 +9,8 @@ from functools import partial
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
-from evaluation.judging.evalplus import mbpp_task, plus_harness
+from evaluation.judging.evalplus import plus_harness
+from evaluation.judging.plus_task import mbpp_task
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.benchmarks.package_set import PackageSet
 from evaluation.benchmarks.window import between
 from problems.columns import ProblemError
 from problems.schema import Problem
@@ -29,6 +30,7 @@ class Published:
     source: Source
     make: Callable[[Opened], Benchmark]
     custom: bool = False  # defined by a YAML file of the user
+    packages: PackageSet | None = None  # what its programs import: `ratchet benchmarks install`
 
 
 @dataclass(frozen=True)

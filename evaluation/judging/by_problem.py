@@ -13,6 +13,7 @@ from functools import cached_property
 from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
+from problems.clusters import cluster_of
 from problems.prompt import prompt_text, shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
@@ -79,6 +80,9 @@ class ProblemHarness(Harness):
 
     def tags(self, task: ProblemTask) -> tuple[str, ...]:
         return task.problem.tags
+
+    def cluster(self, task: ProblemTask) -> str:
+        return cluster_of(task.problem)
 
     def visible_test(self, task: ProblemTask, test: int) -> str:
         problem = task.problem

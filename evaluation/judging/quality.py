@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
-from evaluation.promotion.comparison import Rate, points
+from evaluation.promotion.rate import Rate, points
 from evaluation.scorecard import Sample, Scorecard
 from problems.syntax import parse
 from rewards.components.style import HALF, SIMPLE

@@ -13,7 +13,8 @@ from typing import Any
 from artifacts.hashing import hash_data
 from artifacts.manifest import code_version, hardware, package_versions
 from evaluation.completions import Completion
-from evaluation.judging.harness import CompletionResult, Harness
+from evaluation.judging.harness import Harness
+from evaluation.judging.judge import CompletionResult
 from evaluation.judging.quality import measured
 from evaluation.scorecard import Origin, Sample, Scorecard
 
@@ -137,6 +138,7 @@ def _sample(harness: Harness, each: CompletionResult, completion: Completion) ->
         failed_test=each.failed_test,
         raised=each.raised,
         tags=harness.tags(harness.tasks[each.task_id]),
+        cluster=harness.cluster(harness.tasks[each.task_id]),
         sets={name: passed is True for name, passed in each.passed.items() if name},
         whole=completion.whole,
         detail=each.detail,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Sample, Scorecard
 
 MOST_UNMEASURED = 0.1  # share of tasks; with more of them missing the rest is another benchmark

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from evaluation.promotion.comparison import Comparison, Plain, odds, p_text, points, signed
+from evaluation.promotion.comparison import Comparison, odds, p_text, signed
+from evaluation.promotion.methods import name_of_test, recorded_test
 from evaluation.promotion.policy import Measure, Policy
+from evaluation.promotion.rate import Plain, points
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate
-from evaluation.statistics.paired import holm
+from evaluation.statistics.paired import TestName, holm
 
 WORDS: dict[Measure, str] = {
     "denied_calls": "forbidden calls in its training's last step",
@@ -23,6 +25,13 @@ WORDS: dict[Measure, str] = {
     "latency_s": "seconds per completion",
     "tokens": "tokens per completion",
     "cost": "for its training",
+}
+
+TOSSED: dict[TestName, str] = {
+    "mcnemar": "each changed task would be a coin toss, and ",
+    "sign_flips": "each task's difference would be as likely in favour of either, and ",
+    "cluster_sign_flips": "each cluster's difference would be as likely in favour of either, and ",
+    "bootstrap": "",
 }
 
 
@@ -101,10 +110,10 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
 def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if not c.won and not c.lost:
         return "Both solve exactly the same tasks, so neither is shown to be better."
-    exact = c.completions == 1
+    recorded = c.model_dump()
+    test = name_of_test(recorded)
     if c.difference < 0:
         luck = "more than chance explains" if c.p_worse <= level else "which may be chance"
-        test = "exact McNemar test" if exact else "paired bootstrap over tasks"
         alike = (
             f"if both were equally good, such a result would occur {odds(c.p_worse)}; "
             f"{p_text(c.p_worse)}, {test}"
@@ -113,11 +122,9 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
             f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no "
             "gain to promote."
         )
-    alike = "each changed task would be a coin toss, and chance" if exact else "chance"
-    test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
     coin = (
-        f"If both were equally good, {alike} would give such a result {odds(c.p_better)} "
-        f"({p_text(c.p_better)}, {test})"
+        f"If both were equally good, {TOSSED[recorded_test(recorded)]}chance would give such a "
+        f"result {odds(c.p_better)} ({p_text(c.p_better)}, {test}, one-sided)"
     )
     verdict = "so the gain counts as real" if c.p_better <= level else "so chance is not ruled out"
     share = (

@@ -6,91 +6,39 @@ gain that so many tasks can show. Scorecards that measure different things are r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from evaluation.promotion.policy import Policy
-from evaluation.scorecard import Scorecard
-from evaluation.statistics.hypothesis_tests import (
-    Interval,
-    bootstrap_mean,
-    mcnemar,
-    share_interval,
-    smallest_gain,
+from evaluation.promotion.rate import (
+    ClusterOf,
+    Incomparable,
+    Plain,
+    Rate,
+    clusters_in,
+    clusters_of,
+    counts_of,
+    is_greedy,
+    values_of,
 )
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.bounded_mean import Clusters
+from evaluation.statistics.hypothesis_tests import smallest_gain
 from evaluation.statistics.paired import (
-    PairedTest,
+    TestName,
     announced_mean_gain,
     announced_share_gain,
-    bootstrap_test,
-    difference_interval,
-    not_worse,
+    choose_test,
+    clustered_spread,
+    paired_interval,
+    paired_not_worse,
+    paired_test,
     smallest_mean_gain,
 )
-from evaluation.statistics.pass_at_k import curve, estimates
-
-# task -> (passing completions, or the sum of their part marks; completions)
-Counts = dict[str, tuple[float, int]]
-
-
-class Incomparable(ValueError):
-    """Scorecards that cannot be compared: they measure different things, or too little. The message
-    names the difference and the fix.
-    """
-
-
-class Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-
-class Rate(Plain):
-    """pass@k over tasks with its 95 % interval. `solved`: a count of tasks (Wilson, wider at the
-    edges), None for an estimate.
-    """
-
-    solved: int | None
-    tasks: int
-    share: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, card: Scorecard, k: int = 1) -> Rate:
-        return cls.over(counts_of(card), k)
-
-    @classmethod
-    def over(cls, counts: Counts, k: int = 1) -> Rate:
-        """Return pass@k. Raises ValueError for a task with fewer than k completions."""
-        return cls.at(counts, [k])[k]
-
-    @classmethod
-    def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
-        """Return pass@k for several k at once, from one set of bootstrap draws."""
-        if is_greedy(counts) and list(ks) == [1]:
-            return {1: cls.counted(sum(int(c) for c, _ in counts.values()), len(counts))}
-        if has_part_marks(counts):
-            values = list(values_of(counts, max(ks)).values())
-            low, high = bootstrap_mean(values)
-            share = sum(values) / len(values)
-            return {1: cls(solved=None, tasks=len(counts), share=share, low=low, high=high)}
-        return {
-            at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
-            for at in curve(*_columns(counts), ks)
-        }
-
-    @classmethod
-    def counted(cls, solved: int, tasks: int) -> Rate:
-        low, high = share_interval(solved, tasks)
-        return cls(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
-
-    def __str__(self) -> str:
-        of = f"{self.solved} of {self.tasks}" if self.solved is not None else f"{self.tasks} tasks"
-        return (
-            f"{points(self.share)} % ({of}, interval {points(self.low)} to {points(self.high)} %)"
-        )
 
 
 class Bucket(Plain):
@@ -111,10 +59,9 @@ class Comparison(Plain):
     before: Rate
     after: Rate
     difference: float
-    # 95 % interval: Tango's score interval; with several samples per task, a bootstrap over tasks.
+    # 95 % interval and one-sided p-values, by `test`
     difference_low: float
     difference_high: float
-    # One-sided: McNemar's exact test; with several samples per task, a paired bootstrap.
     p_better: float
     p_worse: float
     p_two_sided: float
@@ -132,6 +79,9 @@ class Comparison(Plain):
     completions: int = Field(
         1, validation_alias=AliasChoices("completions", "answers"), serialization_alias="answers"
     )
+    most_completions: int | None = None  # most of any task, if that differs
+    test: TestName | None = None  # None: recorded by an older version
+    clusters: int | None = None  # clusters of tasks that the test is over
     margin: float | None = None  # the fall that must be ruled out
     p_not_worse: float | None = None  # p-value of a fall by the margin or more
     buckets: tuple[Bucket, ...] = ()
@@ -144,35 +94,6 @@ class CleanScore(Plain):
     left_out: int
     before: Rate | None
     after: Rate | None
-
-
-def counts_of(card: Scorecard, tests: str = "") -> Counts:
-    """Return the scores, by all tests or by those of one set. Raises Incomparable for a sample
-    without a verdict, and without samples.
-    """
-    if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
-        raise Incomparable(
-            f"{card.benchmark}: {len(broken)} completions have no verdict, the first for "
-            f"{broken[0]}: evaluate again"
-        )
-    counts: Counts = {}
-    for sample in card.samples:
-        solved, samples = counts.get(sample.task_id, (0, 0))
-        counts[sample.task_id] = solved + sample.credit(tests), samples + 1
-    if not counts:
-        raise Incomparable(
-            f"{card.benchmark}: {card.checkpoint} has no completions: evaluate again"
-        )
-    return counts
-
-
-def is_greedy(counts: Counts, k: int = 1) -> bool:
-    """Return whether each task has one completion, right or wrong, so that exact tests apply."""
-    return k == 1 and all(n == 1 and c in (0, 1) for c, n in counts.values())
-
-
-def has_part_marks(counts: Counts) -> bool:
-    return any(c != int(c) for c, _ in counts.values())
 
 
 def compare(
@@ -188,39 +109,43 @@ def compare(
     policy = policy or Policy()
     check_comparable(before, after)
     old, new = counts_of(before), counts_of(after)
-    greedy = is_greedy(old, k) and is_greedy(new, k)
     was, now = values_of(old, k), values_of(new, k)
-    won = tuple(task for task in old if now[task] > was[task])
-    lost = tuple(task for task in old if now[task] < was[task])
+    cluster_of = clusters_of(before, after)
+    clusters = clusters_in(old, cluster_of)
+    test = choose_test(is_greedy(old, k) and is_greedy(new, k), clusters)
     differences = [now[task] - was[task] for task in old]
     margin = (
         None
         if before.benchmark == policy.benchmark
         else policy.margins.get(before.benchmark, policy.margin)
     )
-    test = paired_test(differences, greedy, margin or policy.margin)
-    low, high = interval_of(differences, greedy)
+    p_values = paired_test(test, differences, clusters)
+    low, high = paired_interval(test, differences, clusters)
+    completions = [n for counts in (old, new) for _, n in counts.values()]
     return Comparison(
         benchmark=before.benchmark,
         benchmark_version=before.benchmark_version,
-        before=Rate.over(old, k),
-        after=Rate.over(new, k),
+        before=Rate.over(old, k, cluster_of),
+        after=Rate.over(new, k, cluster_of),
         difference=float(np.mean(differences)),
         difference_low=low,
         difference_high=high,
-        p_better=test.better,
-        p_worse=test.worse,
-        p_two_sided=test.two_sided,
-        won=won,
-        lost=lost,
+        p_better=p_values.better,
+        p_worse=p_values.worse,
+        p_two_sided=p_values.two_sided,
+        won=tuple(task for task in old if now[task] > was[task]),
+        lost=tuple(task for task in old if now[task] < was[task]),
         both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, greedy, policy.alpha, target_power),
+        smallest_gain=_smallest_gain(differences, test, clusters, policy.alpha, target_power),
         k=k,
-        completions=min(n for counts in (old, new) for _, n in counts.values()),
+        completions=min(completions),
+        most_completions=max(completions) if max(completions) > min(completions) else None,
+        test=test,
+        clusters=len(set(clusters)) if clusters else None,
         margin=margin,
-        p_not_worse=test.not_worse if margin else None,
-        buckets=_buckets(before, was, now, greedy, policy),
+        p_not_worse=paired_not_worse(test, differences, margin, clusters) if margin else None,
+        buckets=_buckets(before, was, now, test, cluster_of, policy),
     )
 
 
@@ -230,9 +155,10 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
     (`paired.expected_spread`). None if no gain can be shown.
     """
     counts = counts_of(card)
-    if is_greedy(counts, k):
+    clusters = clusters_in(counts, clusters_of(card))
+    if is_greedy(counts, k) and clusters is None:
         return announced_share_gain(sum(int(c) for c, _ in counts.values()), len(counts), alpha)
-    return announced_mean_gain(list(values_of(counts, k).values()), alpha)
+    return announced_mean_gain(list(values_of(counts, k).values()), alpha, clusters=clusters)
 
 
 def clean_score(
@@ -249,7 +175,8 @@ def clean_score(
         {task: count for task, count in counts.items() if task not in suspect_tasks}
         for counts in (old, new)
     ]
-    rates = [Rate.over(counts, k) if counts else None for counts in clean_counts]
+    cluster_of = clusters_of(before, after)
+    rates = [Rate.over(counts, k, cluster_of) if counts else None for counts in clean_counts]
     return CleanScore(
         benchmark=benchmark, left_out=len(suspect_tasks), before=rates[0], after=rates[1]
     )
@@ -281,53 +208,42 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
         )
 
 
-def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
-    """Return pass@k of each task. Raises Incomparable for a task with fewer than k completions."""
-    if short := next((task for task, (_, n) in counts.items() if n < k), None):
+def check_equal_n(before: Scorecard, after: Scorecard) -> None:
+    """Check that both have as many completions of each task, as a gate needs. Raises
+    Incomparable.
+    """
+    old, new = (Counter(sample.task_id for sample in card.samples) for card in (before, after))
+    if unequal := sorted(task for task in old if old[task] != new[task]):
+        task = unequal[0]
         raise Incomparable(
-            f"pass@{k} needs {k} completions per task, {short} has {counts[short][1]}: generate "
-            "more or lower k"
+            f"{before.benchmark}: {len(unequal)} tasks have unequal numbers of completions, {task} "
+            f"has {old[task]} of {before.checkpoint} and {new[task]} of {after.checkpoint}: "
+            "evaluate both with the same n"
         )
-    if not has_part_marks(counts):
-        return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
-    if k > 1:
-        raise Incomparable(f"pass@{k} of part marks does not exist: compare them with --k 1")
-    return {task: c / n for task, (c, n) in counts.items()}
-
-
-def _columns(counts: Counts) -> tuple[list[int], list[int]]:
-    return [int(c) for c, _ in counts.values()], [n for _, n in counts.values()]
-
-
-def paired_test(differences: Sequence[float], greedy: bool, margin: float) -> PairedTest:
-    if not greedy:
-        return bootstrap_test(differences, margin)
-    won, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    return PairedTest(*mcnemar(won, lost), not_worse(won, lost, len(differences), margin))
-
-
-def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
-    if not greedy:
-        return bootstrap_mean(differences)
-    return difference_interval(
-        sum(d > 0 for d in differences), sum(d < 0 for d in differences), len(differences)
-    )
 
 
 def _smallest_gain(
-    differences: Sequence[float], greedy: bool, alpha: float, target_power: float
+    differences: Sequence[float],
+    test: TestName,
+    clusters: Clusters,
+    alpha: float,
+    target_power: float,
 ) -> float | None:
-    if greedy:
-        changed = sum(d != 0 for d in differences) / len(differences)
-        return smallest_gain(changed, len(differences), alpha, target_power)
-    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha, target_power)
+    tasks = len(differences)
+    if test == "mcnemar":
+        changed = sum(d != 0 for d in differences) / tasks
+        return smallest_gain(changed, tasks, alpha, target_power)
+    units = len(set(clusters)) if clusters else None
+    spread = clustered_spread(differences, clusters)
+    return smallest_mean_gain(spread, tasks, alpha, target_power, units)
 
 
 def _buckets(
     card: Scorecard,
     was: Mapping[str, float],
     now: Mapping[str, float],
-    greedy: bool,
+    test: TestName,
+    cluster_of: ClusterOf,
     policy: Policy,
 ) -> tuple[Bucket, ...]:
     members: dict[str, list[str]] = {}
@@ -342,16 +258,12 @@ def _buckets(
             before=sum(was[t] for t in tasks) / len(tasks),
             after=sum(now[t] for t in tasks) / len(tasks),
             p_worse=paired_test(
-                [now[t] - was[t] for t in sorted(tasks)], greedy, policy.margin
+                test, [now[t] - was[t] for t in tasks], clusters_in(tasks, cluster_of)
             ).worse,
         )
         for tag, tasks in sorted(members.items())
         if policy.tag_tasks <= len(tasks) < len(was)  # a tag of all tasks is the benchmark
     )
-
-
-def points(share: float) -> str:
-    return f"{100 * share:.1f}"
 
 
 def signed(share: float) -> str:

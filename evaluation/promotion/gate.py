@@ -18,18 +18,17 @@ from evaluation.promotion.comparison import (
     Bucket,
     CleanScore,
     Comparison,
-    Incomparable,
-    Plain,
-    Rate,
     announced_gain,
+    check_equal_n,
     clean_score,
     compare,
     count,
     p_text,
-    points,
     signed,
 )
+from evaluation.promotion.methods import recorded_test, score_words
 from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import Incomparable, Plain, Rate, points
 from evaluation.promotion.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.alpha_spending import Gate, next_level
@@ -140,6 +139,8 @@ def decide(
     gate_policy = policy.model_copy(update={"alpha": level})
     comparison = compare(champion, challenger, gate_policy, policy.k)
     other_comparisons = tuple(compare(before, after, policy) for before, after in others)
+    for before, after in ((champion, challenger), *others):
+        check_equal_n(before, after)
     pairs = [(champion, challenger, policy.k), *((before, after, 1) for before, after in others)]
     clean_scores = (
         clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs
@@ -212,27 +213,25 @@ def _reasons(
 
 
 def _result(c: Comparison) -> str:
-    several = (
-        ""
-        if c.k == 1 and c.completions == 1
-        else f" (pass@{c.k}, {c.completions} completions per task)"
-    )
+    single = c.k == 1 and c.completions == 1 and c.most_completions is None
+    several = "" if single else f" ({score_words(c.k, c.completions, c.most_completions)})"
     split = f"{c.both_solved} both solve, {c.neither_solved} neither"
     changed = (
         (
             f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that "
             f"the champion solves; {split}."
         )
-        if c.completions == 1
+        if single
         else (
             f"It solves {count(len(c.won))} more often than the champion and {len(c.lost)} less "
             f"often; {split}."
         )
     )
+    related = f" Related tasks count together: {c.clusters} clusters." if c.clusters else ""
     return (
         f"On {c.benchmark}{several} the champion solves {c.before}, the challenger {c.after}: a "
         f"difference of {signed(c.difference)} points "
-        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}"
+        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}{related}"
     )
 
 
@@ -266,7 +265,7 @@ def _power(c: Comparison, level: float, minimum_gain: float) -> str:
             f"{power} A new version must gain {points(minimum_gain)} points; such a gain would "
             "probably have been found."
         )
-    if c.completions == 1 and c.k == 1:
+    if recorded_test(c.model_dump()) == "mcnemar":
         needed = tasks_for_gain(minimum_gain, (len(c.won) + len(c.lost)) / tasks, level)
     else:
         # The error of a mean falls with the square root of the number of tasks.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.promotion.comparison import Incomparable, Plain, Rate, counts_of, p_text
+from evaluation.promotion.comparison import p_text
+from evaluation.promotion.rate import Incomparable, Plain, Rate, counts_of
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import fisher_fall
 

@@ -1,8 +1,8 @@
 """The required sample size: how far a refused challenger was from promotion, in tasks.
 
 In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each failed
-condition. Exact for greedy completions, where the test is McNemar's. With several samples per task
-it is the normal approximation of the recorded interval, and the sentence says so.
+condition. Exact where the test is McNemar's; for several completions per task or related tasks by a
+normal approximation, and the sentence says so.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from statistics import NormalDist
 from typing import Any
 
 from evaluation.promotion.comparison import count
+from evaluation.promotion.methods import recorded_test
 from evaluation.statistics.hypothesis_tests import mcnemar
 
+NORMAL = NormalDist()
 MOST = 50_000  # more tasks are not practical
 FIXES = {  # failed check -> the fix; {about}: the subject of the check
     "limit": "Bring {about} within `policy.limits`, or change the limit.",
@@ -139,9 +141,8 @@ def _fixes(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[s
 
 def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
     won, lost, tasks = len(c["won"]), len(c["lost"]), c["before"]["tasks"]
-    if c.get("answers", 1) > 1:
-        error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
-        needed = max(gain, NormalDist().inv_cdf(1 - level) * error)
+    if recorded_test(c) != "mcnemar":
+        needed = max(gain, NORMAL.inv_cdf(1 - level) * _error(c, level))
         yield (
             f"A gain of about {100 * needed:.1f} points on {c['benchmark']}: it had "
             f"{100 * c['difference']:+.1f} (normal approximation)."
@@ -165,17 +166,26 @@ def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
         )
 
 
+def _error(c: dict[str, Any], level: float) -> float:
+    """Return the standard error of the difference: from the smallest gain that is shown four times
+    in five, else from the interval.
+    """
+    if smallest := c.get("smallest_gain"):
+        return float(smallest / (NORMAL.inv_cdf(1 - level) + NORMAL.inv_cdf(0.8)))
+    return float((c["difference_high"] - c["difference_low"]) / (2 * NORMAL.inv_cdf(0.975)))
+
+
 def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
     won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
-    if c["p_worse"] <= level and c.get("answers", 1) == 1:
+    if c["p_worse"] <= level and recorded_test(c) == "mcnemar":
         allowed = losses_allowed(won, lost, level)
         return (
             f"On {c['benchmark']} it lost {count(lost)} and won {won}: at most {allowed} lost "
             "would not be a significant fall."
         )
     margin = c.get("margin") or policy.get("margin", 0.0)
-    error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
-    needed = NormalDist().inv_cdf(1 - level) * error - margin
+    error = (c["difference"] - c["difference_low"]) / NORMAL.inv_cdf(0.975)
+    needed = NORMAL.inv_cdf(1 - level) * error - margin
     return (
         f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would "
         f"have ruled out a fall of {100 * margin:.1f}; it had {100 * c['difference']:+.1f} (normal "

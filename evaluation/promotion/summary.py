@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.promotion.comparison import odds, points
+from evaluation.promotion.comparison import odds
+from evaluation.promotion.rate import points
 from evaluation.promotion.required_sample_size import failed
 
 WORDS = {  # failed check -> sentence
@@ -36,6 +37,8 @@ def decision_summary(decision: dict[str, Any]) -> str:
             "is."
         )
     scores = f"{_solved(c['after'])}, where the champion before it solved {_solved(c['before'])}"
+    if c.get("k", 1) > 1:
+        scores += f" (pass@{c['k']})"
     if decision["kind"] == "promote":
         return (
             f"It is better: of {c['before']['tasks']} tasks it solved {scores}; luck does not "

@@ -14,18 +14,23 @@ from typing import Any, NamedTuple
 from evaluation.promotion.comparison import (
     CleanScore,
     Comparison,
-    Incomparable,
-    Plain,
-    Rate,
     announced_gain,
     check_comparable,
     clean_score,
     compare,
+)
+from evaluation.promotion.methods import name_of_test
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.rate import (
+    Incomparable,
+    Plain,
+    Rate,
+    clusters_in,
+    clusters_of,
     counts_of,
     points,
     values_of,
 )
-from evaluation.promotion.policy import Policy
 from evaluation.reports.figures import Suspects, suspects_in
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import tasks_to_show
@@ -63,6 +68,7 @@ class Row(Plain):
     # Tasks that show a true difference of the measured size with the target power; None for 0.
     tasks_needed: int | None
     clean: CleanScore | None
+    test: str  # name of the test
 
     def verdict(self, alpha: float) -> str:
         if self.p_holm <= alpha:
@@ -188,6 +194,7 @@ def _one_run(
         "won": len(c.won),
         "lost": len(c.lost),
         "smallest_gain": c.smallest_gain,
+        "test": name_of_test(c.model_dump()),
         "tasks_needed": _tasks_needed(c, alpha, target_power),
     }
 
@@ -196,7 +203,7 @@ def _tasks_needed(c: Comparison, alpha: float, target_power: float) -> int | Non
     gain, tasks = abs(c.difference), c.before.tasks
     if not gain:
         return None
-    if c.before.solved is not None and c.after.solved is not None:
+    if c.test == "mcnemar":
         return tasks_to_show(gain, (len(c.won) + len(c.lost)) / tasks, alpha, target_power)
     # The error of a mean falls with the square root of the tasks.
     return ceil(tasks * (c.smallest_gain / gain) ** 2) if c.smallest_gain else None
@@ -212,7 +219,8 @@ def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) ->
         ]
         for cards in (old, new)
     )
-    comparison = compare_recipes(was, now)
+    clusters = clusters_in(ids, clusters_of(*old, *new))
+    comparison = compare_recipes(was, now, clusters)
     before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
     means = [
         (sum(column) / len(was), sum(other_column) / len(now))
@@ -230,5 +238,6 @@ def _several_runs(old: Sequence[Scorecard], new: Sequence[Scorecard], k: int) ->
         "won": sum(b > a for a, b in means),
         "lost": sum(b < a for a, b in means),
         "smallest_gain": None,
+        "test": f"bootstrap over runs and {'clusters of ' if clusters else ''}tasks",
         "tasks_needed": None,
     }

@@ -7,8 +7,10 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field
 
 from artifacts.section import Section
-from evaluation.promotion.comparison import points, signed
+from evaluation.promotion.comparison import signed
 from evaluation.promotion.gate import Decision, Rate
+from evaluation.promotion.methods import name_of_interval, name_of_rate_interval, name_of_test
+from evaluation.promotion.rate import points
 
 
 class Fact(Section):
@@ -175,17 +177,12 @@ class ReportFacts(Fact):
     def headline(self) -> str:
         """Return the result in one sentence."""
         score, name = self.decision.score, self.decision.challenger.name
-        if self.decision.comparison is None:
-            return (
-                f"First champion: {name} solves {100 * score.share:.1f} % of {score.tasks} "
-                "held-out problems"
-            )
-        before = self.decision.comparison.before
-        change = (
-            f"{100 * before.share:.1f} % → {100 * score.share:.1f} % of {score.tasks} problems "
-            "that training never saw"
-        )
-        return f"Promoted: {change}" if self.decision.promoted else f"Not promoted: {change}"
+        compared, tasks = self.decision.comparison, self._tasks(self.decision.score.tasks)
+        if compared is None:
+            return f"First champion: {name} solves {points(score.share)} % of {tasks}{self._at_k}"
+        verdict = "Promoted" if self.decision.promoted else "Not promoted"
+        before = points(compared.before.share)
+        return f"{verdict}: {before} % → {points(score.share)} % of {tasks}{self._at_k}"
 
     @property
     def gain(self) -> str:
@@ -193,11 +190,55 @@ class ReportFacts(Fact):
         score, comparison = self.decision.score, self.decision.comparison
         if comparison is None:
             return (
-                f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to "
+                f"pass@{self.k} {points(score.share)} %, 95 % interval {points(score.low)} to "
                 f"{points(score.high)} %"
             )
         between = f"{signed(comparison.difference_low)} to {signed(comparison.difference_high)}"
-        return f"{signed(comparison.difference)} points, 95 % interval {between}"
+        return f"{signed(comparison.difference)} points{self._at_k}, 95 % interval {between}"
+
+    @property
+    def k(self) -> int:
+        """Return the k of the gate's pass@k."""
+        return self.decision.comparison.k if self.decision.comparison else self.decision.policy.k
+
+    @property
+    def _at_k(self) -> str:
+        return "" if self.k == 1 else f" (pass@{self.k})"
+
+    def _tasks(self, count: int) -> str:
+        comparison, policy = self.decision.comparison, self.decision.policy
+        benchmark = comparison.benchmark if comparison else policy.benchmark
+        if benchmark == "heldout":
+            return f"{count} problems that training never saw"
+        return f"{count} tasks of {benchmark}"
+
+    @property
+    def score_note(self) -> str:
+        """Return what the score is, in one sentence."""
+        score, comparison = self.decision.score, self.decision.comparison
+        benchmark = comparison.benchmark if comparison else self.decision.policy.benchmark
+        tasks = f"{score.tasks} tasks of {benchmark}"
+        if score.solved is not None:
+            return f"pass@1: the share of {tasks} whose completion passes every test."
+        if self.k == 1:
+            return f"pass@1: the share of completions that pass every test, averaged over {tasks}."
+        return (
+            f"pass@{self.k}: the chance that at least one of {self.k} completions passes every "
+            f"test, averaged over {tasks}."
+        )
+
+    @property
+    def statistics(self) -> str:
+        """Return which tests and intervals were used."""
+        comparison = self.decision.comparison
+        shares = f"Intervals are 95 %: {name_of_rate_interval(self.decision.score.model_dump())}"
+        if comparison is None:
+            return f"{shares}."
+        words = comparison.model_dump()
+        return (
+            f"{shares}, for shares, {name_of_interval(words)} for the difference; p is one-sided, "
+            f"by the {name_of_test(words)}."
+        )
 
     def summary(self) -> dict[str, Any]:
         """Return the facts as plain JSON, the most important ones first."""
@@ -207,8 +248,8 @@ class ReportFacts(Fact):
             "gain": self.gain,
             "promoted": self.decision.promoted,
             "verdict": self.decision.kind,
-            "champion_pass_at_1": comparison.before.share if comparison else None,
-            "challenger_pass_at_1": self.decision.score.share,
+            f"champion_pass_at_{self.k}": comparison.before.share if comparison else None,
+            f"challenger_pass_at_{self.k}": self.decision.score.share,
             "p_value": self.decision.p_value,
             "reasons": list(self.decision.reasons),
             "minutes": round(sum(stage.minutes for stage in self.stages), 2),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.promotion.comparison import Incomparable, Rate, counts_of, points
+from evaluation.promotion.rate import Incomparable, Rate, clusters_of, counts_of, points
 from evaluation.reports.cost import Price, Usage
 from evaluation.scorecard import Scorecard
 
@@ -44,7 +44,8 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
             raise Incomparable(f"{card.benchmark}: no task is left")
         fewest = min(counts, key=lambda task: counts[task][1])
         most = counts[fewest][1]
-        at = Rate.at(counts, allowed) if (allowed := [k for k in ks or KS if k <= most]) else {}
+        allowed = [k for k in ks or KS if k <= most]
+        at = Rate.at(counts, allowed, clusters_of(card)) if allowed else {}
         score_list.append(
             Score(
                 name or "all",
@@ -78,7 +79,7 @@ def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | Non
     if (suspect := suspects_in(card, lists)) is None:
         return None
     counts = {task: count for task, count in counts_of(card).items() if task not in suspect}
-    return Rate.over(counts, k) if counts else None, len(suspect)
+    return Rate.over(counts, k, clusters_of(card)) if counts else None, len(suspect)
 
 
 def clean_text(card: Scorecard, lists: Suspects) -> str:

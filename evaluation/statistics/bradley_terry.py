@@ -108,29 +108,35 @@ def standings(
         )
         for name, value in sorted(fit.items(), key=lambda item: (-item[1], item[0]))
     ]
-    duels = []
-    for first, second in combinations([standing.name for standing in ranked], 2):
-        met = [each for each in choices if {each.first, each.second} == {first, second}]
-        if not met:
-            continue
-        won, lost = sum(each.won == first for each in met), sum(each.won == second for each in met)
-        chances = [
-            _chance(one[first], one[second]) for one in resampled if first in one and second in one
-        ]
-        interval, p_value = _middle(chances) if several else None, _sign_test(met, first)
-        duels.append(
-            Duel(
-                first,
-                second,
-                _chance(fit[first], fit[second]),
-                interval,
-                won,
-                lost,
-                len(met) - won - lost,
-                p_value,
-            )
-        )
+    duels = [
+        _duel(first, second, matches, fit, resampled)
+        for first, second in combinations([standing.name for standing in ranked], 2)
+        if (matches := [each for each in choices if {each.first, each.second} == {first, second}])
+    ]
     return ranked, duels
+
+
+def _duel(
+    first: str,
+    second: str,
+    matches: Sequence[PairChoice],
+    fit: Mapping[str, float],
+    resampled: Sequence[Mapping[str, float]],
+) -> Duel:
+    won, lost = (sum(each.won == name for each in matches) for name in (first, second))
+    chances = [
+        _chance(one[first], one[second]) for one in resampled if first in one and second in one
+    ]
+    return Duel(
+        first,
+        second,
+        _chance(fit[first], fit[second]),
+        _middle(chances),
+        won,
+        lost,
+        len(matches) - won - lost,
+        _sign_test(matches, first),
+    )
 
 
 def agreement(choices: Sequence[PairChoice], *, draws: int = DRAWS, seed: int = 0) -> Agreement:

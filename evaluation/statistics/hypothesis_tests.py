@@ -110,32 +110,6 @@ def fisher_fall(
     return ways / comb(tasks, solved)
 
 
-def bootstrap_mean(
-    values: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
-) -> Interval:
-    """Return the percentile interval of a mean over tasks, by resampling tasks.
-
-    values: one number for each task; for a paired difference, after minus before on that task.
-    Equal values are drawn together, as counts: the same distribution in less time.
-    """
-    if not len(values):
-        raise ValueError("an interval needs at least one task, got none")
-    low, high = np.quantile(
-        draw_means(values, draws=draws, seed=seed), [(1 - confidence) / 2, (1 + confidence) / 2]
-    )
-    return Interval(float(low), float(high))
-
-
-def draw_means(values: Sequence[float] | Floats, *, draws: int, seed: int) -> Floats:
-    """Return the means of `draws` samples of the tasks, drawn with replacement."""
-    distinct, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
-    resampled = np.random.default_rng(seed).multinomial(
-        len(values), counts / len(values), size=draws
-    )
-    means: Floats = resampled @ distinct / len(values)
-    return means
-
-
 def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
     """Return Student's interval of a mean over independent runs, at least two. Raises ValueError
     for fewer.

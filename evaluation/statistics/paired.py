@@ -2,8 +2,9 @@
 can show.
 
 In: counts of tasks won and lost, or a difference for each task (after minus before). Out: an
-interval, a p-value, a smallest gain. Shares are in [0, 1]. One completion per task is judged
-exactly or by a score test, several (pass@k) by a bootstrap over tasks.
+interval, a p-value, a smallest gain. Shares are in [0, 1]. `paired_test` and the functions after it
+choose by `TestName`: for one completion per task McNemar's and Tango's tests, for several (pass@k)
+or related tasks sign flips and Gaffke's interval.
 """
 
 from __future__ import annotations
@@ -11,24 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from evaluation.statistics.hypothesis_tests import Floats, Interval, draw_means, mcnemar, power
+from evaluation.statistics.bounded_mean import Clusters, chance_at_most, mean_interval
+from evaluation.statistics.hypothesis_tests import Floats, Interval, McNemar, mcnemar, power
+from evaluation.statistics.sign_flips import sign_flip_test
 
 NORMAL = NormalDist()
-
-
-class PairedTest(NamedTuple):
-    """p-values of "better" and "worse" by chance alone, of both together, and of "worse by more
-    than the margin".
-    """
-
-    better: float
-    worse: float
-    two_sided: float
-    not_worse: float
+# "bootstrap": comparisons that older versions recorded
+TestName = Literal["mcnemar", "sign_flips", "cluster_sign_flips", "bootstrap"]
 
 
 def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.95) -> Interval:
@@ -57,27 +51,40 @@ def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
     return 1 - NORMAL.cdf(_score(won, lost, tasks, -margin))
 
 
-def bootstrap_test(
-    differences: Sequence[float], margin: float = 0.0, *, draws: int = 10_000, seed: int = 0
-) -> PairedTest:
-    """Paired bootstrap over tasks: how often resampled tasks deviate from the mean as far as the
-    mean deviates from "no difference".
+def choose_test(single: bool, clusters: Clusters) -> TestName:
+    """Return the test for these tasks. single: one completion a task on both sides, and pass@1."""
+    if clusters is not None:
+        return "cluster_sign_flips"
+    return "mcnemar" if single else "sign_flips"
 
-    differences: of each task, after minus before. margin: of `not_worse`. The spread of the draws
-    is widened by sqrt(n / (n - 1)), which the bootstrap lacks.
-    """
-    values = np.asarray(differences, dtype=float)
-    mean, n = float(values.mean()), len(values)
-    drift = (draw_means(values, draws=draws, seed=seed) - mean) * sqrt(n / max(1, n - 1))
-    if not drift.any():
-        # Every task differs by the same amount: as with one sample per task, where all tasks are
-        # won, all are lost, or none changes.
-        test = mcnemar(n if mean > 0 else 0, n if mean < 0 else 0)
-        return PairedTest(*test, not_worse(0, 0, n, margin) if mean > -margin and margin else 1.0)
-    better, worse, harmed = (
-        float((1 + np.sum(drift >= away)) / (draws + 1)) for away in (mean, -mean, mean + margin)
-    )
-    return PairedTest(better, worse, min(1.0, 2 * min(better, worse)), harmed)
+
+def paired_test(test: TestName, differences: Sequence[float], clusters: Clusters = None) -> McNemar:
+    """Return the p-values of "better" and "worse" by this test. differences: after minus before."""
+    if test == "mcnemar":
+        return mcnemar(*_counts(differences))
+    return sign_flip_test(differences, clusters)
+
+
+def paired_interval(
+    test: TestName, differences: Sequence[float], clusters: Clusters = None
+) -> Interval:
+    """Return the 95 % interval of the mean difference that belongs to this test."""
+    if test == "mcnemar":
+        return difference_interval(*_counts(differences), len(differences))
+    return mean_interval(differences, -1.0, 1.0, clusters)
+
+
+def paired_not_worse(
+    test: TestName, differences: Sequence[float], margin: float, clusters: Clusters = None
+) -> float:
+    """Return the p-value of "the mean fell by the margin or more" that belongs to this test."""
+    if test == "mcnemar":
+        return not_worse(*_counts(differences), len(differences), margin)
+    return chance_at_most(differences, -margin, -1.0, clusters)
+
+
+def _counts(differences: Sequence[float]) -> tuple[int, int]:
+    return sum(d > 0 for d in differences), sum(d < 0 for d in differences)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -93,22 +100,49 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def mean_power(gain: float, spread: float, tasks: int, alpha: float) -> float:
+def mean_power(
+    gain: float, spread: float, tasks: int, alpha: float, units: int | None = None
+) -> float:
     """Return the power of the one-sided test of a mean difference: Phi(gain * sqrt(tasks) / spread
-    - z(1 - alpha)).
+    - t(1 - alpha)), with Student's quantile for so many clusters (units), else the normal one.
 
-    spread: standard deviation of a task's difference.
+    spread: standard deviation of a task's difference; `clustered_spread` if tasks are related.
     """
     if spread == 0:
         return float(gain > 0)
-    return NORMAL.cdf(gain * sqrt(tasks) / spread - NORMAL.inv_cdf(1 - alpha))
+    return NORMAL.cdf(gain * sqrt(tasks) / spread - _quantile(alpha, units))
 
 
-def smallest_mean_gain(spread: float, tasks: int, alpha: float, target_power: float = 0.8) -> float:
-    """Return the true gain that so many tasks show with the target power: (z(1 - alpha) +
-    z(power)) * spread / sqrt(tasks).
+def smallest_mean_gain(
+    spread: float, tasks: int, alpha: float, target_power: float = 0.8, units: int | None = None
+) -> float:
+    """Return the true gain that so many tasks show with the target power: (t(1 - alpha) +
+    z(power)) * spread / sqrt(tasks). Arguments are those of `mean_power`.
     """
-    return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(target_power)) * spread / sqrt(tasks)
+    return (_quantile(alpha, units) + NORMAL.inv_cdf(target_power)) * spread / sqrt(tasks)
+
+
+def _quantile(alpha: float, units: int | None) -> float:
+    if units is None:
+        return NORMAL.inv_cdf(1 - alpha)
+    from scipy.stats import t
+
+    return float(t.ppf(1 - alpha, max(1, units - 1)))
+
+
+def clustered_spread(values: Sequence[float] | Floats, clusters: Clusters) -> float:
+    """Return the standard deviation that independent tasks would need for the same error of the
+    mean: of clusters, sqrt(G / (G - 1) * sum(r ** 2) / tasks) with r the sum of a cluster's
+    deviations from the mean.
+
+    Source: Liang & Zeger 1986, Biometrika 73:13, for a mean.
+    """
+    table = np.asarray(values, dtype=float)
+    if clusters is None:
+        return float(np.std(table))
+    _, which = np.unique(np.asarray(clusters, dtype=str), return_inverse=True)
+    sums = np.bincount(which, weights=table - table.mean())
+    return sqrt(len(sums) / max(1, len(sums) - 1) * float(sums @ sums) / len(table))
 
 
 def expected_spread(
@@ -130,17 +164,21 @@ def expected_spread(
 
 
 def announced_mean_gain(
-    values: Sequence[float], alpha: float, target_power: float = 0.8
+    values: Sequence[float], alpha: float, target_power: float = 0.8, clusters: Clusters = None
 ) -> float | None:
     """Return the smallest gain that a test of means shows with the target power, at the expected
-    spread; to a tenth of a point, or None.
+    spread; to a tenth of a point, or None. The differences of related tasks are expected to be as
+    alike as the champion's values are.
     """
+    plain, units = float(np.std(values)), None if clusters is None else len(set(clusters))
+    wider = max(1.0, clustered_spread(values, clusters) / plain) if plain else 1.0
     gains = (step / 1000 for step in range(1, 1001 - round(1000 * float(np.mean(values)))))
     return next(
         (
             gain
             for gain in gains
-            if mean_power(gain, expected_spread(values, gain), len(values), alpha) >= target_power
+            if mean_power(gain, wider * expected_spread(values, gain), len(values), alpha, units)
+            >= target_power
         ),
         None,
     )

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evaluation.statistics.bounded_mean import DRAWS, Clusters, mean_intervals
 from evaluation.statistics.hypothesis_tests import Floats
 
 MOST = 100  # largest k of a curve
-FEW = 10  # mean tasks per class above which classes are drawn by their counts
-CHUNK = 1000  # bootstrap draws at once: 8 MB for 1,000 classes
 
 
 class AtK(NamedTuple):
@@ -49,57 +48,35 @@ def curve(
     correct: Sequence[int],
     samples: Sequence[int],
     ks: Iterable[int] | None = None,
+    clusters: Clusters = None,
     *,
     confidence: float = 0.95,
-    draws: int = 10_000,
+    draws: int = DRAWS,
     seed: int = 0,
 ) -> list[AtK]:
-    """Return pass@k for many k, each with its percentile interval: tasks are resampled, one set of
-    draws for all k.
+    """Return pass@k for many k, each with Gaffke's interval over the tasks, or over their clusters;
+    one set of draws for all k.
 
     ks: None: 1 to 100, up to the fewest completions of a task. Raises ValueError for a larger k.
-    Tasks with the same c and n have the same estimate at every k, so a draw is a count for each
-    such class: 1,000 tasks with 200 completions make at most 201 classes, and 10,000 draws of them
-    for 100 values of k are one product of matrices.
     """
     k_values = (
         list(ks) if ks is not None else list(range(1, min(MOST, min(samples, default=1)) + 1))
     )
     _check(correct, samples, max(k_values, default=1))
-    classes, counts = np.unique(np.column_stack([correct, samples]), axis=0, return_counts=True)
-    values = _estimates(classes[:, 0], classes[:, 1], np.asarray(k_values))
-    tasks, rng = len(samples), np.random.default_rng(seed)
-    sizes = [CHUNK] * (draws // CHUNK) + ([draws % CHUNK] if draws % CHUNK else [])
-    means = np.concatenate(
-        [_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes]
+    values = _estimates(np.asarray(correct), np.asarray(samples), np.asarray(k_values))
+    intervals = mean_intervals(
+        values, 0.0, 1.0, clusters, confidence=confidence, draws=draws, seed=seed
     )
-    lows, highs = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    shares = counts @ values / tasks
     return [
-        AtK(k, float(share), float(low), float(high))
-        for k, share, low, high in zip(k_values, shares, lows, highs, strict=True)
+        AtK(k, float(share), *interval)
+        for k, share, interval in zip(k_values, values.mean(0), intervals, strict=True)
     ]
-
-
-def _class_draws(
-    rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int
-) -> Floats:
-    """Return (size, classes): how often each class occurs in a draw of so many tasks. Many classes
-    are faster drawn task by task.
-    """
-    if len(counts) * FEW < tasks:
-        return rng.multinomial(tasks, counts / tasks, size=size).astype(float)
-    class_of = np.repeat(np.arange(len(counts)), counts)
-    places = (
-        class_of[rng.integers(0, tasks, (size, tasks))] + len(counts) * np.arange(size)[:, None]
-    )
-    return np.bincount(places.ravel(), minlength=size * len(counts)).reshape(size, -1).astype(float)
 
 
 def _estimates(
     correct: npt.NDArray[np.int64], samples: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
 ) -> Floats:
-    """Return 1 - C(n - c, k) / C(n, k), shape (classes, ks), by logarithms of factorials."""
+    """Return 1 - C(n - c, k) / C(n, k), shape (tasks, ks), by logarithms of factorials."""
     from scipy.special import gammaln
 
     wrong, k = (samples - correct)[:, None], ks[None, :]

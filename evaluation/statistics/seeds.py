@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from evaluation.statistics.bounded_mean import Clusters
 from evaluation.statistics.hypothesis_tests import Floats, Interval
 
 
@@ -30,13 +31,14 @@ class Recipes(NamedTuple):
 def compare_recipes(
     before: Sequence[Sequence[float]],
     after: Sequence[Sequence[float]],
+    clusters: Clusters = None,
     *,
     confidence: float = 0.95,
     draws: int = 10_000,
     seed: int = 0,
 ) -> Recipes:
-    """Hierarchical bootstrap: tasks are resampled, the same for all runs, and runs within each
-    recipe.
+    """Hierarchical bootstrap: tasks (or whole clusters of them) are resampled, the same for all
+    runs, and runs within each recipe.
 
     before, after: one row for each run (a training seed), one column for each task, the same tasks
     in all; values are pass@k estimates or 0 and 1. A bootstrap over three runs underestimates their
@@ -53,10 +55,13 @@ def compare_recipes(
             "same tasks"
         )
     rng, tasks = np.random.default_rng(seed), old.shape[1]
+    _, unit = np.unique(range(tasks) if clusters is None else clusters, return_inverse=True)
+    units = int(unit.max()) + 1
     difference = float(new.mean() - old.mean())
     draw_differences: list[Floats] = []
     for count in [1000] * (draws // 1000) + ([draws % 1000] if draws % 1000 else []):
-        weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=count) / tasks
+        weights = rng.multinomial(units, np.full(units, 1 / units), size=count)[:, unit]
+        weights = weights / weights.sum(1, keepdims=True)
         ours, theirs = (
             rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=count) / len(runs)
             for runs in (new, old)

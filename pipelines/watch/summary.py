@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
+from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.summary import decision_summary
 from resources.run_record import Record
 
@@ -31,9 +32,11 @@ def show(report: Path, record: Record, console: Console) -> None:
     table.add_column(style="dim")
     table.add_column()
     if compared := decision["comparison"]:
-        table.add_row("champion", f"{_rate(compared['before'])}  {decision['champion']['name']}")
-        table.add_row("challenger", f"{_rate(compared['after'])}  {decision['challenger']['name']}")
-        table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
+        for who, rate in (("champion", "before"), ("challenger", "after")):
+            score = _rate(compared[rate], compared.get("k", 1), compared["benchmark"])
+            table.add_row(who, f"{score}  {decision[who]['name']}")
+        test = name_of_test(compared)
+        table.add_row("p-value", f"{compared['p_better']:.2g} ({test}, one-sided)")
     table.add_row("in short", decision_summary(decision))
     table.add_row("why", "\n".join(decision["reasons"]))
     table.add_row(
@@ -50,9 +53,10 @@ def show(report: Path, record: Record, console: Console) -> None:
     console.print(f"Report: {report / 'index.html'}", soft_wrap=True, highlight=False)
 
 
-def _rate(rate: dict[str, float]) -> str:
+def _rate(rate: dict[str, Any], k: int, benchmark: str) -> str:
     interval = f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %"
+    solved = "" if rate.get("solved") is None else f"{rate['solved']} of "
     return (
-        f"pass@1 {100 * rate['share']:5.1f} %  ({interval}, {rate['solved']} of {rate['tasks']} "
-        "held-out)"
+        f"pass@{k} {100 * rate['share']:5.1f} %  ({interval}, {solved}{rate['tasks']} tasks of "
+        f"{benchmark})"
     )

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -63,60 +64,24 @@ def main(folder: Path) -> None:
 
 
 def sweep(about: Path) -> None:
-    """Remove what a killed head left: its session, and the file that announces it."""
+    """Remove the session and the file of a head that was killed."""
     if about.exists():
         shutil.rmtree(json.loads(about.read_text(encoding="utf-8"))["session"], ignore_errors=True)
         about.unlink()
 
 
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
-    """Start the head node and write `head.json` once it answers.
+    """Start the head node and write `head.json` once it responds.
 
-    Raises RuntimeError with the log's path when it does not answer.
+    Raises RuntimeError with the log's path if it does not respond in time.
     """
-    gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
-    threads, host = (
-        os.environ.get("OMP_NUM_THREADS", "2"),
-        os.environ.get("RATCHET_RAY_BIND", LOOPBACK),
-    )
-    command = [
-        python(session),
-        "-m",
-        "ray.scripts.scripts",
-        "start",
-        "--head",
-        "--block",
-        f"--node-ip-address={host}",
-        f"--port={gcs}",
-    ]
-    command += [
-        "--include-dashboard=true",
-        f"--dashboard-host={host}",
-        f"--dashboard-port={dashboard}",
-        f"--dashboard-agent-listen-port={agent}",
-    ]
-    command += [
-        f"--metrics-export-port={metrics}",
-        f"--runtime-env-agent-port={runtime}",
-        f"--ray-client-server-port={client}",
-    ]
-    # logical CPUs: verl's actors claim one each and share the cores
-    command += [
-        f"--num-cpus={os.environ.get(CPUS, '16')}",
-        f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",
-    ]
-    command += [
-        f"--object-store-memory={256 * 2**20}",
-        f"--temp-dir={session}",
-        "--disable-usage-stats",
-        "--include-log-monitor=false",
-    ]
-    preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
-    command += [f"--system-config={json.dumps({'preload_python_modules': preload})}"]
+    host = os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
+    ports = free_ports(6)
+    gcs, dashboard = ports[:2]
     log = (folder / "head.log").open("ab")
-    environment = os.environ | {"OMP_NUM_THREADS": threads}
+    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
     ray = subprocess.Popen(
-        command,
+        _command(session, host, ports),
         stdout=log,
         stderr=log,
         stdin=subprocess.DEVNULL,
@@ -138,6 +103,36 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     raise RuntimeError(f"Ray did not start within {START_S:.0f} s: see {folder / 'head.log'}")
 
 
+def _command(session: Path, host: str, ports: Sequence[int]) -> list[str]:
+    gcs, dashboard, agent, metrics, runtime, client = ports
+    preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
+    return [
+        python(session),
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        "--head",
+        "--block",
+        f"--node-ip-address={host}",
+        f"--port={gcs}",
+        "--include-dashboard=true",
+        f"--dashboard-host={host}",
+        f"--dashboard-port={dashboard}",
+        f"--dashboard-agent-listen-port={agent}",
+        f"--metrics-export-port={metrics}",
+        f"--runtime-env-agent-port={runtime}",
+        f"--ray-client-server-port={client}",
+        # Logical CPUs: verl's actors claim one each and share the cores.
+        f"--num-cpus={os.environ.get(CPUS, '16')}",
+        f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",
+        f"--object-store-memory={256 * 2**20}",
+        f"--temp-dir={session}",
+        "--disable-usage-stats",
+        "--include-log-monitor=false",
+        f"--system-config={json.dumps({'preload_python_modules': preload})}",
+    ]
+
+
 def python(session: Path) -> str:
     """Return this interpreter by a path without spaces.
 
@@ -152,7 +147,7 @@ def python(session: Path) -> str:
 
 
 def watch(folder: Path, ray: subprocess.Popen[bytes]) -> None:
-    """Return when Ray has ended, or nobody held it for GRACE_S."""
+    """Return when Ray has ended, or had no holder for GRACE_S."""
     silence = Silence()
     while ray.poll() is None and silence.seconds(heard=bool(live_holders(folder))) < GRACE_S:
         time.sleep(0.5)

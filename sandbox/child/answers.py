@@ -1,8 +1,9 @@
 """The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's
 process sends them, and how a judge's process decides about them.
 
-They cross as plain data and value types of the standard library; any other value becomes an object
-that equals nothing.
+They cross as plain data and value types of the standard library, numbers of numpy as Python's. An
+array of numpy or pandas becomes a list, any other value an object that equals nothing. Both are
+marked.
 """
 
 from __future__ import annotations
@@ -11,12 +12,19 @@ import builtins
 import types
 from collections import UserDict, UserList, UserString
 from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from sandbox.child.value_types import SUBCLASSES, TO_PARTS, build_value, text_name
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 FALSE = "no such answer"
+# Marks of values that a judge gets as something else: arrays, and what cannot be sent. Text cannot
+# contain one, because its quotes are escaped.
+INEXACT = (b'"n":', b'"u":')
+EXACT_KINDS = "biufcUS"  # of numpy's types: numbers and text
+MOST_NAMED = 3
+TIMES = (date, time, datetime, timedelta)
 
 
 class OpaqueValue:
@@ -61,9 +69,11 @@ def _foreign(value: Any) -> Tree:
     try:
         for base in kind.__mro__:
             if to_parts := TO_PARTS.get(base):
-                return {
-                    "v": [base.__name__, Planter(_foreign, _subclass).plant(to_parts(value), 1)]
-                }
+                parts = to_parts(value)
+                may_differ = kind is not base and base in TIMES  # pandas has nanoseconds and NaT
+                if may_differ and build_value(base.__name__, parts) != value:
+                    break
+                return {"v": [base.__name__, Planter(_foreign, _subclass).plant(parts, 1)]}
         # equal to what they contain
         if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):
             return Planter(_foreign, _subclass).plant(
@@ -74,11 +84,25 @@ def _foreign(value: Any) -> Tree:
             return {"y": name}
         if text := text_name(value):
             return {"v": [text, [str(value)]]}
-        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            return Planter(_foreign, _subclass).plant(value.tolist(), 1)
-    except ValueError:  # a closed buffer
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas"):
+            return _of_numpy(value)
+    except ValueError:  # a closed buffer, a time that cannot be rebuilt
         pass
     return {"u": kind.__name__}
+
+
+def _of_numpy(value: Any) -> Tree:
+    """Return the tree of a value of numpy or pandas: a number, a type's name, or a list of what it
+    holds. A DataFrame holds its columns' names, as for Python's `in`.
+    """
+    kind = type(value).__name__
+    if "dtype" in kind.lower():
+        return {"n": str(value)}
+    listed = list(value) if kind == "DataFrame" else getattr(value, "tolist", lambda: value)()
+    if type(listed) is type(value):  # a long double
+        return {"u": kind}
+    tree = Planter(_foreign, _subclass).plant(listed, 1)
+    return tree if type(listed) is not list and value.dtype.kind in EXACT_KINDS else {"n": tree}
 
 
 def _subclass(value: Any) -> Tree:
@@ -98,9 +122,17 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
 
     answers = iter(messages)
     builder = Builder()
+    opaque: list[str] = []  # names of types that could not be sent
+
+    def opaque_value(kind: Any) -> OpaqueValue:
+        if len(opaque) < MOST_NAMED and isinstance(kind, str) and kind[:60] not in opaque:
+            opaque.append(kind[:60])
+        return OpaqueValue()
+
     builder.makers |= {
         "v": lambda body: build_value(body[0], builder.build(body[1])),
-        "u": lambda _: OpaqueValue(),
+        "n": builder.build,
+        "u": opaque_value,
         "y": _builtin,
     }
 
@@ -139,7 +171,8 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
     except NotPlain as error:
         return "RE", str(error)[:300]
     except BaseException as error:
-        return "WA", (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        return "WA", f"{why} (not sent as data: {', '.join(opaque)})" if opaque else why
     return "AC", ""
 
 

@@ -56,7 +56,7 @@ def judge() -> NoReturn:
     if header["do"] == "check":
         _check_answers(header["checker"], frames)
     if header["do"] == "alter":
-        _alter(header["test"], header["entry"])
+        _alter(header["test"], header["entry"], header["inexact"])
     if header["do"] == "decide":
         send(b"V", dump([0, *decide(header["checks"], frames), True]))
         os._exit(0)
@@ -81,10 +81,10 @@ def judge() -> NoReturn:
     os._exit(0)
 
 
-def _alter(test: str, entry: str) -> NoReturn:
+def _alter(test: str, entry: str, inexact: bool) -> NoReturn:
     """Send the variants of each of the test's methods."""
     try:
-        variants = methods(test, entry)
+        variants = methods(test, entry, inexact=inexact)
     except Exception as error:
         send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
     else:

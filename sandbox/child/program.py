@@ -31,6 +31,7 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sandbox.child.answers import Raising, encode_answer, kinds
@@ -43,10 +44,11 @@ REQUEST, CHANNEL, GATE = 3, 4, 5
 OUTER = 3  # parts of every call: [args, kwargs], args, kwargs
 
 
-def send(kind: bytes, text: str = "") -> None:
+def send(kind: bytes, text: str = "", write: Callable[[int, memoryview], int] = os.write) -> None:
+    """Send a message. write: bound here, because a fake file system of a test replaces os.write."""
     data = memoryview(frame(kind + text.encode("utf-8", "backslashreplace")))
     while data:
-        data = data[os.write(CHANNEL, data) :]
+        data = data[write(CHANNEL, data) :]
 
 
 def run(style: str) -> NoReturn:

@@ -32,7 +32,7 @@ import sys
 import time
 from _signal import SIGINT, default_int_handler  # type: ignore[import-not-found]
 from _signal import signal as set_handler
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from gc import enable as enable_gc
 from os import chdir, close, closerange, dup2, setsid, write
 from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
@@ -324,6 +324,19 @@ def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
     return moved
 
 
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Drop messages of libraries that are imported: they miss files that are not shown here."""
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nothing)
+
+
 def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     """Return the entry point for this zygote's processes. For programs, the judge's modules are not
     imported: each of their pages would add to the cost of a fork.
@@ -371,8 +384,9 @@ def main() -> None:
         )
         sys.exit(1)
     sys.path[:] = [path for path in sys.path if path != ROOT] + [config["package_path"]]
-    for name in [*PRELOADED.split(), *config["preload"]]:
-        __import__(name)
+    with _without_stderr():
+        for name in [*PRELOADED.split(), *config["preload"]]:
+            __import__(name)
     for name in {"random", "numpy.random"} & set(sys.modules):
         # Seed the generators: unseeded draws are then equal in each run, and verdicts do not
         # flicker.

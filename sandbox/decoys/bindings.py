@@ -5,6 +5,7 @@ computed literal, and never changed.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from sandbox.decoys.purity import BUILTINS, MODULES, Known
 from sandbox.decoys.variants import asserts
@@ -118,6 +119,8 @@ class Shared:
             ):
                 known.modules[str(bound)] = path
                 kept = True
+            elif bound in BUILTINS:  # not the builtin of that name
+                known.modules[str(bound)] = "?"
         if kept:
             self.imports.append(part)
 
@@ -273,3 +276,32 @@ def _attribute_stores(kind: ast.ClassDef) -> dict[str, int]:
                 found[held.attr] = found.get(held.attr, 0) + 2
             held = held.value
     return found
+
+
+def loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that these nodes read."""
+    return {
+        node.id
+        for part in nodes
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+
+
+def loaded_at_class(body: list[ast.stmt]) -> set[str]:
+    """Return the names that the body of a class reads outside the bodies of its methods."""
+    return loaded(
+        node
+        for part in body
+        for node in ([*part.decorator_list, part.args] if isinstance(part, FUNCTIONS) else [part])
+    )
+
+
+def attributes_loaded(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the attributes that these nodes read, of any object."""
+    return {
+        node.attr
+        for part in nodes
+        for node in ast.walk(part)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import re
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -41,6 +42,9 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 OPAQUE = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 # contexts that may swallow a failure
 SWALLOWS = ("aises", "suppress", "assertLogs", "assertWarns", "assertNoLogs")
+
+# in a statement about a type or an exception
+GUESSABLE = re.compile("[iI]s_?[iI]nstance|[rR]aises")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Path = tuple[int, ...]  # indices to a statement: in a body, in the body of the statement there, ...
@@ -92,8 +96,12 @@ def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
     return _changed(tree, c, m)
 
 
-def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
-    """Return variants of the module with this method only, the best first."""
+def decoys(tree: ast.Module, c: int, m: int, *, only_values: bool = False) -> list[ast.Module]:
+    """Return variants of the module with this method only, the best first.
+
+    only_values: whether to leave out all but those that expect another value: a program can
+        recognize the others by their form, or by a type or an exception that the statement names.
+    """
     kind: Any = tree.body[c]
     method: Function = kind.body[m]
     like_tests: list[tuple[Path, ast.stmt]] = []
@@ -103,7 +111,11 @@ def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
             natural, plain = _in_place_of(part, kind.body[at], after)
             like_tests += [((at, *path), variant) for variant in natural]
             others += [((at, *path), variant) for variant in plain]
+    if only_values:
+        like_tests = [each for each in like_tests if not GUESSABLE.search(ast.unparse(each[1]))]
     variants = [_changed(tree, c, m, path, by) for path, by in _spread(like_tests, LIKE_TESTS)]
+    if only_values:
+        return variants
     if len(variants) < ENOUGH and not _may_leave(method.body):
         path, by = _made_up(method)
         variants.append(_changed(tree, c, m, (m, *path), by))
@@ -270,11 +282,9 @@ def _in_place_of(part: ast.stmt, method: Function, after: list[ast.stmt]) -> Var
         and isinstance(name, ast.Name)
         and is_compared(method, after, name.id)
     ):
-        return [
-            ast.Assign(
-                part.targets, otherwise(part.value) or wrapped(wrapped(part.value)), lineno=0
-            )
-        ], []
+        other = otherwise(part.value)
+        change: ast.stmt = ast.Assign(part.targets, other or wrapped(part.value), lineno=0)
+        return ([change], []) if other else ([], [change])
     return [], []
 
 

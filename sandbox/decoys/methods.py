@@ -23,27 +23,32 @@ class _Called(BaseException):
     """The program would be called now."""
 
 
-def methods(source: str, entry: str) -> list[dict[str, Any]]:
+def methods(source: str, entry: str, *, inexact: bool = False) -> list[dict[str, Any]]:
     """Return for each test method: name, text, doing and checks (the two parts, or nothing), hides,
     decoys. Raises SyntaxError and other errors of ast.parse.
+
+    inexact: whether a method that hides values may need decoys too (`Attempt._method`). It gets
+        only those that expect another value.
     """
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
     return [
-        _variants(tree, name, c, m)
+        _variants(tree, name, c, m, inexact)
         for name, c, m in find_test_methods(tree)
         if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))
     ]
 
 
-def _variants(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
+def _variants(tree: ast.Module, name: str, c: int, m: int, inexact: bool) -> dict[str, Any]:
     text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
     parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
-    variants = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
+    variants: dict[str, Any] = {"name": name, "text": text, "decoys": []}
+    variants |= {"doing": "", "checks": "", "hides": False}
     if parts:
         variants |= parts._asdict()
-    if not variants["hides"] and not weak:
-        variants["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
+    if (inexact or not variants["hides"]) and not weak:
+        found = decoys(tree, c, m, only_values=variants["hides"])
+        variants["decoys"] = [*map(ast.unparse, found)]
     return variants
 
 

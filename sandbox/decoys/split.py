@@ -15,7 +15,16 @@ import ast
 import copy
 from typing import Any, NamedTuple
 
-from sandbox.decoys.bindings import FUNCTIONS, Shared, name_given, names_given, stores
+from sandbox.decoys.bindings import (
+    FUNCTIONS,
+    Shared,
+    attributes_loaded,
+    loaded,
+    loaded_at_class,
+    name_given,
+    names_given,
+    stores,
+)
 from sandbox.decoys.inline import written_out
 from sandbox.decoys.purity import Known
 from sandbox.decoys.questions import Question, of_raising, of_statement
@@ -309,22 +318,23 @@ def _pruned(
         and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
     ]
     used = (
-        _loaded(part for at, part in enumerate(tree.body) if at != c)
-        | _loaded(kind.decorator_list)
-        | _loaded(kind.bases)
+        loaded(part for at, part in enumerate(tree.body) if at != c)
+        | loaded(kind.decorator_list)
+        | loaded(kind.bases)
     )
     unused = {id(part) for part in shared.of_set_up.values()} | {
         id(part) for part in shared.of_class.values()
     }
-    read = _attributes_loaded([*doing, *body])
+    at_class = loaded_at_class([*body, method])
+    read = attributes_loaded([*doing, *body]) | at_class
     body = [
         part
         for part in body
         if not (isinstance(part, ast.FunctionDef) and part.name not in read | KEPT)
     ]
-    reflective = any(name in ("getattr", "vars", "__dict__") for name in used | _loaded([kind]))
+    reflective = any(name in ("getattr", "vars", "__dict__") for name in used | loaded([kind]))
     doing = _needed(doing, known)
-    attributes = _attributes_loaded([*doing, *body])
+    attributes = attributes_loaded([*doing, *body]) | at_class
     removed = {
         id(part)
         for group in (shared.of_set_up, shared.of_class)
@@ -343,8 +353,8 @@ def _pruned(
     body = [part for part in body if id(part) not in removed]
     method = _copied(method, name="test", body=doing or [ast.Pass()])
     kind = _copied(kind, body=[*body, method])
-    loaded = _loaded([part for at, part in enumerate(tree.body) if at != c] + [kind])
-    constants = {id(part) for name, part in shared.constants.items() if name not in loaded}
+    needed = loaded([part for at, part in enumerate(tree.body) if at != c] + [kind])
+    constants = {id(part) for name, part in shared.constants.items() if name not in needed}
     return ast.Module(
         [
             kind if at == c else part
@@ -362,36 +372,18 @@ def _is_set_up(part: ast.stmt) -> bool:
 def _needed(body: list[ast.stmt], known: Known) -> list[ast.stmt]:
     """Drop assignments of literals to names that nothing else here reads."""
     while True:
-        loaded = _loaded(body)
-        kept = _without(body, known.written, loaded)
-        if _loaded(kept) == loaded:
+        read = loaded(body)
+        kept = _without(body, known.written, read)
+        if loaded(kept) == read:
             return kept
         body = kept
 
 
-def _without(body: list[ast.stmt], written: set[int], loaded: set[str]) -> list[ast.stmt]:
-    remaining = [part for part in body if id(part) not in written or name_given(part) in loaded]
+def _without(body: list[ast.stmt], written: set[int], read: set[str]) -> list[ast.stmt]:
+    remaining = [part for part in body if id(part) not in written or name_given(part) in read]
     for at, part in enumerate(remaining):
         if isinstance(part, (ast.With, ast.For, ast.If)):
-            remaining[at] = _copied(part, body=_without(part.body, written, loaded) or [ast.Pass()])
+            remaining[at] = _copied(part, body=_without(part.body, written, read) or [ast.Pass()])
         if isinstance(part, (ast.For, ast.If)):
-            remaining[at].orelse = _without(part.orelse, written, loaded)  # type: ignore[attr-defined]
+            remaining[at].orelse = _without(part.orelse, written, read)  # type: ignore[attr-defined]
     return remaining
-
-
-def _loaded(nodes: Any) -> set[str]:
-    return {
-        node.id
-        for part in nodes
-        for node in ast.walk(part)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-
-
-def _attributes_loaded(nodes: list[ast.stmt]) -> set[str]:
-    return {
-        node.attr
-        for part in nodes
-        for node in ast.walk(part)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }

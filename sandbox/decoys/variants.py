@@ -1,5 +1,5 @@
 """Variants of an assertion for a decoy: first those that look like a test (another value), then the
-opposite, or an operand wrapped in a list, which equals nothing that it equalled before. Each
+opposite, or a list with the operand inside, which equals nothing that it equalled before. Each
 variant fails if the assertion itself holds.
 """
 
@@ -58,8 +58,7 @@ def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
         side = next((side for side in (1, 0) if is_literal(call.args[side])), 1)
         if other := otherwise(call.args[side], by=_margin(call)):
             natural.append(_with_argument(call, side, other))
-        # Wrapped twice: to assertCountEqual "a" is like ["a"].
-        plain += [_with_argument(call, at, wrapped(wrapped(call.args[at]))) for at in (0, 1)]
+        plain += [_with_argument(call, at, wrapped(call.args[at])) for at in (0, 1)]
     if name == "assertIsInstance" and len(call.args) >= 2 and (other := other_type(call.args[1])):
         natural.append(_with_argument(call, 1, other))
     if name == "assertIn" and len(call.args) >= 2:
@@ -179,7 +178,10 @@ def is_literal(value: ast.expr) -> bool:
 
 
 def wrapped(operand: ast.expr) -> ast.expr:
-    return ast.List([operand], ast.Load())
+    """Return a list that equals nothing that the operand equals: for assertCountEqual "a" is like
+    ["a"], and for numpy 1 is like [[1]].
+    """
+    return ast.List([ast.Dict([ast.Constant(0)], [operand])], ast.Load())
 
 
 def _margin(call: ast.Call) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox.child.answers import INEXACT
 from sandbox.protocol import Verdict
 from sandbox.wire import MAX_FRAME, NotPlain, frame, parse
 from sandbox.worker.attempt_processes import JUDGE_LIMITS, AttemptProcesses
@@ -187,28 +188,43 @@ class Attempt(AttemptProcesses):
             methods += variants
         self.total, self.names = len(methods), [method["name"] for method in methods]
         results: list[Result] = []
+        hidden: list[bool] = []
         for method in methods:
-            results.append(self._method(method))
+            result, hides = self._method(method)
+            results.append(result)
+            hidden.append(hides)
             if results[-1][1] == FORGED:  # then a pass of another method proves nothing either
                 return [[Verdict.WA, FORGED, results[-1][2]] for _ in methods]
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
-        return beside_others(results, [method["hides"] for method in methods])
+        hidden += [False] * (len(methods) - len(hidden))
+        return beside_others(results, hidden)
 
-    def _method(self, method: dict[str, Any]) -> Result:
-        """Decide one method. A judge decides about the program's answers; where that hides no
-        expected value from the program, decoys are run too.
+    def _method(self, method: dict[str, Any]) -> tuple[Result, bool]:
+        """Decide one method. Returns also whether the program could not see what it expects.
+
+        A judge decides about the program's answers. Where that hides no expected value from the
+        program, decoys are run too. With a package folder, answers are often no plain data:
+        - A DataFrame equals nothing in the judge's process, so a refusal proves nothing. The decoys
+          decide, if there are any: a program must not choose a weaker check.
+        - A list equals an array there. A pass must be confirmed in the program's own process.
         """
-        split = self._split(method["doing"], method["checks"]) if method["checks"] else None
-        if split and (split[0] != Verdict.AC or method["hides"]):
-            return split
-        return believed(self._shared, method["text"], method["decoys"])
+        if method["checks"]:
+            answers: list[bytes] = []
+            result = self._split(method["doing"], method["checks"], answers)
+            inexact = bool(self.job["package_folder"]) and any(
+                mark in answer for answer in answers for mark in INEXACT
+            )
+            if result[0] == Verdict.AC and method["hides"]:
+                return self._shared(method["text"]) if inexact else result, True
+            if result[0] != Verdict.AC and not (inexact and method["decoys"]):
+                return result, method["hides"]
+        return believed(self._shared, method["text"], method["decoys"]), False
 
-    def _split(self, doing: str, checks: str) -> Result:
+    def _split(self, doing: str, checks: str, answers: list[bytes]) -> Result:
         """Run both parts of a split method: the program's process executes it and answers
         questions, a judge process decides about the answers (sandbox/decoys/split.py).
         """
-        answers: list[bytes] = []
         result = self._shared(doing, answers)
         if result[0] != Verdict.AC:
             return result
@@ -219,10 +235,11 @@ class Attempt(AttemptProcesses):
         """Return the variants of each method of a test (decoys/methods.py), or the reason why the
         test cannot be used.
         """
-        if source not in self.altered:
-            with self._judge_alone(
-                {"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1
-            ) as watch:
+        inexact = bool(self.job["package_folder"])
+        key = f"{inexact} {source}"
+        if key not in self.altered:
+            header = {"do": "alter", "test": source, "entry": self.job["entry"], "inexact": inexact}
+            with self._judge_alone(header, (), 1) as watch:
                 message = watch.next()
             if isinstance(message, Stop) or message[:1] != b"V":
                 self.unusable = True
@@ -233,8 +250,8 @@ class Attempt(AttemptProcesses):
                 )
             if len(self.altered) >= MOST_ALTERED:
                 del self.altered[next(iter(self.altered))]
-            self.altered[source] = parse(message[1:])  # type: ignore[assignment]
-        return self.altered[source]
+            self.altered[key] = parse(message[1:])  # type: ignore[assignment]
+        return self.altered[key]
 
     def _unusable(self, why: str, watch: Watch) -> Result:
         self.unusable = True

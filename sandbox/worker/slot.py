@@ -33,6 +33,7 @@ from sandbox.worker.syscall_monitor import Denied
 
 ZYGOTE = Path(__file__).resolve().parents[1] / "child" / "zygote.py"
 START_S = 20.0  # a zygote that takes longer to start is broken
+FOLDER_START_S = 120.0  # the same where it imports pandas and the like first
 CLEAN_S = 15.0
 SWEEP_S = 5.0
 SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # folder of a worker, by its pid
@@ -41,7 +42,8 @@ SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
 ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
 
 ENVIRONMENT = {
-    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
     "PYTHONNODEBUGRANGES": "1",  # smaller programs: no carets in tracebacks, which nobody reads
     "LD_BIND_NOW": "1",  # otherwise each fork resolves symbols again
@@ -73,8 +75,10 @@ class Slot:
         core_lock: CoreLock,
         *,
         judge: bool = False,
+        package_folder: str = "",
     ) -> None:
         """number: 0 to 7, unique in this process.
+        package_folder: a folder of packages, in place of `packages`.
         scratch: where a level without mounts keeps what programs write.
         judge: the slot's processes run tests, not programs.
         """
@@ -82,8 +86,15 @@ class Slot:
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if level == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"
+        self.package_folder = package_folder
+        self._start_s = FOLDER_START_S if package_folder else START_S
+        if package_folder:
+            packages = {"": package_folder}
         self._call_counter = CallCounter(home, packages.values(), namespaces=level != "bare")
-        package_path = link_packages(packages, Path(scratch)) if level == "bare" else "/packages"
+        if level != "bare":
+            package_path = f"/packages/{os.path.basename(package_folder)}".rstrip("/")
+        else:
+            package_path = package_folder or link_packages(packages, Path(scratch))
         config = {
             "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
             "judge": judge, "parent": os.getpid(),
@@ -136,7 +147,7 @@ class Slot:
         calls are answered while waiting. Raises OSError when the zygote is gone.
         """
         self.control.send(COUNTED if self.cgroup else UNCOUNTED)
-        until = time.monotonic() + START_S
+        until = time.monotonic() + self._start_s
         while time.monotonic() < until:
             if not self.wait(until - time.monotonic()):
                 continue
@@ -161,7 +172,7 @@ class Slot:
                 self._call_counter,
                 emptying=self.level == "bare" and not has_own_uid("bare"),
             )
-        raise Broken(f"{self.level}: no answer from the zygote within {START_S:.0f} s")
+        raise Broken(f"{self.level}: no answer from the zygote within {self._start_s:.0f} s")
 
     def _start_error(self, reason: str) -> Refused | Broken:
         """Return the error for a zygote that ended. SIGSYS means that a filter of the machine

@@ -18,6 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ PRELOADS: dict[str, list[str]] = {
     "beside": ["unittest", "unittest.mock"],
     "checks": ["unittest"],
 }
+# Slow to import: in a slot with a package folder, forks share what the zygote has imported.
+SLOW_IMPORTS = (
+    "numpy.random", "pandas", "matplotlib.pyplot", "scipy.stats", "seaborn", "sklearn.cluster",
+    "sklearn.decomposition", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics",
+    "sklearn.model_selection", "sklearn.preprocessing", "requests", "nltk", "faker", "bs4",
+)  # fmt: skip
 
 
 class Worker:
@@ -77,13 +84,18 @@ class Worker:
         """
         started = time.monotonic() - self.core_lock.waited_s
         limits = Limits(**job["limits"])
-        if absent := [name for name in job["packages"] if name not in self.packages]:
+        folder = job["package_folder"]
+        if folder and not self._reaches(folder):
+            return self._lacking(job, [f"{folder}, readable by all users"])
+        known = _modules(folder) if folder else self.packages
+        if absent := [name for name in job["packages"] if name not in known]:
             return self._lacking(job, absent)
         unittests = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
         slots = [
             self._slot(
                 "beside" if unittests else "program",
                 numpy=any("numpy" in text for text in (job["source"], *unittests)),
+                folder=folder,
             )
         ]
         denied = slots[0].denied
@@ -121,6 +133,13 @@ class Worker:
             "names": attempt.names, "absent": [],
         }  # fmt: skip
 
+    def _reaches(self, folder: str) -> bool:
+        """Whether a program can read this folder: it exists on this machine, and if programs have a
+        uid of their own and no mounts, each folder above it may be entered.
+        """
+        above = Path(folder).parents if self.level == "bare" and levels.has_own_uid("bare") else ()
+        return Path(folder).is_dir() and all(path.stat().st_mode & 0o001 for path in above)
+
     def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
         """Return the report of a job whose packages are missing here; the program is not run."""
         why = (
@@ -150,13 +169,21 @@ class Worker:
             slot.close()
         folders.remove(self.scratch)
 
-    def _slot(self, role: str, *, numpy: bool = False) -> Slot:
+    def _slot(self, role: str, *, numpy: bool = False, folder: str = "") -> Slot:
         """role: one of PRELOADS. Modules that only some programs need have slots of their own: they
         would make every other fork more expensive.
+
+        folder: the job's package folder. It replaces the slot with numpy; one folder at a time.
         """
-        kind = (role, numpy and "numpy" in self.packages)
+        kind = (role, bool(folder) or (numpy and "numpy" in self.packages))
+        if kind in self.slots and self.slots[kind].package_folder != folder:
+            self._drop([self.slots[kind]])
         if kind not in self.slots:
-            preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
+            slow = ["numpy", "numpy.random"] if kind[1] else []
+            if folder:
+                modules = _modules(folder)
+                slow = [name for name in SLOW_IMPORTS if name.partition(".")[0] in modules]
+            preload = [*PRELOADS[role], *slow]
             number = 2 * list(PRELOADS).index(role) + kind[1]
             self.slots[kind] = Slot(
                 self.level,
@@ -166,6 +193,7 @@ class Worker:
                 self.scratch,
                 self.core_lock,
                 judge=role in ("judge", "checks"),
+                package_folder=folder,
             )
         return self.slots[kind]
 
@@ -173,6 +201,12 @@ class Worker:
         self.slots = {kind: slot for kind, slot in self.slots.items() if slot not in slots}
         for slot in slots:
             slot.close()
+
+
+@cache
+def _modules(folder: str) -> frozenset[str]:
+    """Return the names of the modules in a folder of packages."""
+    return frozenset(name.partition(".")[0] for name in os.listdir(folder))
 
 
 def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:

@@ -19,7 +19,7 @@ from cli.compare import compare
 from cli.failures import read_score
 from cli.scorecards import NoScorecard
 from evaluation.logs.log import LogError
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, compare_models
 from evaluation.scorecard import Scorecard
 from resources.settings import Settings

@@ -14,7 +14,7 @@ from cli.evaluate_benchmark import EvaluationOptions, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import Completion
-from evaluation.judging import harness as judging
+from evaluation.judging import judge as judging
 from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price
 from problems.columns import ProblemError

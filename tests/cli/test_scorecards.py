@@ -19,7 +19,7 @@ from cli.quality import show_quality
 from cli.reproduce import NotReproducible, reproduce
 from cli.scorecards import NoScorecard
 from evaluation.preference.contestants import read_contestant
-from evaluation.promotion.comparison import Incomparable
+from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
 from resources.home import NotReady

@@ -24,8 +24,8 @@ def test_samples_of_a_task_are_numbered_in_file_order(tmp_path: Path) -> None:
     file = lines(
         tmp_path / "a.jsonl.gz",
         *(
-            {"task_id": task, "completion": "x"}
-            for task in ("HumanEval/0", "HumanEval/1", "HumanEval/0")
+            {"task_id": task, "completion": text}
+            for task, text in (("HumanEval/0", "x"), ("HumanEval/1", "x"), ("HumanEval/0", "y"))
         ),
         "",
     )
@@ -113,3 +113,35 @@ def test_a_truncated_compressed_file_is_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(ProblemError, match=r"a\.jsonl\.gz"):
         read(file)
+
+
+def row(task: int, text: str, **keys: int) -> dict[str, Any]:
+    return {"task_id": f"HumanEval/{task}", "completion": text} | keys
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ([row(0, "x"), row(1, "y"), row(0, "x")], r"line 3.*line 1"),
+        ([row(0, "x"), row(1, "y"), row(0, "x"), row(1, "y")], r"line 3.*line 1"),
+        ([row(0, "x"), row(0, "y"), row(0, "x"), row(1, "a"), row(1, "a")], r"line 3.*line 1"),
+    ],
+)
+def test_a_repeated_row_is_named(tmp_path: Path, rows: list[dict[str, Any]], named: str) -> None:
+    file = lines(tmp_path / "a.jsonl", *rows)
+    with pytest.raises(ProblemError, match=named):
+        read(file)
+    broken: list[str] = []
+    assert len(read(file, broken=broken)) + len(broken) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row(0, "x", sample=0), row(0, "x", sample=1), row(1, "y", sample=0)],
+        [row(0, "x"), row(0, "x"), row(1, "a"), row(1, "b")],  # samples may be equal
+        [row(0, "x"), row(0, "z"), row(1, "a")],
+    ],
+)
+def test_equal_samples_are_read(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    assert len(read(lines(tmp_path / "a.jsonl", *rows))) == len(rows)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from evaluation.completions import Completion
-from evaluation.judging import evalplus, plus_program
-from evaluation.judging.evalplus import PlusHarness, PlusTask
-from evaluation.judging.harness import CompletionResult, Verdicts, judge
+from evaluation.judging import evalplus, plus_program, plus_task
+from evaluation.judging.evalplus import PlusHarness
+from evaluation.judging.judge import CompletionResult, Verdicts, judge
+from evaluation.judging.plus_task import PlusTask
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -21,7 +22,7 @@ FILES = {
     "HumanEval": DATA / "humanevalplus/HumanEvalPlus.jsonl.gz",
     "Mbpp": DATA / "mbppplus/MbppPlus.jsonl.gz",
 }
-MAKE = {"HumanEval": evalplus.humaneval_task, "Mbpp": evalplus.mbpp_task}
+MAKE = {"HumanEval": plus_task.humaneval_task, "Mbpp": plus_task.mbpp_task}
 pytestmark = pytest.mark.skipif(
     not all(path.exists() for path in FILES.values()), reason=f"no benchmark files in {DATA}"
 )
@@ -61,7 +62,7 @@ def harness() -> PlusHarness:
         tasks(*HARNESS),
         "some",
         "humanevalplus",
-        evalplus.SETS,
+        plus_task.SETS,
     )
 
 

@@ -14,7 +14,7 @@ from evaluation.benchmarks import Benchmark, NotMeasured, from_problems, heldout
 from evaluation.benchmarks.registry import load_public, measured, published
 from evaluation.completions import Completion
 from evaluation.evaluate import evaluate
-from evaluation.judging.harness import Verdicts, judge
+from evaluation.judging.judge import Verdicts, judge
 from evaluation.judging.reports import NotJudged
 from evaluation.judging.scoring import harness_version
 from evaluation.sampling import CompletionOutput, Sampling

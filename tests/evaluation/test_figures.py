@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.promotion.comparison import Incomparable, Rate
+from evaluation.promotion.rate import Incomparable, Rate
 from evaluation.reports.figures import Figures, clean_rate, clean_text, scores, suspects_in
 from evaluation.scorecard import Sample, Scorecard
 

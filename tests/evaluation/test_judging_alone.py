@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evaluation.completions import Completion
 from evaluation.judging.by_problem import by_problem
-from evaluation.judging.harness import Verdicts, judge
+from evaluation.judging.judge import Verdicts, judge
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits, Report
 from sandbox.sandbox import Sandbox

@@ -11,7 +11,8 @@ import pytest
 
 from evaluation.logs.log import LogError
 from evaluation.logs.registry import read_log
-from evaluation.promotion.comparison import Incomparable, check_comparable, compare, values_of
+from evaluation.promotion.comparison import check_comparable, compare
+from evaluation.promotion.rate import Incomparable, values_of
 from evaluation.scorecard import Scorecard
 
 LOGS = Path(__file__).parents[1] / "logs"

@@ -13,7 +13,6 @@ from scipy import optimize, stats
 from evaluation.statistics.alpha_spending import Gate, Spending, next_level
 from evaluation.statistics.hypothesis_tests import clopper_pearson, share_interval
 from evaluation.statistics.paired import (
-    bootstrap_test,
     difference_interval,
     expected_spread,
     holm,
@@ -128,24 +127,6 @@ def test_holm_on_a_worked_example() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-@pytest.mark.slow
-def test_the_paired_bootstrap_has_its_stated_level_and_power() -> None:
-    rng, alpha, tasks = np.random.default_rng(2), 0.05, 150
-    detected: dict[float, int] = {0.0: 0, 0.04: 0}
-    spread = 0.0
-    for gain in detected:
-        for _ in range(400):
-            base = rng.beta(0.8, 0.8, tasks)
-            difference = (
-                rng.binomial(10, np.clip(base + gain, 0, 1)) / 10 - rng.binomial(10, base) / 10
-            )
-            detected[gain] += bootstrap_test(difference.tolist(), draws=1000).better <= alpha
-            spread = float(difference.std())
-    assert detected[0.0] / 400 <= 0.08
-    # At the edges of the scale, a gain of 4 points is clipped.
-    assert detected[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)
-
-
 def test_the_smallest_detectable_gain_has_the_required_power() -> None:
     gain = smallest_mean_gain(0.4, 200, 0.01)
     assert mean_power(gain, 0.4, 200, 0.01) == pytest.approx(0.8)
@@ -162,13 +143,13 @@ def test_a_curve_equals_pass_at_k_for_every_k(counts: list[tuple[int, int]]) -> 
         assert at.share == pytest.approx(pass_at_k(correct, drawn, at.k), abs=1e-9)
 
 
-def test_a_curve_has_the_interval_of_resampled_tasks() -> None:
-    rng = np.random.default_rng(0)
-    correct, drawn = rng.binomial(20, rng.beta(0.5, 0.7, 200)).tolist(), [20] * 200
-    [at] = curve(correct, drawn, [5])
-    values = np.array([pass_at_k([c], [20], 5) for c in correct])
-    plain = rng.choice(values, (10_000, 200)).mean(1)
-    assert (at.low, at.high) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.006)
+def test_recipes_of_related_tasks_have_wider_intervals() -> None:
+    rng = np.random.default_rng(3)
+    solved = np.repeat(rng.random((2, 30)) < 0.5, 10, axis=1).astype(float)
+    before, after = ([run.tolist()] * 3 for run in solved)
+    alone = compare_recipes(before, after, draws=1000).interval
+    related = compare_recipes(before, after, [str(i // 10) for i in range(300)], draws=1000)
+    assert related.interval.high - related.interval.low > 1.5 * (alone.high - alone.low)
 
 
 def test_recipes_of_several_seeds_are_compared_over_seeds_and_tasks() -> None:

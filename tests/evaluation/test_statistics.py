@@ -12,7 +12,6 @@ from scipy import stats
 
 from evaluation.statistics.hypothesis_tests import (
     LARGE,
-    bootstrap_mean,
     fisher_fall,
     mcnemar,
     power,
@@ -64,20 +63,6 @@ def test_fisher_fall_agrees_with_scipy(before: tuple[int, int], after: tuple[int
     assert fisher_fall(*before, *after) == pytest.approx(
         stats.fisher_exact(table, alternative="greater").pvalue, rel=1e-6
     )
-
-
-def test_the_bootstrap_is_reproducible_and_near_plain_resampling() -> None:
-    values = [1.0] * 60 + [-1.0] * 20 + [0.0] * 320
-    plain = np.random.default_rng(1).choice(values, (10_000, 400)).mean(1)
-    ours = bootstrap_mean(values)
-    assert ours == bootstrap_mean(values)
-    assert ours == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.006)
-
-
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
-def test_a_bootstrap_interval_lies_within_the_values(values: list[float]) -> None:
-    low, high = bootstrap_mean(values, draws=200)
-    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
 
 
 def test_the_stated_power_agrees_with_simulation() -> None:

@@ -284,3 +284,35 @@ def test_guessable_methods_count_only_with_an_unguessable_one(sandbox: Sandbox) 
 def test_a_hidden_expected_value_needs_no_decoy() -> None:
     (method,) = methods(case("self.assertEqual(f(1), 7001)"), "f")
     assert method["hides"] and method["decoys"] == []
+
+
+def test_what_a_decorator_reads_stays_in_the_program_part(sandbox: Sandbox) -> None:
+    text = (
+        "import unittest, os\nfrom unittest.mock import patch\n"
+        "class Cases(unittest.TestCase):\n    answers = [70, 1]\n"
+        "    def answer(*_):\n        return 7000\n"
+        "    @patch('os.getuid', side_effect=answer)\n"
+        "    @patch('os.getgid', side_effect=answers)\n"
+        "    def test_it(self, *_):\n        self.assertEqual(f(1), 7070)\n"
+    )
+    source = "import os\ndef f(x): return os.getuid() + os.getgid()"
+    assert judged(sandbox, source, text).verdict == "AC"
+
+
+def test_an_imported_name_is_not_the_builtin_of_that_name(sandbox: Sandbox) -> None:
+    text = case(
+        "with self.assertRaises(KeyError):\n    f(1)",
+        before="from shutil import SameFileError as KeyError",
+    )
+    raising = "import shutil\ndef f(x): raise {}"
+    verdicts = [
+        judged(sandbox, raising.format(error), text).verdict
+        for error in ("shutil.SameFileError", "LookupError")
+    ]
+    assert verdicts == ["AC", "WA"]
+
+
+def test_a_method_refused_for_an_inexact_answer_has_decoys_that_expect_a_value() -> None:
+    text = case("got = f(1)\nself.assertIsInstance(got, dict)\nself.assertEqual(got, 7001)")
+    (method,) = methods(text, "f", inexact=True)
+    assert method["decoys"] and all("7001" not in decoy for decoy in method["decoys"])
