@@ -1,4 +1,4 @@
-"""Measure what each setting contributes: change one at a time, same budget and seeds."""
+"""Measure the contribution of each setting: change one at a time, same budget and seeds."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def command(
         list[str],
         typer.Argument(
             help=(
-                "One change each: reward.style=0, curriculum=off, algorithm=rloo, or "
+                "Changes, one a variant: reward.style=0, curriculum=off, algorithm=rloo, or "
                 "section.key=value."
             )
         ),
     ],
-    seeds: Annotated[int, typer.Option(min=1, help="Of training, the same for all runs.")] = 3,
-    steps: Annotated[int, typer.Option(min=0, help="Of every run; 0: the profile's.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Training seeds, the same for all runs.")] = 3,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of each run; 0: the profile's.")] = 0,
     change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Measure what each setting contributes: change one at a time, same budget and seeds.
+    """Measure the contribution of each setting: change one at a time, same budget and seeds.
 
-    Results have intervals (docs/ablation.md).
+    Results have intervals (docs/how-to/ablation.md).
     """
     from experiments.ablate import ablate
     from resources.settings import Settings

@@ -1,4 +1,4 @@
-"""Measure what a few examples are worth: in the prompt, or as gradient steps."""
+"""Measure the value of a few examples: in the prompt, or as gradient steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(
         str,
         typer.Argument(
             help=(
-                "A checkpoint by name (`ratchet status` lists them), a Hugging Face folder or a "
+                "Name of a checkpoint (`ratchet status` lists them), a Hugging Face folder, or a "
                 "hub id."
             )
         ),
@@ -31,7 +31,7 @@ def command(
     problems: Annotated[
         Path | None,
         typer.Option(
-            help="A parquet in our schema: your own family, instead of adaptation.families."
+            help="A parquet of problems, your own family, instead of adaptation.families."
         ),
     ] = None,
     keep: Annotated[
@@ -43,9 +43,9 @@ def command(
     change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Measure what a few examples are worth: in the prompt, or as gradient steps.
+    """Measure the value of a few examples: in the prompt, or as gradient steps.
 
-    Results have intervals (docs/adaptation.md).
+    Results have intervals (docs/how-to/adaptation.md).
     """
     from experiments.adapt import adapt
     from resources.settings import Settings

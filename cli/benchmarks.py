@@ -1,4 +1,4 @@
-"""List the benchmarks, and install the packages that the programs of some import."""
+"""List benchmarks, and install the packages that their programs import."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from problems.columns import ProblemError
 from resources.home import Home, NotReady
 
 GROUP = "Evaluate"
-NEEDED_GIB = 3.0  # the packages and pip's temporary files
+NEEDED_GIB = 3.0  # for the packages and pip's temporary files
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def show() -> None:
-    """List the benchmarks with the place of their data and the state of their packages."""
+    """List the benchmarks with their data and packages, or the commands that add these."""
     home, console = Home.from_environment(), Console()
     places = read_sources(home.path)
     table = Table(title="benchmarks", title_justify="left", box=None)
@@ -44,7 +44,7 @@ def show() -> None:
 def install(name: Annotated[str, typer.Argument(help="Name of a benchmark.")]) -> None:
     """Install the packages that a benchmark's programs import into a folder of the home.
 
-    Installs pinned versions, checked by their hashes. A second call installs nothing.
+    The versions are pinned and checked by their hashes. A second call installs nothing.
     """
     home, console = Home.from_environment(), Console(soft_wrap=True, highlight=False)
     benchmark = _published(name)
@@ -58,7 +58,7 @@ def install_packages(benchmark: Published, home: Path) -> str:
     """Install a benchmark's packages and return a summary. Raises NotReady if pip fails."""
     packages = benchmark.packages
     assert packages
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         folder = packages.install(home)
     except subprocess.CalledProcessError as error:
@@ -66,11 +66,11 @@ def install_packages(benchmark: Published, home: Path) -> str:
         raise NotReady(
             f"{packages.pins.name}: pip cannot install it: "
             f"{(errors or [f'exit code {error.returncode}'])[0][:300]}: it needs CPython 3.11 on "
-            "Linux x86-64 and a package registry"
+            "Linux x86-64, and a package registry"
         ) from error
     lines = [
         f"{len(packages.versions)} packages, {size_of(folder) / 1e9:.1f} GB, "
-        f"{time.monotonic() - began:.0f} s: {folder}"
+        f"{time.monotonic() - start:.0f} s: {folder}"
     ]
     place = read_sources(home).get(benchmark.source.name)
     opened = load_public(benchmark.name, place, home)
@@ -78,13 +78,13 @@ def install_packages(benchmark: Published, home: Path) -> str:
         tasks = opened.harness.tasks
         absent = {why for task in tasks.values() if (why := opened.harness.absent(task))}
         count = sum(not opened.harness.absent(task) for task in tasks.values())
-        lacking = f"; the others: {', '.join(sorted(absent))}" if absent else ""
-        lines.append(f"{count} of {len(tasks)} tasks can be measured{lacking}")
+        reasons = f"; the others: {', '.join(sorted(absent))}" if absent else ""
+        lines.append(f"{count} of {len(tasks)} tasks can be measured{reasons}")
     return "\n".join(lines)
 
 
 def _published(name: str) -> Published:
-    """Return a benchmark that has packages. Raises ProblemError for another."""
+    """Return a benchmark that has packages. Raises ProblemError if this one has none."""
     with_packages = {each: one for each, one in published().items() if one.packages}
     if name not in with_packages:
         raise ProblemError(

@@ -18,7 +18,7 @@ from cli.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.provenance import of_entry, verify
+from cli.provenance import of_entry, summary_rows, verify
 from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
@@ -28,27 +28,35 @@ from resources.registry.ledger import Entry
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
-
-
 FILE = "README.md"
 
 
-SETTINGS = ("algorithm", "steps", "learning_rate", "group_size", "problems_per_step", "temperature")
+TRAINING_SETTINGS = (
+    "algorithm",
+    "steps",
+    "learning_rate",
+    "group_size",
+    "problems_per_step",
+    "temperature",
+)
 
 
 def card(version: str, out: Path | None, wandb: bool, settings: Settings, console: Console) -> int:
-    """Raises UnknownVersion."""
-    home = settings.home
-    store, history = (
-        settings.store,
-        settings.ledger.history(),
-    )
+    """Print the model card, or write it to a folder; log it to W&B too if `wandb` is set.
+
+    Raises UnknownVersion, and CorruptArtifact for an artifact whose files have changed.
+    """
+    store, history = settings.store, settings.ledger.history()
     entry = find(history, version)[-1]
     index = ManifestIndex.of(store)
     passport = of_entry(entry, index)
     verify(passport, store)
     text = model_card(
-        entry, outcome(history, entry), passport, scores_of(entry, index, store), suspects_of(store)
+        entry,
+        outcome(history, entry),
+        passport,
+        scores_of(entry, index, store),
+        suspects_of(store),
     )
     if out:
         write_atomic(out / FILE, text)
@@ -56,21 +64,22 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
     elif not wandb:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if wandb:
-        console.print(log_artifact(entry, passport, text, home), soft_wrap=True, highlight=False)
+        place = log_artifact(entry, passport, text, settings.home)
+        console.print(place, soft_wrap=True, highlight=False)
     return 0
 
 
 def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecard]:
-    """The newest card of each benchmark for these weights, by name of the benchmark."""
+    """Return the newest scorecard of these weights for each benchmark, sorted by benchmark."""
     manifests = [
-        m
-        for artifacts in index.by_content.values()
-        for m in artifacts
-        if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
+        manifest
+        for versions in index.by_content.values()
+        for manifest in versions
+        if manifest.kind == "scores" and manifest.inputs.get("checkpoint") == entry.checkpoint_hash
     ]
     artifacts = [
-        store.find("scores", m.name, m.key)
-        for m in sorted(manifests, key=lambda manifest: manifest.created_at)
+        store.find("scores", manifest.name, manifest.key)
+        for manifest in sorted(manifests, key=lambda manifest: manifest.created_at)
     ]
     cards = [Scorecard.stored(artifact) for artifact in artifacts if artifact]
     return sorted(
@@ -79,9 +88,9 @@ def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecar
 
 
 def model_card(
-    entry: Entry, became: str, passport: Passport, cards: list[Scorecard], suspects: Suspects
+    entry: Entry, outcome_text: str, passport: Passport, cards: list[Scorecard], suspects: Suspects
 ) -> str:
-    """README.md with the metadata block that the hub reads."""
+    """Return the README.md, with the metadata block that the hub reads."""
     from huggingface_hub import EvalResult, ModelCardData
     from huggingface_hub.repocard import ModelCard
 
@@ -112,15 +121,15 @@ def model_card(
     )
     return str(
         ModelCard(
-            f"---\n{data.to_yaml()}\n---\n\n"
-            f"{_body(entry, became, passport, summary, cards, suspects)}"
+            f"---\n{data.to_yaml()}\n---\n\n{_body(entry, outcome_text, passport, cards, suspects)}"
         )
     )
 
 
 def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str:
-    """Log the version as a W&B artifact: a reference to its folder, the card, the passport. Offline
-    unless a key is set; returns its place.
+    """Log the version as a W&B artifact: a reference to its folder, the card, the passport.
+
+    Offline unless WANDB_API_KEY is set. Return the run's URL, or its local folder.
     """
     import json
 
@@ -153,31 +162,14 @@ def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str
 
 
 def _body(
-    entry: Entry,
-    became: str,
-    passport: Passport,
-    summary: dict[str, Any],
-    cards: list[Scorecard],
-    suspects: Suspects,
+    entry: Entry, outcome_text: str, passport: Passport, cards: list[Scorecard], suspects: Suspects
 ) -> str:
     reasons = "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", []))
-    config = summary["config"]
-    training_settings = {name: config[name] for name in SETTINGS if name in config}
-    origin = {
-        "checkpoint": entry.checkpoint_hash,
-        "dataset": summary["dataset"],
-        "contamination report": summary["contamination_report"],
-        "reward": summary["reward"],
-        "base model": f"{summary['base_model']} ({summary['base']})"
-        if summary["base_model"]
-        else None,
-        "config": summary["config_hash"],
-        **{f"seed of {name}": seed for name, seed in summary["seeds"].items()},
-        "code": ", ".join(summary["code_versions"]),
-        "harness": ", ".join(summary["harness"]),
-        "sandbox": ", ".join(summary["isolation"]),
-        "nowhere any more": ", ".join(summary["missing"]),
-    }
+    config = passport.summary()["config"]
+    training = [(name, config[name]) for name in TRAINING_SETTINGS if name in config]
+    rows = {"checkpoint": entry.checkpoint_hash} | summary_rows(passport)
+    origin = [(name, value) for name, value in rows.items() if value]
+    origin += [("missing", ", ".join(passport.missing))] if passport.missing else []
     scores = [
         (
             each.benchmark,
@@ -188,35 +180,20 @@ def _body(
         for each in cards
     ]
     columns = ("benchmark", *FULL_AND_CLEAN, "tasks", "version")
-    return (
-        "\n\n".join(
-            [
-                f"# {entry.checkpoint}, version {entry.version}",
-                (
-                    f"A language model that writes Python, {became} on {entry.created_at[:10]} "
-                    "by a "
-                    f"statistical gate (entry {entry.entry} of its ledger)."
-                ),
-                f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
-                f"## Why it was {became.split(',')[0]}\n\n{reasons}",
-                (
-                    "## Training\n\n"
-                    f"{_table(('setting', 'value'), training_settings.items()) if training_settings else 'No run of this home trained it.'}"  # noqa: E501
-                ),
-                (
-                    "## Origin\n\n"
-                    f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"  # noqa: E501
-                ),
-                f"```mermaid\n{passport.mermaid()}```",
-                (
-                    "## Limits\n\nIts programs are untrusted: run them in a sandbox. "
-                    "Scores hold for "
-                    "the benchmarks and versions above, no others."
-                ),
-            ]
-        )
-        + "\n"
-    )
+    sections = [
+        f"# {entry.checkpoint}, version {entry.version}",
+        f"A language model that writes Python, {outcome_text} on {entry.created_at[:10]} by a "
+        f"statistical gate (entry {entry.entry} of its ledger).",
+        f"## Scores\n\n{_table(columns, scores) if scores else 'No scores in this home.'}",
+        f"## Why it was {outcome_text.split(',')[0]}\n\n{reasons}",
+        "## Training\n\n"
+        + (_table(("setting", "value"), training) if training else "Not trained in this home."),
+        f"## Origin\n\n{_table(('input', 'value'), origin)}",
+        f"```mermaid\n{passport.mermaid()}```",
+        "## Limits\n\nIts programs are untrusted: run them in a sandbox. The scores hold for the "
+        "benchmarks and versions above, and for no others.",
+    ]
+    return "\n\n".join(sections) + "\n"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
@@ -232,13 +209,14 @@ def _table(head: tuple[str, ...], rows: Any) -> str:
 def command(
     version: VersionArgument = "champion",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for README.md; without it the card is printed.")
+        Path | None,
+        typer.Option(help="Write README.md to this folder; without it, print the card."),
     ] = None,
     wandb: Annotated[
         bool,
         typer.Option(
             "--wandb",
-            help="Also log version and card as a W&B artifact; offline without WANDB_API_KEY.",
+            help="Also log version and card as a W&B artifact, offline without WANDB_API_KEY.",
         ),
     ] = False,
     profile: ProfileOption = None,

@@ -13,9 +13,7 @@ from rich.console import Console
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
 from cli.comparison_table import limits, notes, print_rows
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
@@ -27,7 +25,7 @@ GROUP = "Evaluate"
 
 
 def compare(
-    named: Sequence[str],
+    models: Sequence[str],
     benchmarks: Sequence[str],
     k: int,
     alpha: float,
@@ -38,25 +36,24 @@ def compare(
     metrics: Sequence[str] = (),
     power: float = 0.8,
 ) -> int:
-    """Compare the first with each other one; for a single one, report what its benchmarks can show.
-    Raises NoScorecard and Incomparable.
+    """Compare the first model with each other one. For a single model, report the differences that
+    its benchmarks can detect. Raises NoScorecard, Incomparable and LogError.
     """
     store = settings.store
-    cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in named]
+    cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in models]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
-    names = _names(named, cards_by_model)
+    names = _names(models, cards_by_model)
     contestants = [
-        Contestant(each, _on_same_tasks(each, runs, cards_by_model, benchmark_names))
+        Contestant(each, _common_cards(each, runs, cards_by_model, benchmark_names))
         for each, runs in zip(names, cards_by_model, strict=True)
     ]
     if unknown := sorted(
         benchmark_names - {name for contestant in contestants for name in contestant.cards}
     ):
         raise NoScorecard(
-            f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, "
-            "or evaluate on it first"
+            f"no model has a score on {', '.join(unknown)}: evaluate on it first, or leave it out"
         )
     if len(contestants) == 1:
         console.print(
@@ -82,13 +79,13 @@ def compare(
     return 0
 
 
-def _cards(store: Store, named: str, metrics: Sequence[str]) -> list[Scorecard]:
-    """Return all scorecards of a checkpoint in the store, the newest last; or those of a file or
-    folder. metrics: the scores to compare by, if not the usual ones.
+def _cards(store: Store, model: str, metrics: Sequence[str]) -> list[Scorecard]:
+    """Return the scorecards of a file or folder, else all of a checkpoint in the store, the newest
+    last. metrics: the scores to compare by; empty for the default ones. Raises NoScorecard.
     """
-    if cards := at_path(named, metrics):
+    if cards := at_path(model, metrics):
         return cards
-    names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
+    names = [name for name in store.names("scores") if name.rpartition("--")[0] == model]
     cards = [
         by_tests(Scorecard.stored(version), metrics)
         for name in names
@@ -98,43 +95,44 @@ def _cards(store: Store, named: str, metrics: Sequence[str]) -> list[Scorecard]:
         scored = sorted(
             {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
         )
-        fix = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
+        known = f"one of {', '.join(scored)}" if scored else "evaluate a checkpoint first"
         raise NoScorecard(
-            f"no scores of {named!r}: give the file or folder of a scorecard or log, or {fix}; "
-            "`ratchet evaluate` makes them"
+            f"no scores of {model!r}: give a scorecard, a log, a folder of them, or {known} "
+            "(`ratchet evaluate`)"
         )
     return cards
 
 
-def _names(named: Sequence[str], cards_by_model: Sequence[Sequence[list[Scorecard]]]) -> list[str]:
-    """Return the models of logs, and files without folder and ending, where that tells them apart;
-    else as named.
+def _names(models: Sequence[str], cards_by_model: Sequence[Sequence[list[Scorecard]]]) -> list[str]:
+    """Return short names if they are distinct, else the models unchanged.
+
+    The short name of a log is its model; that of another file has no folder and ending.
     """
-    files = [[short(run) if is_path(run) else run for run in each.split(",")] for each in named]
-    models = [
+    files = [[short(run) if is_path(run) else run for run in each.split(",")] for each in models]
+    checkpoints = [
         [cards[0].checkpoint if cards[0].tool else file for file, cards in zip(*each, strict=True)]
         for each in zip(files, cards_by_model, strict=True)
     ]
-    for names in ([",".join(runs) for runs in each] for each in (models, files)):
-        if len(set(names)) == len(set(named)):
+    for names in ([",".join(runs) for runs in each] for each in (checkpoints, files)):
+        if len(set(names)) == len(set(models)):
             return names
-    return list(named)
+    return list(models)
 
 
-def _on_same_tasks(
+def _common_cards(
     name: str,
     runs: Sequence[Sequence[Scorecard]],
-    everybody: Sequence[Sequence[Sequence[Scorecard]]],
+    cards_by_model: Sequence[Sequence[Sequence[Scorecard]]],
     benchmark_names: set[str],
 ) -> dict[str, tuple[Scorecard, ...]]:
-    """Return one card for each run and benchmark: of several draws the newest that all have in
-    common, else each one's newest.
+    """Return a model's scorecards by benchmark, one for each run: the newest of a version that all
+    models have, else the run's newest. Raises Incomparable.
     """
     chosen = {}
     for benchmark in sorted(benchmark_names):
         versions = [
             {c.benchmark_version for c in run if c.benchmark == benchmark}
-            for each in everybody
+            for each in cards_by_model
             for run in each
         ]
         common = set.intersection(*filter(None, versions)) if any(versions) else set()
@@ -143,7 +141,7 @@ def _on_same_tasks(
             if any(own):
                 without = name.split(",")[next(i for i, cards in enumerate(own) if not cards)]
                 raise Incomparable(
-                    f"{without} has no score on {benchmark}, other runs of its recipe have: "
+                    f"{without} has no score on {benchmark}, but other runs of its recipe have: "
                     f"evaluate it there, or leave {benchmark} out"
                 )
             continue
@@ -154,7 +152,7 @@ def _on_same_tasks(
 
 
 def _suspects(path: Path) -> dict[str, list[str]]:
-    """By benchmark, the tasks in a `suspects.json`."""
+    """Return the tasks of a `suspects.json` by benchmark. Raises NoScorecard for another file."""
     try:
         return {
             name: [row["task"] for row in rows]
@@ -162,8 +160,7 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoScorecard(
-            f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a "
-            "dataset's contamination report"
+            f"{path}: not a list of suspect tasks ({error}): give a dataset's suspects.json"
         ) from error
 
 
@@ -172,53 +169,48 @@ def command(
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, or files or folders of scorecards or of logs of Inspect, "
-                "lm-evaluation-harness, EvalPlus or BigCodeBench; runs of a recipe joined by "
-                "commas."
+                "Scored checkpoints, scorecards, logs of Inspect, lm-evaluation-harness, EvalPlus "
+                "or BigCodeBench, or folders of them; several runs of a recipe joined by commas."
             )
         ),
     ],
     benchmark: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this benchmark; may be given again. Without it all but validation."
-        ),
+        typer.Option(help="Only this benchmark; repeatable. Default: all but validation."),
     ] = None,
-    k: Annotated[int, typer.Option(min=1, help="Compare pass@k.")] = 1,
+    k: Annotated[int, typer.Option(min=1, help="k of pass@k.")] = 1,
     alpha: Annotated[
         float,
-        typer.Option(
-            min=0.0001, max=0.5, help="Chance of one false verdict among all that are given."
-        ),
+        typer.Option(min=0.0001, max=0.5, help="Probability of any false verdict."),
     ] = 0.05,
     power: Annotated[
         float,
         typer.Option(
-            min=0.5, max=0.99, help="Chance with which the named gains and tasks are to show."
+            min=0.5, max=0.99, help="Power of the printed detectable gains and tasks needed."
         ),
     ] = 0.8,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             help=(
-                "Score of a log to compare by, or set of tests, such as base; may be given again, "
-                "for other benchmarks."
+                "Score of a log, or test set such as base, to compare by; repeatable, for other "
+                "benchmarks."
             )
         ),
     ] = None,
     suspects: Annotated[
         Path | None,
         typer.Option(
-            exists=True, help="A suspects.json; without it that of this home's clean_problems."
+            exists=True, help="A suspects.json. Default: that of this home's clean_problems."
         ),
     ] = None,
-    to: Annotated[Path | None, typer.Option("--to", help="Write the rows as JSON, too.")] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="Also write the rows as JSON.")] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Compare models task by task, with intervals.
 
-    The first model is compared with each other one, with Holm's correction. For a single model:
-    which differences its benchmarks could detect.
+    The first model is compared with each other one, with Holm's correction. For a single model, the
+    command reports which differences its benchmarks can detect.
     """
     raise typer.Exit(
         compare(

@@ -1,4 +1,4 @@
-"""How a comparison of models is printed: its rows as a table, and what limits them in sentences."""
+"""Print a comparison of models: its rows as a table, and its limits in sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluation.scorecard import Scorecard
 
 
 def print_rows(rows: Sequence[Row], score: str, alpha: float, console: Console) -> None:
-    """Print the rows. score: heading of both scores."""
+    """Print the rows. score: the heading of the scores."""
     print_wide([_cells(row, score, alpha) for row in rows], console)
 
 
@@ -31,7 +31,7 @@ def _cells(row: Row, score: str, alpha: float) -> dict[str, str]:
         "p": _p(row.p),
         "p (Holm)": _p(row.p_holm),
         "verdict": row.verdict(alpha),
-        "sees gains of": f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
+        "detects gains of": f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
         "tasks needed": f"{row.tasks_needed:,}" if row.tasks_needed is not None else "",
     }
 
@@ -41,31 +41,30 @@ def _p(value: float) -> str:
 
 
 def notes(rows: Sequence[Row], alpha: float, power: float) -> Iterator[str]:
-    """Yield what the columns mean, and the scores without suspect tasks."""
+    """Yield explanations of the columns, and the scores without suspect tasks."""
     if len(rows) > 1:
         yield (
-            f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
-            f"verdict among all is at most {alpha:g}."
+            f"{len(rows)} tests with Holm's correction: the probability of any false verdict is at "
+            f"most {alpha:g}."
         )
     yield from dict.fromkeys(f"Test: {row.test}." for row in rows)
     if any(row.smallest_gain is not None for row in rows):
         yield (
-            "Sees gains of: the true difference, in points, that so many tasks show with a power "
-            f"of {power:g} (two-sided, {alpha:g}, uncorrected)."
+            "Detects gains of: the true difference, in points, that these tasks show with power "
+            f"{power:g} (two-sided, {alpha:g}, uncorrected)."
         )
     if any(row.tasks_needed is not None for row in rows):
-        yield "Tasks needed: how many show a true difference of the measured size, likewise."
+        yield "Tasks needed: number of tasks that show a difference of the measured size, likewise."
     for row in rows:
         if row.clean and row.clean.before and row.clean.after:
             yield (
                 f"{row.benchmark} without the {count(row.clean.left_out)} that resemble "
-                f"something in the training data: {row.first} "
-                f"{row.clean.before}, {row.other} {row.clean.after}."
+                f"training data: {row.first} {row.clean.before}, {row.other} {row.clean.after}."
             )
 
 
 def limits(contestants: Sequence[Contestant]) -> Iterator[str]:
-    """Yield the scores that logs were compared by, tasks left out, and unequal numbers of
+    """Yield the scores of logs that were compared, missing tasks, and unequal numbers of
     completions.
     """
     yield from dict.fromkeys(
@@ -81,7 +80,7 @@ def limits(contestants: Sequence[Contestant]) -> Iterator[str]:
                 if card.partial:
                     yield (
                         f"PARTIAL: {count(len(card.partial))} of {name} without a completion of "
-                        f"{contestant.name}; compared are the others."
+                        f"{contestant.name}; the others are compared."
                     )
                 if card.unmeasured:
                     task, why = next(iter(card.unmeasured.items()))
@@ -95,19 +94,19 @@ def limits(contestants: Sequence[Contestant]) -> Iterator[str]:
 def _unequal(contestants: Sequence[Contestant]) -> Iterator[str]:
     for name in dict.fromkeys(name for contestant in contestants for name in contestant.cards):
         counts = {
-            contestant.name: _range([n for card in cards for n in _drawn(card)])
+            contestant.name: _range([n for card in cards for n in _completions_per_task(card)])
             for contestant in contestants
             if (cards := contestant.cards.get(name))
         }
         if len({*counts.values()}) > 1 or any("to" in each for each in counts.values()):
-            each = ", ".join(f"{who} {n}" for who, n in counts.items())
+            each = ", ".join(f"{model} {n}" for model, n in counts.items())
             yield (
-                f"UNEQUAL n: completions a task of {name}: {each}; each task counts by the mean "
-                "of its own."
+                f"UNEQUAL n: completions per task of {name}: {each}; a task's score is the mean of "
+                "its completions."
             )
 
 
-def _drawn(card: Scorecard) -> list[int]:
+def _completions_per_task(card: Scorecard) -> list[int]:
     return [n for _, n in counts_of(card).values()]
 
 

@@ -42,13 +42,13 @@ def show(
 
 
 def show_settings(section: str, settings: Settings, changed: bool, console: Console) -> int:
-    """Exits 0, or 1 if no key matches. Raises ProfileError."""
+    """Print settings with their layers. Return 0, or 1 if no key matches. Raises ProfileError."""
     values_from = layers(settings.profile_name, settings.changes, unverified=settings.unverified)
     table = Table("setting", "value", "from", box=None, header_style="dim")
     for location, value in leaves(settings.profile):
         key, layer = ".".join(location), origin(values_from, location)
-        inside = not section or key == section or key.startswith(f"{section}.")
-        if inside and not (changed and layer == "default"):
+        selected = not section or key == section or key.startswith(f"{section}.")
+        if selected and not (changed and layer == "default"):
             table.add_row(key, _shown(value), layer if layer.startswith("--") else Path(layer).name)
     if not table.row_count:
         console.print(f"no setting {section!r}" if section else "all values are defaults")
@@ -57,17 +57,17 @@ def show_settings(section: str, settings: Settings, changed: bool, console: Cons
     return 0
 
 
-def leaves(settings: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield (location, value) of every setting that is no section, in the order of its class."""
+def leaves(settings: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (location, value) of every setting that is not a section, in the order of its class."""
     if isinstance(settings, BaseModel):
         names = list(type(settings).model_fields)
     elif is_dataclass(settings):
         names = [field.name for field in fields(settings)]
     else:
-        yield above, settings
+        yield path, settings
         return
     for name in names:
-        yield from leaves(getattr(settings, name), (*above, name))
+        yield from leaves(getattr(settings, name), (*path, name))
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Run the whole chain once, from raw problems to a promotion decision, with a live view."""
+"""Run the pipeline once, from raw problems to a promotion decision, with a live view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUP = "Run"
 
 
 def command(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
-    """Run the whole chain once, from raw problems to a promotion decision, with a live view.
+    """Run the pipeline once, from raw problems to a promotion decision, with a live view.
 
     An interrupted pipeline run resumes; otherwise training starts from the current champion.
     """

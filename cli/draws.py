@@ -1,4 +1,4 @@
-"""Show which problems each training step drew, with expected and measured pass rates."""
+"""Show the problems of each training step, with expected and measured pass rates."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import (
-    RunArgument,
-)
+from cli.options import RunArgument
 from cli.runs import find_run, numbers_table
 from resources.home import Home
 from resources.settings import Settings
@@ -25,20 +23,20 @@ GROUP = "Train"
 
 
 def show_draws(run: str | None, step: int | None, home: Home, console: Console) -> int:
-    """Print one line per step, or the problems of one step, those first whose pass rate differed
-    most from the expected one.
+    """Print one line a step, or the problems of one step, sorted by the difference between measured
+    and expected pass rate.
     """
     record, folder = find_run(run, home)
     schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
     console.print(f"{record.id}, curriculum {schedule}", highlight=False)
     console.print(
-        _drawn_steps(folder) if step is None else _drawn_problems(draws.read(folder, step)),
+        _steps_table(folder) if step is None else _problems_table(draws.read(folder, step)),
         highlight=False,
     )
     return 0
 
 
-def _drawn_steps(folder: Path) -> Table:
+def _steps_table(folder: Path) -> Table:
     table = numbers_table("step", "problems", "new", "expected", "passed", "some passed")
     known: set[str] = set()
     for step in samples.steps(folder):
@@ -57,7 +55,7 @@ def _drawn_steps(folder: Path) -> Table:
     return table
 
 
-def _drawn_problems(step_draws: list[Draw]) -> Table:
+def _problems_table(step_draws: list[Draw]) -> Table:
     table = numbers_table("problem", "expected", "passed")
     for draw in sorted(
         step_draws,
@@ -75,8 +73,8 @@ def command(
     run: RunArgument = None,
     step: Annotated[
         int | None,
-        typer.Option(help="The problems of this training step; without it a line a step."),
+        typer.Option(help="Show the problems of this training step. Default: one line a step."),
     ] = None,
 ) -> None:
-    """Show which problems each training step drew, with expected and measured pass rates."""
+    """Show the problems of each training step, with expected and measured pass rates."""
     raise typer.Exit(show_draws(run, step, Settings.read().home, Console()))

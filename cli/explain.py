@@ -20,49 +20,44 @@ from resources.registry.mlflow import aliases_of
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
-
-
-WIDTH = 50  # letters from 0 to 100 %
-
-
+WIDTH = 50  # characters from 0 to 100 %
 LEGEND = (
-    "won, lost: tasks that the challenger alone, the champion alone solves. p better, p "
-    "worse: how often (0 to 1) luck would make one of two equally "
-    "good models look so much better, or worse. interval, 95 %: where the true value lies 19 "
-    "times in 20."
+    "won, lost: tasks that only the challenger, only the champion solves. p better, p worse: "
+    "probability that two equally good models differ by as much or more in this direction. "
+    "95 %: confidence interval."
 )
-
-
-LOST = " regression: tasks that a champion solved and a later one lost."
+REGRESSION = " regression: tasks that a champion solved and a later champion failed."
 
 
 class UnknownVersion(LookupError):
-    """Nothing of that name ever came to the gate; the message says what did."""
+    """No decision is about a version of this name; the message lists the known ones."""
 
 
 def explain(version: str, settings: Settings, console: Console) -> int:
-    """Explain why it became champion. Exits 1 if it never did, and explains why not. Raises
-    UnknownVersion.
+    """Explain why a version became champion. If it never did, explain why not and return 1.
+
+    Raises UnknownVersion.
     """
     history = settings.ledger.history()
     entries = find(history, version)
-    if not (rises := [entry for entry in entries if entry.kind != "refuse"]):
+    if not (promotions := [entry for entry in entries if entry.kind != "refuse"]):
         console.print(f"{named(entries[-1])} was never promoted. Why not:", style="bold")
         show_refusal(entries[-1], history, console)
         return 1
-    _show(rises[-1], history, console)
+    _show(promotions[-1], history, console)
     return 0
 
 
 def find(history: list[Entry], name: str) -> list[Entry]:
-    """Return all decisions about a version (3, v3), an alias, a checkpoint's name or the beginning
-    of its hash, without rollbacks to it.
+    """Return all decisions about a version, without rollbacks to it. Raises UnknownVersion.
+
+    name: a number (3, v3), an alias, a checkpoint's name, or the beginning of its hash.
     """
     decisions = [entry for entry in history if entry.kind != "rollback"]
     content = alias.checkpoint_hash if (alias := aliases_of(history).get(name)) else None
     number = int(name.removeprefix("v")) if name.removeprefix("v").isdigit() else None
 
-    def meant(entry: Entry) -> bool:
+    def matches(entry: Entry) -> bool:
         begins = len(name) >= 6 and entry.checkpoint_hash.startswith(name)
         return (
             entry.version == number
@@ -71,14 +66,14 @@ def find(history: list[Entry], name: str) -> list[Entry]:
             or begins
         )
 
-    if entries := [entry for entry in decisions if meant(entry)]:
+    if entries := [entry for entry in decisions if matches(entry)]:
         return entries
     known_versions = ", ".join(
         dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
     )
     raise UnknownVersion(
-        f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; "
-        f"known are {known_versions or 'none yet'}"
+        f"no version {name!r}: known versions are {known_versions or 'none yet'}; `ratchet promote "
+        "CHECKPOINT` decides on another"
     )
 
 
@@ -102,7 +97,8 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
         console.width = max(console.width, 120)
         console.print(_numbers(comparisons))
         console.print(
-            LEGEND + (LOST if any(c["benchmark"] == "regression" for c in comparisons) else ""),
+            LEGEND
+            + (REGRESSION if any(c["benchmark"] == "regression" for c in comparisons) else ""),
             style="dim",
             highlight=False,
             soft_wrap=True,
@@ -110,18 +106,19 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
         for compared in comparisons:
             console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
     console.print(
-        f"\nWhat it was made from: `ratchet provenance {entry.version}`",
+        f"\nIts inputs: `ratchet provenance {entry.version}`",
         style="dim",
         highlight=False,
     )
 
 
 def show_refusal(entry: Entry, history: list[Entry], console: Console) -> None:
+    """Print a refusal with its numbers, and what a promotion would have required."""
     _show(entry, history, console)
-    if lacked := required_for_promotion(entry.decision):
-        console.print("\nWhat would have sufficed, all of it at once:", style="bold")
+    if required := required_for_promotion(entry.decision):
+        console.print("\nRequired for a promotion, all of it:", style="bold")
         console.print(
-            "\n".join(f"- {sentence}" for sentence in lacked), soft_wrap=True, highlight=False
+            "\n".join(f"- {sentence}" for sentence in required), soft_wrap=True, highlight=False
         )
 
 
@@ -147,7 +144,7 @@ def _numbers(comparisons: list[dict[str, Any]]) -> Table:
         header_style="bold",
     )
     for c in comparisons:
-        spread = (
+        difference = (
             f"{_points(c['difference'])} ({_points(c['difference_low'])} to "
             f"{_points(c['difference_high'])})"
         )
@@ -157,7 +154,7 @@ def _numbers(comparisons: list[dict[str, Any]]) -> Table:
         table.add_row(
             c["benchmark"],
             *shares,
-            spread,
+            difference,
             str(len(c["won"])),
             str(len(c["lost"])),
             f"{c['p_better']:.2g}",
@@ -167,9 +164,9 @@ def _numbers(comparisons: list[dict[str, Any]]) -> Table:
 
 
 def picture(compared: dict[str, Any]) -> str:
-    """Both shares with their intervals on one line each, from 0 to 100 %."""
+    """Draw both pass rates with their intervals, a line each, from 0 to 100 %."""
     lines = [f"{compared['benchmark']:<12}{'0 %':<{WIDTH - 4}}100 %"]
-    for who, side in (("champion", "before"), ("challenger", "after")):
+    for role, side in (("champion", "before"), ("challenger", "after")):
         rate = compared[side]
         low, at, high = (
             min(round(rate[key] * WIDTH), WIDTH - 1) for key in ("low", "share", "high")
@@ -177,7 +174,7 @@ def picture(compared: dict[str, Any]) -> str:
         line = ["·"] * WIDTH
         line[low : high + 1] = ["─"] * (high - low + 1)
         line[at] = "●"
-        lines.append(f"{who:<12}{''.join(line)}  {100 * rate['share']:.1f} %")
+        lines.append(f"{role:<12}{''.join(line)}  {100 * rate['share']:.1f} %")
     return "\n".join(lines)
 
 

@@ -11,9 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.store import Store
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from cli.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
@@ -23,29 +21,28 @@ from resources.home import NotReady
 from resources.settings import Settings
 
 GROUP = "Evaluate"
-
-
 CARD = "scorecard.json"
 
 
 def show_failures(
     score: str, kind: str, task: str, count: int, settings: Settings, console: Console
 ) -> int:
-    """Print failures. Exits 0, or 1 if none is of that kind or task. Raises NotReady for an unknown
-    score.
+    """Print failures. Return 0, or 1 if none has that kind and task.
+
+    Raises NotReady for an unknown score.
     """
     card = read_score(score, lambda: settings.store)
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(
-        f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers "
-        f"fail, {100 * card.cut:.1f} % were cut by length."
+        f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} completions "
+        f"fail, {100 * card.cut:.1f} % are truncated."
     )
     if not kind and not task:
         table = Table(box=None, header_style="dim")
-        for name in ("kind", "in words", "answers", "which"):
-            table.add_column(name, justify="right" if name == "answers" else "left")
-        for name, words, answers, which in rows(card):
-            table.add_row(name, words, str(answers), escape(which))
+        for name in ("kind", "meaning", "completions", "details"):
+            table.add_column(name, justify="right" if name == "completions" else "left")
+        for name, meaning, completions, details in rows(card):
+            table.add_row(name, meaning, str(completions), escape(details))
         console.print(table)
         return 0
     failing_samples = failures(card, kind, task)
@@ -54,22 +51,26 @@ def show_failures(
     console.print(
         f"{min(count, len(failing_samples))} of {len(failing_samples)} shown"
         if failing_samples
-        else "none of them is of that kind and task",
+        else "no failure has that kind and task",
         style="dim",
     )
     return 0 if failing_samples else 1
 
 
 def price_of(profile: Profile) -> Price:
+    """Return the prices of a token and an hour, by which costs are shown."""
     return Price(profile.evaluation.price_per_million_tokens, profile.price_per_hour)
 
 
 def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
-    """Of a path or a name in the store. Raises NoScorecard, and NotReady for what is not there."""
+    """Return the scorecard of a path or a name in the store.
+
+    Raises NoScorecard, and NotReady for an unknown name.
+    """
     if scorecards := at_path(score):
         if len(scorecards) > 1:
             raise NotReady(
-                f"{score} holds the scores of several benchmarks, "
+                f"{score} holds scores on several benchmarks, "
                 f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
             )
         return scorecards[0]
@@ -79,9 +80,7 @@ def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
             f"{_names(store()) or 'none yet'}"
         )
     if not (artifact.path / CARD).is_file():
-        raise NotReady(
-            f"{score} holds the scores of several benchmarks: give one of {_names(store())}"
-        )
+        raise NotReady(f"{score} holds scores on several benchmarks: give one of {_names(store())}")
     return Scorecard.stored(artifact)
 
 
@@ -91,11 +90,12 @@ def _names(store: Store) -> str:
 
 def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
     console.rule(
-        escape(f"{sample.task_id}, answer {sample.sample}: {why}{_passes(sample)}"), align="left"
+        escape(f"{sample.task_id}, completion {sample.sample}: {why}{_passes(sample)}"),
+        align="left",
     )
     for title, text in (
-        ("Prompt", prompt or "(not kept with this score)"),
-        ("Answer", sample.completion),
+        ("Prompt", prompt or "(not stored with this score)"),
+        ("Completion", sample.completion),
         ("First failing test", _test(sample)),
     ):
         console.print(
@@ -104,24 +104,20 @@ def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
 
 
 def _passes(sample: Sample) -> str:
+    if len(sample.sets) > 1:
+        passed = ", ".join(name for name, passes in sample.sets.items() if passes)
+        return f", passes {passed or 'no test set'}"
     if sample.sets:
-        return (
-            (
-                ", passes "
-                f"{', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}"  # noqa: E501
-            )
-            if len(sample.sets) > 1
-            else ""
-        )
+        return ""
     return f", {sample.passed} of {sample.total} tests pass"
 
 
 def _test(sample: Sample) -> str:
-    hidden = f"test {sample.failed_test}, which is hidden" if sample.failed_test else ""
+    hidden = f"test {sample.failed_test} (hidden)" if sample.failed_test else ""
     text = (
         sample.first_failed
         or hidden
-        or ("" if sample.detail else "none: the program did not get that far")
+        or ("" if sample.detail else "none: the program failed before its tests")
     )
     return "\n".join(line for line in (text, sample.detail) if line)
 
@@ -136,14 +132,11 @@ def command(
     kind: Annotated[
         str,
         typer.Option(
-            help=(
-                "WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE "
-                "KeyError'."
-            )
+            help=("WA, RE, TLE, MLE, OLE, CE, extraction or cut; with an exception: 'RE KeyError'.")
         ),
     ] = "",
-    task: Annotated[str, typer.Option(help="A task's id, or its end after a slash.")] = "",
-    count: Annotated[int, typer.Option(min=1, help="How many answers are shown.")] = 5,
+    task: Annotated[str, typer.Option(help="A task's id, or the end of it after a slash.")] = "",
+    count: Annotated[int, typer.Option(min=1, help="Maximum number of completions.")] = 5,
     profile: ProfileOption = None,
 ) -> None:
     """Show why completions failed: counts by kind, or single completions.

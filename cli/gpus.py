@@ -1,4 +1,4 @@
-"""GPUs as they are written on the command line: 8xH100."""
+"""Parse GPUs of the command line, such as 8xH100."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from verl_jobs.planner.shapes import GPUS, DoesNotFit, Gpu
 
 
 def gpus_of(text: str) -> tuple[int, Gpu]:
-    """Of "8xH100". Raises DoesNotFit with what is known."""
+    """Return number and type of the GPUs. Raises DoesNotFit, which lists the known types."""
     match = re.fullmatch(r"(?:(\d+)\s*[xX]\s*)?([A-Za-z0-9-]+)", text.strip())
     gpu = next(
         (gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None
     )
     if match is None or gpu is None or match.group(1) == "0":
-        raise DoesNotFit(
-            f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}"
-        )
+        raise DoesNotFit(f"unknown GPUs {text!r}: write e.g. 8xH100, with one of {', '.join(GPUS)}")
     return int(match.group(1) or 1), gpu

@@ -1,5 +1,5 @@
-"""`ratchet plan --data`, `ratchet train --lengths`: lengths of prompts and completions, the limits
-that follow, and whether the engine holds them.
+"""`ratchet plan --data`, `ratchet train --lengths`: token lengths of prompts and completions, the
+limits that follow, and whether the engine's memory suffices for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resources.capacity import gpu_of
 from resources.home import NotReady, available_memory_gib
 from resources.settings import Settings
 from verl_jobs.config.training import Training
-from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
+from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_completions, of_prompts, of_run
 from verl_jobs.planner.memory import CPU_ROWS, generation_bytes
 from verl_jobs.planner.planner import plan
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
@@ -33,15 +33,13 @@ def show_lengths(
     settings: Settings,
     console: Console,
 ) -> int:
-    """Print quantiles and limits. Exits 0, or 1 if the cache of completions of that length does not
-    fit.
+    """Print quantiles and limits. Return 1 if completions of that length do not fit in memory.
 
-    data: a dataset of the home (`clean_problems`) or a parquet in our schema; run: a training's
-    folder.
-    Raises FileNotFoundError, ProfileError.
+    data: a dataset of the home (`clean_problems`) or a parquet of problems; run: the folder of a
+    training. Raises FileNotFoundError, ProfileError.
     """
     try:
-        changes_list, text = measured(
+        limit_changes, fit = measured(
             data,
             run,
             share,
@@ -53,9 +51,9 @@ def show_lengths(
     except DoesNotFit as error:
         console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
         return 1
-    changes = " ".join(f"--set {change}" for change in changes_list)
+    changes = " ".join(f"--set {change}" for change in limit_changes)
     console.print(
-        f"Limits that hold {share:.0%} of each kind: {changes}\n{text}",
+        f"Limits for {share:.0%} of each kind: {changes}\n{fit}",
         soft_wrap=True,
         highlight=False,
     )
@@ -63,13 +61,14 @@ def show_lengths(
 
 
 def changes_to_train(data: str, share: float, settings: Settings, console: Console) -> list[str]:
-    """Return the limits as changes to the profile. Raises NotReady, with the numbers, if this
-    machine's engine does not hold such completions.
+    """Return the limits as changes to the profile.
+
+    Raises NotReady if completions of that length do not fit in this machine's memory.
     """
     profile = settings.profile
     gpu = gpu_of(profile)
     try:
-        changes, text = measured(
+        changes, fit = measured(
             data,
             None,
             share,
@@ -81,7 +80,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
     console.print(
-        f"Trained with {' and '.join(changes)}, which hold {share:.0%} of each kind. {text}",
+        f"Limits for {share:.0%} of each kind: {', '.join(changes)}. {fit}",
         soft_wrap=True,
         highlight=False,
     )
@@ -97,39 +96,42 @@ def measured(
     settings: Settings,
     console: Console,
 ) -> tuple[list[str], str]:
-    """Print the quantiles; return the limits as changes to the profile, and what holds such
-    completions. Raises DoesNotFit.
+    """Print the quantiles. Return the limits as changes to the profile, and how completions of that
+    length fit in memory. Raises DoesNotFit.
     """
     profile = settings.profile
     folder = _model(model, settings)
     kinds = _measure(folder, _problems(data, settings), run, fenced=bool(profile.base))
-    prompt, answer = limits(kinds[0], kinds[1:], share)
-    t = profile.training
+    prompt_limit, completion_limit = limits(kinds[0], kinds[1:], share)
+    training = profile.training
     table = Table(
         "tokens",
         "texts",
         *(f"{part:.0%}" for part in SHARES),
-        "longer than the profile's",
+        "over the profile's limit",
         box=None,
         header_style="dim",
     )
     for kind, limit in zip(
-        kinds, (t.prompt_tokens, *[t.answer_tokens] * len(kinds[1:])), strict=True
+        kinds,
+        (training.prompt_tokens, *[training.answer_tokens] * len(kinds[1:])),
+        strict=True,
     ):
         quantiles = (str(kind.quantile(part)) for part in SHARES)
         table.add_row(
             kind.name, f"{len(kind.tokens):,}", *quantiles, f"{kind.over(limit):.1%} of {limit}"
         )
     console.print(table)
-    needed = t.model_copy(update={"prompt_tokens": prompt, "answer_tokens": answer})
+    new_limits = {"prompt_tokens": prompt_limit, "answer_tokens": completion_limit}
     try:
-        text = _cache(folder, needed, gpus)
+        fit = _memory_fit(folder, training.model_copy(update=new_limits), gpus)
     except DoesNotFit as error:
-        raise DoesNotFit(f"limits of {prompt} + {answer} tokens: {error}") from error
-    return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], text
+        raise DoesNotFit(f"limits {prompt_limit} + {completion_limit} tokens: {error}") from error
+    return [f"training.{name}={limit}" for name, limit in new_limits.items()], fit
 
 
 def _problems(data: str, settings: Settings) -> list[Problem]:
+    """Return the problems that a training would use."""
     path = Path(data)
     if not path.is_file():
         path = settings.store.require("datasets", data).path / "problems.parquet"
@@ -137,7 +139,7 @@ def _problems(data: str, settings: Settings) -> list[Problem]:
 
 
 def _model(model: str | None, settings: Settings) -> str:
-    """What is to be trained: its tokenizer counts, and its shape takes the memory."""
+    """Return the model to train: its tokenizer counts tokens, and its shape decides the memory."""
     return (
         model
         or settings.profile.base
@@ -148,41 +150,44 @@ def _model(model: str | None, settings: Settings) -> str:
 def _measure(
     model: str, problems: list[Problem], run: Path | None, *, fenced: bool
 ) -> list[Lengths]:
+    """Return the lengths of prompts, reference solutions, and the completions of a past run.
+
+    fenced: whether completions are fenced code. Raises NotReady, FileNotFoundError.
+    """
     from transformers import AutoTokenizer
 
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
         raise NotReady(
-            f"{model}: no tokenizer to be had ({type(error).__name__}): check the id and the "
-            "network, or name a local folder"
+            f"{model}: cannot load the tokenizer ({type(error).__name__}): check the id and the "
+            "network, or give a local folder"
         ) from error
     solutions = [problem.solutions[0] for problem in problems if problem.solutions]
     texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
     lengths = [of_prompts(tokenizer, map(prompt_text, problems))]
-    lengths += [of_answers("references", tokenizer, texts)] if texts else []
+    lengths += [of_completions("references", tokenizer, texts)] if texts else []
     past = of_run(tokenizer, run) if run else None
     lengths += [past] if past else []
     if not lengths[0].tokens or len(lengths) == 1:
         raise FileNotFoundError(
-            "nothing to measure: no problem with a reference solution, and no answers of a past run"
+            "nothing to measure: no problem has a reference solution, and no --run has completions"
         )
     return lengths
 
 
-def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
-    """What holds the answers of that length. Raises DoesNotFit with the numbers."""
+def _memory_fit(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
+    """Return how completions of the training's length fit in memory. Raises DoesNotFit."""
     shape = shape_of(model)
     if training.engine != "hf":
         if gpus is None:
             return (
-                "Whether the engine's cache holds such answers was not asked: `ratchet plan "
-                "--data ... --gpus 8xH100` does."
+                "Not checked against GPU memory: `ratchet plan --data ... --gpus 8xH100` does that."
             )
         count, gpu = gpus
         fit = plan(shape, gpu, count, training)
         return (
-            f"The caches of {count} x {gpu.name} hold {fit.concurrent:,} such answers at once, "
+            f"The caches of {count} x {gpu.name} hold {fit.concurrent:,} such completions at once, "
             f"{fit.rollout['KV cache'] / GIB:.1f} GiB a GPU."
         )
     rows = min(CPU_ROWS, training.problems_per_step * training.group_size)
@@ -192,10 +197,10 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
     available = available_memory_gib() * GIB
     if needed > available:
         raise DoesNotFit(
-            f"{rows} answers at once take {needed / GIB:.1f} GiB of cache and weights on this "
-            f"CPU, {available / GIB:.1f} are available"
+            f"{rows} completions at once need {needed / GIB:.1f} GiB for cache and weights on this "
+            f"CPU; {available / GIB:.1f} GiB are available"
         )
     return (
-        f"{rows} such answers at once take {needed / GIB:.2f} GiB of cache and weights on this "
-        f"CPU, {available / GIB:.1f} are available."
+        f"{rows} such completions at once need {needed / GIB:.2f} GiB for cache and weights on "
+        f"this CPU; {available / GIB:.1f} GiB are available."
     )

@@ -1,4 +1,4 @@
-"""The entry point `ratchet`: finds the command that was named, runs it, and reports errors.
+"""The entry point `ratchet`: find the command, run it, and report errors.
 
 A command is one file (or package) of this folder with a `GROUP`, the heading under which `ratchet
 --help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read from
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent
 
 
 class Command(NamedTuple):
-    """What the help says of a command, without importing it."""
+    """A command's entry in the help, read without importing the command."""
 
     name: str
     module: str
@@ -48,7 +48,7 @@ def commands() -> dict[str, Command]:
 
 
 class Commands(TyperGroup):
-    """Commands that are imported when they are called."""
+    """Typer's group of commands; a command is imported only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(commands())
@@ -91,67 +91,60 @@ def ratchet() -> None:
 
 
 def main() -> None:
-    """Run the command line. An error that a user can fix is one line on stderr and exit code 2; any
-    other error is a bug and shows its traceback.
+    """Run the command line.
+
+    An error that the user can fix is one line on stderr and exit code 2. Any other error is a bug
+    and shows its traceback.
     """
     try:
         app()
     except Exception as error:
-        from artifacts.integrity import CorruptArtifact
-        from assets.verified_reward import UnverifiedReward
-        from cli.explain import UnknownVersion
-        from evaluation.generation.openai_client import MissingCompletions
-        from evaluation.judging.reports import NotJudged
-        from evaluation.promotion.rate import Incomparable
-        from problems.columns import ProblemError
-        from problems.synthesis.replies import EndpointDown
-        from resources.config.load import ProfileError
-        from resources.home import Home, NotReady
-        from resources.ray.private import TrainingFailed
-        from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
-        from resources.registry.ledger_database import LedgerUnreachable
-        from resources.registry.regressions import BadLine
-        from rewards.own import RewardFileError
-        from verl_jobs.config.references import PluginError
-        from verl_jobs.planner.preflight import CannotTrain
-        from verl_jobs.sft.start import UnfitStart
-
-        own = (
-            RewardFileError
-            | UnverifiedReward
-            | PluginError
-            | EndpointDown
-            | MissingCompletions
-            | Incomparable
-        )
-        registry_errors = (
-            NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
-        )
-        changed = CorruptArtifact | LedgerChanged | BadLine
-        trained = UnfitStart | CannotTrain | TrainingFailed
-        fixable = (
-            NotReady
-            | ProfileError
-            | ProblemError
-            | registry_errors
-            | changed
-            | own
-            | trained
-            | FileNotFoundError
-        )
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        store = type(error).__module__.startswith(
-            "botocore."
-        )  # an object store's own words; its package is not there without one
-        if not full and not store and not isinstance(error, fixable):
+        if (message := user_message(error)) is None:
             raise
-        message = (
-            f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"
-            if store
-            else error
-        )
-        print(f"error: {Home.from_environment().full() if full else message}", file=sys.stderr)
+        print(f"error: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+def user_message(error: Exception) -> str | None:
+    """Return the message of an error that the user can fix; None for a bug."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        from resources.home import Home
+
+        return Home.from_environment().full()
+    # Errors of an object store are known by name: botocore is only installed with one.
+    if type(error).__module__.startswith("botocore."):
+        variables = "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        return f"storage.root: {error}: check {variables}"
+    return str(error) if isinstance(error, user_errors()) else None
+
+
+def user_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of errors that the user can fix."""
+    from artifacts.integrity import CorruptArtifact
+    from assets.verified_reward import UnverifiedReward
+    from cli.explain import UnknownVersion
+    from evaluation.generation.openai_client import MissingCompletions
+    from evaluation.judging.reports import NotJudged
+    from evaluation.promotion.rate import Incomparable
+    from problems.columns import ProblemError
+    from problems.synthesis.replies import EndpointDown
+    from resources.config.load import ProfileError
+    from resources.home import NotReady
+    from resources.ray.private import TrainingFailed
+    from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
+    from resources.registry.ledger_database import LedgerUnreachable
+    from resources.registry.regressions import BadLine
+    from rewards.own import RewardFileError
+    from verl_jobs.config.references import PluginError
+    from verl_jobs.planner.preflight import CannotTrain
+    from verl_jobs.sft.start import UnfitStart
+
+    configuration = (NotReady, ProfileError, ProblemError, PluginError, RewardFileError)
+    training = (UnverifiedReward, UnfitStart, CannotTrain, TrainingFailed)
+    evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
+    registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
+    changed = (CorruptArtifact, LedgerChanged, BadLine)
+    return (FileNotFoundError, *configuration, *training, *evaluation, *registry, *changed)
 
 
 if __name__ == "__main__":

@@ -6,44 +6,46 @@ from typing import Annotated
 
 import typer
 
-WIDE = 180  # columns of a table where there is no terminal to ask
+WIDE = 180  # columns of a table if the output is no terminal
 
 ProfileOption = Annotated[
     str | None,
     typer.Option(
-        "--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded."
+        "--profile",
+        "-p",
+        help="Name or path of a profile; default: RATCHET_PROFILE or embedded.",
     ),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A change to the profile, section.key=value; may be given again."),
+    typer.Option("--set", help="Change a setting of the profile: section.key=value; repeatable."),
 ]
 UnverifiedOption = Annotated[
     bool,
     typer.Option(
         "--unverified",
-        help="Train although the exploit battery did not pass the reward; stamped into all.",
+        help="Train with a reward that failed the exploit battery; recorded in all results.",
     ),
 ]
 CheckpointArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder."
+        help="Name of a checkpoint (`ratchet status` lists them), or a Hugging Face folder."
     ),
 ]
 VersionArgument = Annotated[
     str,
     typer.Argument(
-        help="A version's number, champion, previous, challenger, or a checkpoint's name."
+        help="A version: its number, champion, previous, challenger, or a checkpoint's name."
     ),
 ]
 RunArgument = Annotated[
-    str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")
+    str | None, typer.Argument(help="A run, e.g. chain-0002. Default: the newest.")
 ]
 AddressOption = Annotated[
     str,
     typer.Option(
         "--address",
-        help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.",
+        help="Jobs of this Ray cluster instead of the home: its dashboard, http://host:8265.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Test your own parts of a training: load each and run one dry step, without Ray."""
+"""Test your training plug-ins: load each and run one dry step, without Ray."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GROUP = "Train"
 
 
 def try_plugins(settings: Settings, console: Console) -> int:
-    """Print one line for each part, and the hash of its file. Raises PluginError for a part that
-    cannot be used.
+    """Print a line for each plug-in, and the hash of its file. Raises PluginError for a plug-in
+    that cannot be used.
     """
     plugins = settings.profile.training.plugins
     if not plugins.references:
@@ -27,7 +27,7 @@ def try_plugins(settings: Settings, console: Console) -> int:
         )
         return 0
     for line in check_plugins(settings.profile.training, unverified=True):
-        console.print(f"good: {line}", soft_wrap=True, highlight=False)
+        console.print(f"ok: {line}", soft_wrap=True, highlight=False)
     for kind, digest in plugins.hashes().items():
         console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)
     return 0
@@ -37,5 +37,5 @@ def command(
     profile: ProfileOption = None,
     change: SetOption = None,
 ) -> None:
-    """Test your own parts of a training: load each and run one dry step, without Ray."""
+    """Test your training plug-ins: load each and run one dry step, without Ray."""
     raise typer.Exit(try_plugins(Settings.read(profile, change or ()), Console()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.checkpoint_jobs import checkpoint_name, run_job
+from cli.evaluate.checkpoint import checkpoint_name, run_job
 from cli.options import (
     CheckpointArgument,
     ProfileOption,
@@ -18,7 +18,7 @@ GROUP = "Promote and explain"
 
 
 def promote(checkpoint: str, settings: Settings, console: Console) -> int:
-    """Scores first where that has not been done; then the gate decides and records."""
+    """Score the checkpoint if needed, decide, and print the decision with its reasons."""
     prepare_run(settings, trains=False)
     name = checkpoint_name(checkpoint, settings.store)
     why = f"ratchet promote {checkpoint}"
@@ -43,6 +43,6 @@ def promote(checkpoint: str, settings: Settings, console: Console) -> int:
 def command(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
     """Decide on the promotion of one checkpoint; score it first if needed.
 
-    Exits 0 whether it was promoted or refused.
+    Exits 0 for a promotion and for a refusal.
     """
     raise typer.Exit(promote(checkpoint, Settings.read(profile), Console()))

@@ -12,95 +12,86 @@ from rich.tree import Tree
 
 from artifacts.atomic import write_atomic
 from artifacts.drawing import page, svg
+from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import Store
 from cli.explain import UnknownVersion, find
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.home import NotReady
 from resources.registry.ledger import Entry, champions
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
-
-
-DRAWN = (".svg", ".html", ".mmd")
+GRAPH_FORMATS = {".svg": svg, ".html": page, ".mmd": Passport.mermaid}
 
 
 def provenance(
     subject: str, as_json: bool, graph: Path | None, settings: Settings, console: Console
 ) -> int:
-    """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion, and
-    CorruptArtifact for an artifact whose files were changed.
+    """Print the provenance, or write it as a graph. Return 1 if an artifact is missing, else 0.
+
+    Raises UnknownVersion, NotReady for a graph of an unknown format, and CorruptArtifact for an
+    artifact whose files have changed.
     """
-    if graph and graph.suffix not in DRAWN:
-        raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
-    found_passport = passport(subject, settings)
-    verify(found_passport, settings.store)
+    if graph and graph.suffix not in GRAPH_FORMATS:
+        raise NotReady(f"{graph}: give a file that ends in {', '.join(GRAPH_FORMATS)}")
+    passport = passport_of(subject, settings)
+    verify(passport, settings.store)
     if graph:
-        write_atomic(
-            graph,
-            {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found_passport),
-        )
+        write_atomic(graph, GRAPH_FORMATS[graph.suffix](passport))
     if as_json:
-        console.print_json(json.dumps(found_passport.as_json()))
+        console.print_json(json.dumps(passport.as_json()))
     elif graph is None:
-        show(found_passport, console)
-    return 1 if found_passport.missing else 0
+        show(passport, console)
+    return 1 if passport.missing else 0
 
 
-def verify(found_passport: Passport, store: Store) -> None:
-    """Check the files of every artifact of the walk. Raises CorruptArtifact."""
-    for manifest in (node.manifest for node in found_passport.nodes):
+def verify(passport: Passport, store: Store) -> None:
+    """Check the files of every artifact in the passport. Raises CorruptArtifact."""
+    for manifest in (node.manifest for node in passport.nodes):
         if manifest:
             store.find(manifest.kind, manifest.name, manifest.key)
 
 
-def passport(subject: str, settings: Settings) -> Passport:
-    """Print the provenance of a version (3, champion, a checkpoint's name), a score
-    (`chain-0001--heldout`), or the beginning of any hash.
+def passport_of(subject: str, settings: Settings) -> Passport:
+    """Return the passport of a version (3, champion, a checkpoint's name), a score
+    (`chain-0001--heldout`), or an artifact by the beginning of its hash. Raises UnknownVersion.
     """
     index = ManifestIndex.of(settings.store)
     history = settings.ledger.history()
     try:
         return of_entry(find(history, subject)[-1], index)
     except UnknownVersion as unknown:
-        manifests = [manifest for found in index.by_content.values() for manifest in found]
-        meant = [
-            m
-            for m in manifests
-            if m.name == subject or (len(subject) >= 6 and m.content_hash.startswith(subject))
-        ]
-        if not meant:
-            scores = ", ".join(
-                sorted(
-                    manifest.name
-                    for manifest in manifests
-                    if manifest.kind == "scores" and "--" in manifest.name
-                )
-            )
+        manifests = [each for versions in index.by_content.values() for each in versions]
+        matching = [each for each in manifests if names_manifest(subject, each)]
+        if not matching:
+            scores = {
+                each.name for each in manifests if each.kind == "scores" and "--" in each.name
+            }
             raise UnknownVersion(
-                f"{unknown}; nor is it a score: {scores or 'there are none yet'}"
+                f"{unknown}; known scores: {', '.join(sorted(scores)) or 'none yet'}"
             ) from unknown
-        return walk(index.node_of(meant[-1]), index)
+        return walk(index.node_of(matching[-1]), index)
+
+
+def names_manifest(name: str, manifest: Manifest) -> bool:
+    """Return whether this is the manifest's name, or the beginning of its hash (6 characters or
+    more).
+    """
+    return manifest.name == name or (len(name) >= 6 and manifest.content_hash.startswith(name))
 
 
 def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
-    """A version was made from its checkpoint, and from the scores by which it was judged."""
+    """Return the passport of a version: its checkpoint, and the scores that its decision used."""
     chain = entry.chain.removesuffix("/first")
-    inputs = [("checkpoint", entry.checkpoint_hash)]
-    bundles = [
-        m
+    scores = [
+        manifest
         for manifests in index.by_content.values()
-        for m in manifests
-        if (m.kind, m.name) == ("scores", chain)
+        for manifest in manifests
+        if (manifest.kind, manifest.name) == ("scores", chain)
     ]
-    inputs += [("judged by", bundles[-1].content_hash)] if bundles else []
-    nodes = [
-        (role, index.node(role if role == "checkpoint" else chain, content))
-        for role, content in inputs
-    ]
+    nodes = [("checkpoint", index.node("checkpoint", entry.checkpoint_hash))]
+    nodes += [("judged by", index.node(chain, scores[-1].content_hash))] if scores else []
     subject = Node(
         id=f"version {entry.version}@{entry.entry}",
         content_hash=entry.checkpoint_hash,
@@ -112,20 +103,30 @@ def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
 
 
 def show_champion(settings: Settings, console: Console) -> None:
-    """From the champion to the raw problems."""
+    """Print the provenance of the champion."""
     if not (stack := champions(settings.ledger.history())):
         console.print("There is no champion yet: `ratchet demo` makes the first.")
         return
-    show(passport(str(stack[-1].version), settings), console)
+    show(passport_of(str(stack[-1].version), settings), console)
 
 
-def show(found_passport: Passport, console: Console) -> None:
-    tree = Tree(f"[bold]{found_passport.subject}[/]")
-    _grow(tree, found_passport.nodes[0], found_passport, set())
-    console.width = max(console.width, 240)  # long lines are the terminal's to wrap
+def show(passport: Passport, console: Console) -> None:
+    """Print the passport as a tree, then a summary."""
+    tree = Tree(f"[bold]{passport.subject}[/]")
+    _grow(tree, passport.nodes[0], passport, set())
+    console.width = max(console.width, 240)  # the terminal wraps long lines
     console.print(tree, soft_wrap=True)
-    summary = found_passport.summary()
-    rows = {
+    console.print()
+    for name, value in summary_rows(passport).items():
+        console.print(f"{name:<21}{value or 'unknown'}", soft_wrap=True, highlight=False)
+    if passport.missing:
+        console.print(f"missing: {', '.join(passport.missing)}", style="red", soft_wrap=True)
+
+
+def summary_rows(passport: Passport) -> dict[str, str | None]:
+    """Return the passport's most important facts, a text for each name; None or "" if unknown."""
+    summary = passport.summary()
+    return {
         "dataset": summary["dataset"],
         "contamination report": summary["contamination_report"],
         "reward": summary["reward"],
@@ -138,26 +139,19 @@ def show(found_passport: Passport, console: Console) -> None:
         "harness": ", ".join(summary["harness"]),
         "isolation": ", ".join(summary["isolation"]),
     }
-    console.print()
-    for name, value in rows.items():
-        console.print(f"{name:<21}{value or 'not known here'}", soft_wrap=True, highlight=False)
-    if found_passport.missing:
-        console.print(
-            f"nowhere any more: {', '.join(found_passport.missing)}", style="red", soft_wrap=True
-        )
 
 
-def _grow(tree: Tree, node: Node, found_passport: Passport, shown: set[str]) -> None:
-    """Each artifact once with what it was made from; met again, it is named."""
+def _grow(tree: Tree, node: Node, passport: Passport, shown: set[str]) -> None:
+    """Add the artifacts that a node was made from; repeated ones are only named."""
     for role, id in node.made_from:
-        source = found_passport.node(id)
+        source = passport.node(id)
         head = (
             f"[bold]{source.kind}/{source.name}[/] {source.content_hash[:12]}"
             if source.manifest
             else f"{role} {source.content_hash[:12]}"
         )
         if source.missing:
-            tree.add(f"[red]{head} is nowhere any more[/]")
+            tree.add(f"[red]{head} is missing[/]")
         elif id in shown or source.manifest is None:
             tree.add(f"{head}{'  (above)' if source.made_from else ''}")
         else:
@@ -168,7 +162,7 @@ def _grow(tree: Tree, node: Node, found_passport: Passport, shown: set[str]) -> 
                 f"[dim]{manifest.created_at}, code {manifest.code_version}, "
                 f"{manifest.hardware.get('cpu')}[/]"
             )
-            _grow(branch, source, found_passport, shown)
+            _grow(branch, source, passport, shown)
 
 
 def command(
@@ -176,21 +170,21 @@ def command(
         str,
         typer.Argument(
             help=(
-                "A version as above, a score such as chain-0001--heldout, or the beginning of a "
-                "hash."
+                "A version (number, champion, previous, challenger, or a checkpoint's name), a "
+                "score such as chain-0001--heldout, or the beginning of a hash."
             )
         ),
     ] = "champion",
     as_json: Annotated[
-        bool, typer.Option("--json", help="For machines: nodes, edges, and the summary.")
+        bool, typer.Option("--json", help="Print nodes, edges and summary as JSON.")
     ] = False,
     graph: Annotated[
-        Path | None, typer.Option(help="Draw it to this file: .svg, .html or .mmd (Mermaid).")
+        Path | None, typer.Option(help="Write a graph to this file: .svg, .html or .mmd (Mermaid).")
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Trace a version, a score or an artifact back to the raw problems.
 
-    Exits 1 if an artifact on the way is missing.
+    Exits 1 if an artifact is missing.
     """
     raise typer.Exit(provenance(subject, as_json, graph, Settings.read(profile), Console()))

@@ -9,9 +9,7 @@ import typer
 from rich.console import Console
 
 from cli.failures import price_of, read_score
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from cli.wide_table import print_wide
 from evaluation.judging.quality import HEAD, measured, trend
 from evaluation.reports.cost import Usage
@@ -25,8 +23,9 @@ GROUP = "Evaluate"
 def show_quality(
     scores: Sequence[str], benchmark: str, settings: Settings, console: Console
 ) -> int:
-    """Print the named scores in that order; without names all of the home, the oldest first. Raises
-    NotReady.
+    """Print these scores in this order; without names all of the home, the oldest first.
+
+    Raises NotReady.
     """
     store, price = settings.store, price_of(settings.profile)
     artifacts = [
@@ -40,8 +39,8 @@ def show_quality(
     ]
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
-        raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
-    # Ratchet's own scorecards hold these figures.
+        raise NotReady("no score yet: `ratchet evaluate CHECKPOINT` makes the first")
+    # Logs of other tools do not hold these figures.
     cards = [
         card.model_copy(update={"measured": measured(card.samples, {})}) if card.tool else card
         for card in cards
@@ -49,8 +48,8 @@ def show_quality(
     rows = [
         dict(zip(HEAD, row, strict=True))
         | {
-            "cut": f"{100 * card.cut:.1f} %",
-            "a solved problem took": Usage.of(card).per_solved_problem(price),
+            "truncated": f"{100 * card.cut:.1f} %",
+            "cost of a solved problem": Usage.of(card).per_solved_problem(price),
         }
         for card, row in zip(cards, trend(cards), strict=True)
     ]
@@ -61,9 +60,9 @@ def show_quality(
 def command(
     scores: Annotated[
         list[str] | None,
-        typer.Argument(help="Scores by name or path; without any all of this home."),
+        typer.Argument(help="Scores by name or path. Default: all of this home."),
     ] = None,
-    benchmark: Annotated[str, typer.Option(help="This benchmark alone.")] = "",
+    benchmark: Annotated[str, typer.Option(help="Only this benchmark.")] = "",
     profile: ProfileOption = None,
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""

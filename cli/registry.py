@@ -12,9 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.integrity import check_champion
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.run_record import records
@@ -25,12 +23,13 @@ GROUP = "Promote and explain"
 
 
 def show_registry(settings: Settings, console: Console) -> int:
-    """Print every version that came to the gate, newest first, after syncing MLflow. Exits 1 if
-    MLflow cannot be reached.
+    """Sync MLflow, and print every version with its outcome, newest first.
+
+    Return 1 if MLflow cannot be reached, else 0.
     """
     ledger, registry = settings.ledger, settings.registry
     if not (history := ledger.history()):
-        console.print("Nothing has come to the gate yet: `ratchet demo` makes the first version.")
+        console.print("No versions yet: `ratchet demo` makes the first.")
         return 0
     synced = sync_mlflow(registry, ledger, console)
     console.width = max(console.width, 120)
@@ -45,12 +44,12 @@ def show_registry(settings: Settings, console: Console) -> int:
 
 
 def outcome(history: list[Entry], entry: Entry) -> str:
-    """What a decision came to, and what became of it since, in words."""
+    """Return the outcome of a decision in words, and whether it was rolled back later."""
     first = {
         "install": "installed as the first",
         "promote": "promoted",
         "refuse": "not promoted",
-        "rollback": "put back",
+        "rollback": "restored",
     }[entry.kind]
     later = [other for other in history if other.entry > entry.entry]
     undone = next(
@@ -62,11 +61,12 @@ def outcome(history: list[Entry], entry: Entry) -> str:
         None,
     )
     if undone:
-        return f"{first}, taken back by entry {undone.entry} ({undone.created_at[:10]})"
+        return f"{first}, rolled back by entry {undone.entry} ({undone.created_at[:10]})"
     return first
 
 
 def sync_mlflow(registry: Registry, ledger: Ledger, console: Console) -> bool:
+    """Sync MLflow with the ledger. Print a warning and return False if that fails."""
     if behind := registry.try_sync(ledger):
         console.print(behind, style="yellow", highlight=False, soft_wrap=True)
     return not behind
@@ -74,13 +74,13 @@ def sync_mlflow(registry: Registry, ledger: Ledger, console: Console) -> bool:
 
 def _versions(history: list[Entry]) -> Table:
     table = Table(
-        "version", "aliases", "checkpoint", "what came of it", "when", box=None, header_style="bold"
+        "version", "aliases", "checkpoint", "outcome", "date", box=None, header_style="bold"
     )
-    stands: dict[int, list[str]] = {}
+    aliases_by_version: dict[int, list[str]] = {}
     for alias, entry in aliases_of(history).items():
-        stands.setdefault(entry.version, []).append(alias)
+        aliases_by_version.setdefault(entry.version, []).append(alias)
     for entry in [entry for entry in history[::-1] if entry.kind != "rollback"]:
-        aliases = ", ".join(stands.pop(entry.version, []))
+        aliases = ", ".join(aliases_by_version.pop(entry.version, []))
         table.add_row(
             str(entry.version),
             f"[green]{aliases}[/]",
@@ -134,7 +134,7 @@ def command(
 ) -> None:
     """List all versions and their outcomes, and sync pending changes to MLflow; or verify them.
 
-    Exits 1 if MLflow cannot be reached, 2 if an entry or a file is not what was recorded.
+    Exits 1 if MLflow cannot be reached, 2 if an entry or a file has changed.
     """
     settings = Settings.read(profile)
     if action is Action.verify:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from artifacts.manifest import code_version, hardware, package_versions
+from artifacts.manifest import Manifest, code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
+from cli.provenance import names_manifest
 from cli.scorecards import at_path
 from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import NotMeasured, heldout, validation
@@ -38,84 +37,75 @@ from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 
 GROUP = "Evaluate"
-
-
-SHOWN = 40  # differences that are printed; all are counted
+MOST_DIFFERENCES = 40  # printed; all are counted
 
 
 class NotReproducible(NotReady):
-    """Something that the score was made from is missing; the message names it and the fix."""
+    """An input of the score is missing; the message names it and the fix."""
 
 
 def reproduce(
     score: str, out: Path | None, settings: Settings, console: Console, data: Path | None = None
 ) -> int:
-    """Reproduce a score. Exits 0 if every verdict is the same, 1 if one differs. Raises
-    NotReproducible if it cannot be run again.
+    """Reproduce a score. Return 0 if every verdict is the same, 1 if one differs.
 
     score: a name or hash in the store, or the path of a scorecard of `ratchet evaluate
-    --benchmark`;
-    data: where that benchmark's file is now.
+    --benchmark`; data: the current path of that benchmark's file. Raises NotReproducible.
     """
     if scorecards := at_path(score):
-        return _judged_again(score, scorecards, data, out, settings.home, console)
-    home, loaded = settings.home, settings.profile
-    store = settings.store
+        return _rejudge(score, scorecards, data, out, settings.home, console)
+    store, profile = settings.store, settings.profile
     index = ManifestIndex.of(store)
     artifact = _score(score, store, index)
-    card = Scorecard.stored(artifact)
+    manifest, card = artifact.manifest, Scorecard.stored(artifact)
     checkpoint = _checkpoint(card, store, index, settings)
-    benchmark = _benchmark(card, artifact, store, index, home, loaded)
-    with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:
-        tasks = {stage: bar.add_task(stage, total=None) for stage in ("generate", "judge")}
+    benchmark = _benchmark(card, _candidates(card, artifact, index, settings))
+    with Sandbox(profile.sandbox) as sandbox, Progress(console=console, transient=True) as progress:
+        bars = {stage: progress.add_task(stage, total=None) for stage in ("generate", "judge")}
         again = evaluate(
             checkpoint, card.checkpoint, card.checkpoint_hash, benchmark, sandbox,
-            lambda stage, done, of: bar.update(tasks[stage], completed=done, total=of),
+            lambda stage, done, of: progress.update(bars[stage], completed=done, total=of),
         )  # fmt: skip
     if out:
         again.write(out)
-    then = (
-        {"code": artifact.manifest.code_version}
-        | artifact.manifest.hardware
-        | artifact.manifest.packages
-    )
-    return _tell(artifact.manifest.name, then, again.harness_version, card, again, console)
+    made_with = {"code": manifest.code_version} | manifest.hardware | manifest.packages
+    return _report(manifest.name, made_with, card, again, console)
 
 
-def _judged_again(
-    named: str,
+def _rejudge(
+    path: str,
     scorecards: Sequence[Scorecard],
     data: Path | None,
     out: Path | None,
     home: Home,
     console: Console,
 ) -> int:
-    from cli.rejudge import judge_again
+    from cli.evaluate.rejudge import judge_again
 
     if len(scorecards) > 1:
         raise NotReproducible(
-            f"{named} holds the scores of several benchmarks, "
+            f"{path} holds scores on several benchmarks, "
             f"{', '.join(card.benchmark for card in scorecards)}: give one of its files"
         )
     [card] = scorecards
     if card.tool:
         raise NotReproducible(
-            f"{named} was written by {card.tool}: judge its programs with `ratchet evaluate "
+            f"{path} was written by {card.tool}: judge its programs with `ratchet evaluate "
             "--benchmark NAME --completions FILE`"
         )
     if card.origin is None:
         raise NotReproducible(
-            f"{named} is a checkpoint's score, whose passport lies in the store: give its "
-            f"name, such as {card.checkpoint}--heldout"
+            f"{path} is a checkpoint's score, and its passport is in the store: give its name, "
+            f"such as {card.checkpoint}--heldout"
         )
     again = judge_again(card, card.origin, data, home.path, Console(stderr=True))
     if out:
         again.write(out, Figures.of(again).as_json())
-    return _tell(named, card.origin.made_with, again.harness_version, card, again, console)
+    return _report(path, card.origin.made_with, card, again, console)
 
 
 def differences(before: Scorecard, after: Scorecard) -> list[str]:
-    """A line for each answer whose verdict is another one, or that only one card has."""
+    """Return a line for each completion whose verdict differs or that only one scorecard has."""
     old, new = ({(s.task_id, s.sample): s for s in card.samples} for card in (before, after))
     lines = []
     for key in sorted(old.keys() | new.keys()):
@@ -123,19 +113,21 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
         if key not in old or key not in new:
             lines.append(f"{name}: only in the {'new' if key in new else 'recorded'} score")
         elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
-            why = (
-                "the same answer"
+            completion = (
+                "same completion"
                 if old[key].completion == new[key].completion
-                else "another answer"
+                else "different completion"
                 if before.keeps_completions
-                else "the answer was left out"
+                else "completion not recorded"
             )
-            lines.append(f"{name}: {_said(old[key])} was recorded, {_said(new[key])} now; {why}")
+            lines.append(
+                f"{name}: recorded {_verdict(old[key])}, now {_verdict(new[key])}; {completion}"
+            )
     return lines
 
 
-def _said(sample: Sample) -> str:
-    """Return the verdict, with the sets that pass if there are several: two failures may differ in
+def _verdict(sample: Sample) -> str:
+    """Return the verdict, with the passed sets if there are several: two failures may differ in
     them.
     """
     passed = [name for name, passes in sample.sets.items() if passes]
@@ -147,166 +139,124 @@ def _said(sample: Sample) -> str:
 
 
 def passport_differences(
-    made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str
+    made_with: Mapping[str, Any], card: Scorecard, again: Scorecard
 ) -> list[str]:
-    """Return what has changed since the score was made: code, packages, machine, harness,
-    isolation.
-    """
-    then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(
-        made_with
-    )
-    now = (
-        {"harness": harness, "isolation": isolation, "code": code_version()}
-        | hardware()
-        | package_versions()
-    )
+    """Return a line for each difference in code, packages, machine, harness and isolation level."""
+    recorded = {"harness": card.harness_version, "isolation": card.isolation or "unknown"}
+    recorded |= made_with
+    now = {"harness": again.harness_version, "isolation": again.isolation, "code": code_version()}
+    now |= hardware() | package_versions()
     return [
-        f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now"
-        for name in then | now
-        if then.get(name) != now.get(name)
+        f"{name}: recorded {recorded.get(name, 'nothing')}, now {now.get(name, 'nothing')}"
+        for name in recorded | now
+        if recorded.get(name) != now.get(name)
     ]
 
 
-def _tell(
-    name: str,
-    made_with: Mapping[str, Any],
-    harness: str,
-    card: Scorecard,
-    again: Scorecard,
-    console: Console,
+def _report(
+    name: str, made_with: Mapping[str, Any], card: Scorecard, again: Scorecard, console: Console
 ) -> int:
-    changed_verdicts, texts = (
-        differences(card, again),
-        {(s.task_id, s.sample): s.completion for s in again.samples},
+    """Print the differences. Return 1 if a verdict differs, else 0."""
+    changed_verdicts = differences(card, again)
+    completions = {(s.task_id, s.sample): s.completion for s in again.samples}
+    changed_texts = sum(
+        completions.get((s.task_id, s.sample)) != s.completion for s in card.samples
     )
-    worded = sum(texts.get((s.task_id, s.sample)) != s.completion for s in card.samples)
     state = (
-        "the same verdicts"
-        if not changed_verdicts
-        else f"{len(changed_verdicts)} of {len(card.samples)} verdicts differ"
+        f"{len(changed_verdicts)} of {len(card.samples)} verdicts differ"
+        if changed_verdicts
+        else f"all {len(card.samples)} verdicts are the same"
     )
-    wording = (
-        f"{worded} answers are worded otherwise"
+    texts = (
+        f"{changed_texts} completions differ"
         if card.keeps_completions
-        else "the recorded answers were left out"
+        else "the recorded score has no completions"
     )
-    console.print(f"{name}: {state}; {wording}.", style="bold", soft_wrap=True, highlight=False)
+    console.print(f"{name}: {state}; {texts}.", style="bold", soft_wrap=True, highlight=False)
     before, now = (Rate.of(each).share for each in (card, again))
     console.print(
-        f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks",
+        f"pass@1 on {len(card.first)} tasks: recorded {100 * before:.2f} %, now {100 * now:.2f} %",
         highlight=False,
     )
-    for line in changed_verdicts[:SHOWN]:
+    for line in changed_verdicts[:MOST_DIFFERENCES]:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
-    if len(changed_verdicts) > SHOWN:
-        console.print(
-            f"and {len(changed_verdicts) - SHOWN} more: --out FILE writes the new scorecard"
-        )
-    changed = passport_differences(made_with, card, harness, again.isolation)
-    console.print("Of the passport differs:" if changed else "Nothing of the passport differs.")
+    if (more := len(changed_verdicts) - MOST_DIFFERENCES) > 0:
+        console.print(f"and {more} more: --out FILE writes the new scorecard")
+    changed = passport_differences(made_with, card, again)
+    console.print("The passport differs in:" if changed else "The passport is the same.")
     for line in changed:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
     return 1 if changed_verdicts else 0
 
 
 def _score(name: str, store: Store, index: ManifestIndex) -> Artifact:
-    """By its name, the newest of that, or by the beginning of its hash."""
+    """Return the newest score of this name, or whose hash begins with it."""
     scores = [
-        m
-        for found in index.by_content.values()
-        for m in found
-        if m.kind == "scores" and "--" in m.name
+        manifest
+        for versions in index.by_content.values()
+        for manifest in versions
+        if manifest.kind == "scores" and "--" in manifest.name
     ]
-    meant = [
-        m for m in scores if m.name == name or (len(name) >= 6 and m.content_hash.startswith(name))
-    ]
-    if not meant or (found := store.find("scores", meant[-1].name, meant[-1].key)) is None:
-        score_names = (
-            ", ".join(sorted({m.name for m in scores}))
-            or "none yet: `ratchet evaluate CHECKPOINT` makes some"
+    matching = [manifest for manifest in scores if names_manifest(name, manifest)]
+    artifact = store.find("scores", matching[-1].name, matching[-1].key) if matching else None
+    if artifact is None:
+        names = ", ".join(sorted({manifest.name for manifest in scores}))
+        raise NotReproducible(
+            f"no score {name!r}: give one of {names}"
+            if names
+            else f"no score {name!r}: `ratchet evaluate CHECKPOINT` makes the first scores"
         )
-        raise NotReproducible(f"no score {name!r}: there are {score_names}")
-    return found
+    return artifact
 
 
 def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: Settings) -> Path:
-    """The folder with the very weights that were scored."""
+    """Return the folder with the weights that were scored. Raises NotReproducible."""
     for manifest in index.by_content.get(card.checkpoint_hash, []):
         if manifest.kind == "checkpoints" and (
             artifact := store.find("checkpoints", manifest.name, manifest.key)
         ):
             store.verify(artifact)
             return artifact.path
-    path = next(
-        (
-            Path(e.path)
-            for e in settings.ledger.history()
-            if e.checkpoint_hash == card.checkpoint_hash
-        ),
-        None,
+    for entry in settings.ledger.history():
+        if entry.checkpoint_hash == card.checkpoint_hash and Path(entry.path).is_dir():
+            return Path(entry.path)
+    raise NotReproducible(
+        f"the weights of {card.checkpoint} ({card.checkpoint_hash[:12]}) are missing: put their "
+        "folder back"
     )
-    if path is None or not path.is_dir():
-        raise NotReproducible(
-            f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any "
-            "more: put their folder back"
-        )
-    return path
 
 
-def _benchmark(
-    card: Scorecard,
-    artifact: Artifact,
-    store: Store,
-    index: ManifestIndex,
-    home: Home,
-    profile: Profile,
-) -> Benchmark:
-    """The tasks with the hash that the card names."""
-    sampling = Sampling.model_validate(card.sampling)
+def _benchmark(card: Scorecard, candidates: Iterable[Benchmark | NotMeasured]) -> Benchmark:
+    """Return the candidate with the scorecard's version, with its generation settings."""
     others = []
-    for candidate in _candidates(card, artifact, store, index, home, profile):
+    for candidate in candidates:
         if isinstance(candidate, NotMeasured):
             raise NotReproducible(f"{card.benchmark}: {candidate.reason}")
         if candidate.version == card.benchmark_version:
-            return replace(candidate, sampling=sampling)
+            return replace(candidate, sampling=Sampling.model_validate(card.sampling))
         others.append(candidate.version[:12])
-    there = f"here are {', '.join(dict.fromkeys(others))}" if others else "no other either"
+    present = ", ".join(dict.fromkeys(others)) or "none"
     raise NotReproducible(
-        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are not here "
-        f"({there}): add the file that was scored"
+        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are missing "
+        f"(present versions: {present}): add the file that was scored"
     )
 
 
 def _candidates(
-    card: Scorecard,
-    artifact: Artifact,
-    store: Store,
-    index: ManifestIndex,
-    home: Home,
-    profile: Profile,
+    card: Scorecard, artifact: Artifact, index: ManifestIndex, settings: Settings
 ) -> Iterator[Benchmark | NotMeasured]:
-    manifests = [manifest for found in index.by_content.values() for manifest in found]
+    """Yield every version of the scorecard's benchmark that this home can build."""
+    store, profile = settings.store, settings.profile
     if card.benchmark == "heldout":
+        manifests = [manifest for versions in index.by_content.values() for manifest in versions]
         draw_numbers = [
-            int(m.facts["draw"])
-            for m in manifests
-            if "draw" in m.facts and artifact.content_hash in m.inputs.values()
+            int(manifest.facts["draw"])
+            for manifest in manifests
+            if "draw" in manifest.facts and artifact.content_hash in manifest.inputs.values()
         ]
-        known = FamilyConfig.model_fields
-        configs = [
-            {key: value for key, value in m.config.items() if key in known}
-            for m in manifests
-            if m.name == "raw_problems"
-        ]
-        families = dict.fromkeys(
-            [
-                *(json.dumps(config, sort_keys=True) for config in configs),
-                profile.family.model_dump_json(),
-            ]
-        )
-        numbers = [*draw_numbers, *(record.number for record in records(home.runs))]
-        for family in families:
-            yield from _heldout(card, FamilyConfig.model_validate_json(family), numbers)
+        draw_numbers += [record.number for record in records(settings.home.runs)]
+        for family in _families(manifests, profile.family):
+            yield from _heldout(card, family, draw_numbers)
     elif card.benchmark == "validation":
         for version in store.versions("datasets", "clean_problems")[::-1]:
             clean = read_parquet(version.path / "problems.parquet")
@@ -317,27 +267,46 @@ def _candidates(
                     if problem.split == "validation" and problem.source == "embedded"
                 ]
             )
-    elif settings := _settings_of(card, profile):
+    elif benchmark := _benchmark_settings(card, profile):
         for prompt in ("chat", "upstream"):
             yield measured(
-                settings.model_copy(update={"prompt": prompt}), home.path, profile.evaluation.hub
+                benchmark.model_copy(update={"prompt": prompt}),
+                settings.home.path,
+                profile.evaluation.hub,
             )
 
 
+def _families(manifests: Sequence[Manifest], current: FamilyConfig) -> list[FamilyConfig]:
+    """Return the families of problems that this home used, then the profile's."""
+    known = FamilyConfig.model_fields
+    configs = [
+        json.dumps({key: value for key, value in manifest.config.items() if key in known})
+        for manifest in manifests
+        if manifest.name == "raw_problems"
+    ]
+    families = [*map(FamilyConfig.model_validate_json, configs), current]
+    return [family for at, family in enumerate(families) if family not in families[:at]]
+
+
 def _heldout(card: Scorecard, family: FamilyConfig, numbers: list[int]) -> Iterator[Benchmark]:
-    """Yield the tasks that the card's ids number, else each of an older home's draws."""
-    places = [task.split("/")[2:] for task in card.solved]
-    if all(len(place) == 2 for place in places):
-        first = min(int(number) for _, number in places)
-        yield heldout(heldout_tasks(family, first, len(places)))
+    """Yield the tasks that the scorecard's task ids number.
+
+    Scorecards of an older home have no such ids: then yield each of its draws.
+    """
+    id_parts = [task.split("/")[2:] for task in card.solved]
+    if all(len(parts) == 2 for parts in id_parts):
+        first = min(int(number) for _, number in id_parts)
+        yield heldout(heldout_tasks(family, first, len(id_parts)))
         return
     for number in dict.fromkeys(numbers):
-        if tasks := older_draw(family, number, len(places)):
+        if tasks := older_draw(family, number, len(id_parts)):
             yield heldout(tasks)
 
 
-def _settings_of(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:
-    """Return the profile's settings of the card's benchmark, else those of the published one."""
+def _benchmark_settings(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:
+    """Return the profile's settings of the scorecard's benchmark, else those of the published
+    benchmark.
+    """
     if settings := profile.evaluation.settings_of(card.benchmark):
         return settings
     known = card.benchmark.partition("@")[0] in published()
@@ -349,22 +318,22 @@ def command(
         str,
         typer.Argument(
             help=(
-                "A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's "
-                "path."
+                "A score such as chain-0001--heldout, the beginning of its hash, or the path of a "
+                "scorecard."
             )
         ),
     ],
     data: Annotated[
         Path | None,
-        typer.Option(help="The benchmark's file of a scorecard, where it lies elsewhere now."),
+        typer.Option(help="With a scorecard's path: the benchmark's data file, if it was moved."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the new scorecard to this file.")] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Run a score again from its manifest and list every verdict that differs.
 
-    Exits 0 if all verdicts are equal, else 1. A score of the store is generated and judged again.
-    For a scorecard of `ratchet evaluate --benchmark`, the completions in it are judged again; if it
-    holds none, they are read or generated again.
+    Exits 0 if all verdicts are the same, else 1. For a score of the store, completions are
+    generated and judged again. For a scorecard of `ratchet evaluate --benchmark`, its completions
+    are judged again; if it holds none, they are read or generated again.
     """
     raise typer.Exit(reproduce(score, out, Settings.read(profile), Console(), data))

@@ -36,58 +36,52 @@ from verl_jobs.trainer.checkpoints import best
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-
-
-NONE_SHOWN = (
-    "no problem shows a test, so there is nothing to report: add problems with visible tests, or "
-    "--set family.visible_tests=2"
+NO_VISIBLE_TESTS = (
+    "no problem has visible tests, so there is nothing to review: add problems with visible tests, "
+    "or --set family.visible_tests=2"
 )
-
-
-DRAWN = (
-    "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is "
-    "expected to solve: "
-    "--set training.curriculum.schedule=uniform, and no training.plugins.sampler"
+NO_CURRICULUM = (
+    "a Reviewer trains without a curriculum or sampler, since these use the Generator's expected "
+    "pass rates: --set training.curriculum.schedule=uniform, and remove training.plugins.sampler"
 )
 
 
 def records(to: Path, settings: Settings, console: Console) -> int:
-    """Write review records from the clean problems of this home. Raises NotReady if none has
-    visible tests.
+    """Write review records from the clean problems of this home.
+
+    Raises NotReady if no problem has visible tests, or `to` is a folder.
     """
     if to.is_dir():
         raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
-    loaded = settings.profile
-    with Sandbox(loaded.sandbox) as sandbox:
+    with Sandbox(settings.profile.sandbox) as sandbox:
         rows = reviews(clean_problems(settings), Executor(sandbox))
     if not rows:
-        raise NotReady(NONE_SHOWN)
+        raise NotReady(NO_VISIBLE_TESTS)
     write_reviews(rows, to)
     console.print(
-        (
-            f"{to}: {len(rows):,} records of {len({review.problem_id for review in rows}):,} "
-            "problems"
-        ),
+        f"{to}: {len(rows):,} records of {len({review.problem_id for review in rows}):,} problems",
         highlight=False,
         soft_wrap=True,
     )
     return 0
 
 
-def teach(start: Path, records: Path, to: Path, lessons: ReviewerTraining, console: Console) -> int:
-    """Supervised, by verl's SFT trainer. Raises FileNotFoundError and NotReady."""
+def teach(
+    start: Path, records: Path, to: Path, training: ReviewerTraining, console: Console
+) -> int:
+    """Fine-tune a Reviewer with verl's SFT trainer. Raises FileNotFoundError and NotReady."""
     for path in (start / "config.json", records):
         if not path.exists():
             raise FileNotFoundError(
-                f"{path}: no such file: give a Hugging Face folder with --from, and --records "
-                "of `ratchet reviewer records`"
+                f"{path} does not exist: --from takes a Hugging Face folder, --records a file of "
+                "`ratchet reviewer records`"
             )
     try:
-        learn(start, records, to, lessons)
+        learn(start, records, to, training)
     except (ReviewerTrainingFailed, FileExistsError) as error:
         raise NotReady(str(error)) from error
     console.print(
-        f"{to}: a Reviewer: ratchet solve problem.md --reviewer {to}",
+        f"Reviewer: {to}. Use it: ratchet solve problem.md --reviewer {to}",
         highlight=False,
         soft_wrap=True,
     )
@@ -95,23 +89,23 @@ def teach(start: Path, records: Path, to: Path, lessons: ReviewerTraining, conso
 
 
 def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> int:
-    """Train the Reviewer by what its comments change in the verdict on another Generator's fixes
-    (`training.agents.generator`).
+    """Train the Reviewer with reinforcement learning: its reward is the change in verdict between
+    the programs of another Generator (`training.agents.generator`) before and after its comments.
 
-    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `prepare_run` raises,
-    before anything starts.
+    An interrupted training resumes. Return 0, or 3 if another process trains in this home. Raises
+    NotReady, and whatever `prepare_run` raises, before the training starts.
     """
     training = settings.profile.training
     if training.agents.trains != "reviewer":
-        raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
+        raise NotReady("no Generator: give --generator, a folder or an endpoint")
     if training.selects_problems:
-        raise NotReady(DRAWN)
+        raise NotReady(NO_CURRICULUM)
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
     if not start.is_dir():
         raise NotReady(
-            f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or "
-            "another Hugging Face folder"
+            f"--from: no folder {start}: give a Reviewer from `ratchet reviewer teach`, or another "
+            "Hugging Face folder"
         )
     generator = settings.profile.training.agents.generator
     if (
@@ -119,14 +113,15 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         and not Path(generator).expanduser().is_dir()
     ):
         raise NotReady(
-            f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
+            f"--generator: {generator} is neither a folder nor the address of an endpoint "
+            "(http://...)"
         )
     home, profile = settings.home, prepare_run(settings, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(settings), profile)
     try:
         lease.take(home.lease, job.chain)
-    except lease.LeaseHeld as held:
-        console.print(str(held), style="yellow", soft_wrap=True)
+    except lease.LeaseHeld as error:
+        console.print(str(error), style="yellow", soft_wrap=True)
         return BUSY
     try:
         train(job, ray_of(home, profile, job))
@@ -135,7 +130,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
     step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
     console.print(
-        f"{to}: the Reviewer of step {step} of {job.training.steps}",
+        f"Reviewer of step {step} of {job.training.steps}: {to}",
         highlight=False,
         soft_wrap=True,
     )
@@ -145,8 +140,8 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
 def reviewer_job(
     start: Path, to: Path, problems: Sequence[Problem], profile: Profile
 ) -> TrainingJob:
-    """Return the Reviewer's training job. Its folder, beside `to`, follows from everything that
-    decides the result, so another start never resumes from it.
+    """Return the Reviewer's training job. The folder's name, beside `to`, is a hash of all inputs,
+    so a training with other inputs never resumes there.
     """
     problems_by_split = {
         split: [problem for problem in problems if problem.split == split and not problem.gated]
@@ -158,9 +153,8 @@ def reviewer_job(
         | {split: set_hash(each) for split, each in problems_by_split.items()}
         | profile.training.plugins.hashes()
     )
-    inputs |= (
-        {"generator": hash_folder(generator)} if generator.is_dir() else {}
-    )  # an endpoint is known by its address alone
+    if generator.is_dir():  # an endpoint is only known by its address
+        inputs["generator"] = hash_folder(generator)
     job = TrainingJob(
         folder="",
         chain=f"reviewer-{to.name}",
@@ -188,33 +182,35 @@ def reviewer_job(
 
 
 def clean_problems(settings: Settings) -> list[Problem]:
-    """Raises NotReady where no problems were read yet, and where none shows a test."""
+    """Return the clean problems of this home. Raises NotReady if there are none, or none has
+    visible tests.
+    """
     clean = settings.store.current("datasets", "clean_problems")
     if clean is None:
-        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
+        raise NotReady(f"no problems have been read yet: {READS} reads them")
     problems = read_parquet(clean.path / "problems.parquet")
     if not any(problem.visible_tests for problem in problems):
-        raise NotReady(NONE_SHOWN)
+        raise NotReady(NO_VISIBLE_TESTS)
     return problems
 
 
 @app.command("records")
 def reviewer_records(
-    to: Annotated[Path, typer.Option("--to", help="The parquet to write.")],
+    to: Annotated[Path, typer.Option("--to", help="Parquet file to write.")],
     profile: ProfileOption = None,
 ) -> None:
-    """Write programs that fail an example, each with its error, as training records."""
+    """Write training records: programs that fail a visible test, each with its error."""
     raise typer.Exit(records(to, Settings.read(profile), Console()))
 
 
 @app.command("teach")
 def reviewer_teach(
     start: Annotated[Path, typer.Option("--from", help="A Hugging Face folder.")],
-    records: Annotated[Path, typer.Option(help="What `ratchet reviewer records` wrote.")],
+    records: Annotated[Path, typer.Option(help="Records from `ratchet reviewer records`.")],
     to: Annotated[Path, typer.Option("--to", help="Folder for the Reviewer.")],
     steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 200,
     learning_rate: Annotated[
-        float, typer.Option(min=1e-12, max=1.0, help="At its highest.")
+        float, typer.Option(min=1e-12, max=1.0, help="Peak learning rate.")
     ] = 1e-3,
     batch: Annotated[int, typer.Option(min=1, help="Records a step.")] = 16,
 ) -> None:
@@ -235,19 +231,16 @@ def reviewer_teach(
 @app.command("reinforce")
 def reviewer_reinforce(
     start: Annotated[
-        Path, typer.Option("--from", help="The Reviewer to begin with, a Hugging Face folder.")
+        Path, typer.Option("--from", help="The Reviewer to start from, a Hugging Face folder.")
     ],
     generator: Annotated[
-        str,
-        typer.Option(
-            help="Who writes and fixes programs, and is not trained: a folder or an endpoint."
-        ),
+        str, typer.Option(help="The Generator, which is not trained: a folder or an endpoint.")
     ],
-    to: Annotated[Path, typer.Option("--to", help="Folder for the better Reviewer.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder for the trained Reviewer.")],
     profile: ProfileOption = None,
     change: SetOption = None,
 ) -> None:
-    """Train the Reviewer by how its comments change the verdict."""
+    """Train the Reviewer with reinforcement learning: do its comments improve the verdict?"""
 
     where = (
         generator if generator.startswith("http") else str(Path(generator).expanduser().absolute())

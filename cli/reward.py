@@ -1,4 +1,4 @@
-"""Test a reward on known answers and hacks, or start one of your own."""
+"""Test a reward on known completions and hacks, or start a reward of your own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from resources.settings import Settings
 from rewards.battery.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
@@ -19,21 +17,20 @@ from sandbox.sandbox import Sandbox
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-
-
-EXPLOITS = 5  # programs that are shown at most
+MOST_EXPLOITS = 5  # printed
 
 
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
 
 
 def verify(file: Path | None, settings: Settings, console: Console) -> int:
-    """Run the battery on the reward and print what failed, or a count of what held. Exit code 0
-    passed, 1 not. Raises RewardFileError.
+    """Run the exploit battery on the reward and print the result. Return 0 if it passes, else 1.
+
+    Raises RewardFileError.
     """
-    loaded = settings.profile
-    reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
-    with Sandbox(loaded.sandbox) as sandbox:
+    profile = settings.profile
+    reward = OwnReward(file.absolute()) if file else reward_of(profile.reward)
+    with Sandbox(profile.sandbox) as sandbox:
         result = run_battery(
             reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
         )
@@ -42,16 +39,16 @@ def verify(file: Path | None, settings: Settings, console: Console) -> int:
 
 
 def new(task: str, output: Path, console: Console) -> int:
-    """Raises RewardFileError for an unknown task, or a file that is there."""
+    """Write a template. Raises RewardFileError for an unknown task or an existing file."""
     if task not in get_args(Kind):
         raise RewardFileError(f"no task {task!r}: give one of {', '.join(get_args(Kind))}")
     if output.exists():
-        raise RewardFileError(f"{output} is there already: give another --output")
+        raise RewardFileError(f"{output} exists: give another --output")
     text = (TEMPLATES / f"{task}.txt").read_text(encoding="utf-8").replace("THIS_FILE", str(output))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
     console.print(
-        f"{output} is written. Try it: ratchet reward verify {output}",
+        f"{output} is written. Test it: ratchet reward verify {output}",
         soft_wrap=True,
         highlight=False,
     )
@@ -59,23 +56,20 @@ def new(task: str, output: Path, console: Console) -> int:
 
 
 def _show(result: BatteryResult, name: str, console: Console) -> None:
-    broken = [row for row in result.rows if not row.passed]
-    if broken:
-        table = Table("does not hold", "seen", title=name)
-        for row in broken:
+    failed = [row for row in result.rows if not row.passed]
+    if failed:
+        table = Table("failed property", "observed", title=name)
+        for row in failed:
             table.add_row(row.name, row.seen)
         console.print(table)
-    for row in sorted((row for row in broken if row.exploit), key=lambda row: len(row.exploit))[
-        :EXPLOITS
-    ]:
+    exploits = sorted((row for row in failed if row.exploit), key=lambda row: len(row.exploit))
+    for row in exploits[:MOST_EXPLOITS]:
         console.print(
             f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True
         )
     console.print(
-        (
-            f"{name}: {'passed' if result.passed else 'NOT passed'}, "
-            f"{len(result.rows) - len(broken)} of {len(result.rows)} properties hold"
-        ),
+        f"{name}: {'passed' if result.passed else 'FAILED'}, "
+        f"{len(result.rows) - len(failed)} of {len(result.rows)} properties hold",
         style="bold",
     )
     console.print(f"speed: {result.speed}\nhash: {result.hash}", highlight=False, soft_wrap=True)
@@ -85,7 +79,7 @@ def _show(result: BatteryResult, name: str, console: Console) -> None:
 def reward_verify(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A reward file; without it the profile's own reward is tried."),
+        typer.Argument(help="A reward file. Default: the reward of the profile."),
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -96,7 +90,7 @@ def reward_verify(
 @app.command("new")
 def reward_new(
     task: Annotated[str, typer.Option(help="code, math or qa.")],
-    output: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
+    output: Annotated[Path, typer.Option(help="The new file.")],
 ) -> None:
-    """Write a template for your own reward; it passes the battery as it is."""
+    """Write a template for a reward of your own; it passes the exploit battery unchanged."""
     raise typer.Exit(new(task, output, Console()))

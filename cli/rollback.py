@@ -12,75 +12,75 @@ import typer
 from rich.console import Console
 
 from artifacts.atomic import write_atomic
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from cli.registry import sync_mlflow
 from resources.registry.ledger import Ledger, NothingToRollBack, Superseded
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
-
-
-SAME_S = (
-    600.0  # a rollback that was killed and is asked for again within this time is the same rollback
-)
+SAME_S = 600.0  # a killed rollback that is requested again within this time is the same rollback
 
 
 @dataclass(frozen=True)
 class PendingRollback:
-    """A requested rollback, kept until it is complete: killed at any point and repeated, it undoes
-    nothing twice.
+    """A requested rollback, stored in the home until it is complete.
+
+    So a command that is killed and repeated rolls back only once.
     """
 
     chain: str
-    undoing: int  # the champion's entry then
+    undoing: int  # entry of the champion at the time
     to: int | None
     at: float
 
 
 def rollback(to: int | None, reason: str, settings: Settings, console: Console) -> int:
-    """Raises NothingToRollBack, Superseded, LedgerUnreachable: nothing is changed then."""
-    home = settings.home
-    ledger, kept = settings.ledger, home.path / "rollback.json"
-    begun = _begun(kept, ledger, to)
+    """Make an earlier champion champion again, and sync MLflow.
+
+    Raises NothingToRollBack, Superseded or LedgerUnreachable; nothing has changed then.
+    """
+    ledger, file = settings.ledger, settings.home.path / "rollback.json"
+    pending = _pending(file, ledger, to)
     try:
-        entry = ledger.rollback(begun.chain, reason, to=to, undoing=begun.undoing)
+        entry = ledger.rollback(pending.chain, reason, to=to, undoing=pending.undoing)
     except (NothingToRollBack, Superseded):
-        kept.unlink(missing_ok=True)  # answered: the next one is another
+        file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
     console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
     sync_mlflow(settings.registry, ledger, console)
-    kept.unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
     return 0
 
 
-def _begun(kept: Path, ledger: Ledger, to: int | None) -> PendingRollback:
-    """The rollback that was killed a moment ago, or a new one."""
-    if kept.exists():
-        begun = PendingRollback(**json.loads(kept.read_text(encoding="utf-8")))
+def _pending(file: Path, ledger: Ledger, to: int | None) -> PendingRollback:
+    """Return the rollback that was killed a moment ago, else a new one."""
+    if file.exists():
+        pending = PendingRollback(**json.loads(file.read_text(encoding="utf-8")))
         last = next(iter(ledger.history()[::-1]), None)
         resumes = last is not None and (
-            begun.chain == last.chain or begun.undoing == _champion(ledger)
+            pending.chain == last.chain or pending.undoing == _champion_entry(ledger)
         )
-        if resumes and begun.to == to and time.time() - begun.at < SAME_S:
-            return begun
-    begun = PendingRollback(f"rollback-{time.time_ns()}", _champion(ledger), to, time.time())
-    if begun.undoing:
-        write_atomic(kept, json.dumps(asdict(begun)))
-    return begun
+        if resumes and pending.to == to and time.time() - pending.at < SAME_S:
+            return pending
+    pending = PendingRollback(
+        f"rollback-{time.time_ns()}", _champion_entry(ledger), to, time.time()
+    )
+    if pending.undoing:
+        write_atomic(file, json.dumps(asdict(pending)))
+    return pending
 
 
-def _champion(ledger: Ledger) -> int:
+def _champion_entry(ledger: Ledger) -> int:
+    """Return the number of the champion's entry; 0 without a champion."""
     return champion.entry if (champion := ledger.champion()) else 0
 
 
 def command(
     to: Annotated[
         int | None,
-        typer.Option(help="Version to go back to; without it the champion before this one."),
+        typer.Option(help="Version to restore. Default: the champion before the current one."),
     ] = None,
-    reason: Annotated[str, typer.Option(help="Kept in the ledger.")] = "",
+    reason: Annotated[str, typer.Option(help="Reason, recorded in the ledger.")] = "",
     profile: ProfileOption = None,
 ) -> None:
     """Make the previous champion champion again."""

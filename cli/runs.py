@@ -1,4 +1,4 @@
-"""Find a run of this home and its training's folder."""
+"""Find a run of this home and the folder of its training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from resources import lease
 from resources.home import Home
 from resources.run_record import Record, records
 
-TAIL = 40
-
 
 def numbers_table(*names: str) -> Table:
     table = Table(box=None, header_style="dim")
@@ -21,13 +19,14 @@ def numbers_table(*names: str) -> Table:
 
 
 def folder_of(run: str | None, home: Home) -> Path:
-    """The newest training folder of a run. Raises FileNotFoundError with the runs there are."""
+    """Return the newest training folder of a run. Raises FileNotFoundError as `find_run` does."""
     return find_run(run, home)[1]
 
 
 def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
-    """Return record and newest training folder of the run, by default the newest. Raises
-    FileNotFoundError, which lists the runs.
+    """Return record and newest training folder of a run, by default of the newest run.
+
+    Raises FileNotFoundError, which lists the runs.
     """
     trained = [record for record in records(home.runs) if training_folder(home, record.id)]
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
@@ -36,13 +35,13 @@ def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
             ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
         )
         raise FileNotFoundError(
-            f"no training{f' {run}' if run else ''} in {home.path}: there are {run_ids}"
+            f"no training{f' {run}' if run else ''} in {home.path}: known runs are {run_ids}"
         )
     return chosen, folder
 
 
 def training_folder(home: Home, run: str) -> Path | None:
-    """The newest job's folder of a run."""
+    """Return the folder of a run's newest training job; None if it has none."""
     jobs = sorted(
         (home.runs / run / "training").glob("*/job.json"), key=lambda path: path.stat().st_mtime
     )
@@ -50,19 +49,21 @@ def training_folder(home: Home, run: str) -> Path | None:
 
 
 def run_state(home: Home, record: Record) -> str:
+    """Return the run's state or decision in one or two words."""
     holder = lease.holder(home.lease)
     if holder and holder.chain == record.id:
-        return "trains"
-    ends = {
+        return "training"
+    states = {
         "open": "interrupted",
-        "failed": "given up",
+        "failed": "failed",
         "done": "ended" if record.kind == "study" else "decided",
     }
     return {"promote": "promoted", "refuse": "not promoted", "install": "installed"}.get(
-        record.decision, ends[record.state]
+        record.decision, states[record.state]
     )
 
 
 def last_value(rows: list[dict[str, object]], key: str, form: str) -> str:
+    """Return the newest value of a metric in this format; "" if no row has it."""
     values = [row[key] for row in rows if key in row]
     return format(float(str(values[-1])), form) if values else ""

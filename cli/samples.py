@@ -8,9 +8,7 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 
-from cli.options import (
-    RunArgument,
-)
+from cli.options import RunArgument
 from cli.runs import find_run
 from resources.home import Home
 from resources.settings import Settings
@@ -29,7 +27,7 @@ def show_samples(
     console: Console,
 ) -> int:
     """Print completions of a training step with verdict and reward components, in the order of the
-    batch, or by reward.
+    batch or by reward. Raises FileNotFoundError for an unknown run or step.
     """
     record, folder = find_run(run, home)
     steps = samples.steps(folder)
@@ -41,22 +39,19 @@ def show_samples(
         verdict: sum(sample.verdict == verdict for sample in step_samples)
         for verdict in sorted({sample.verdict for sample in step_samples})
     }
-    cut = (
-        f"; {many} cut by their length"
-        if (many := sum(sample.cut for sample in step_samples))
-        else ""
-    )
+    cut = sum(sample.cut for sample in step_samples)
+    truncated = f"; {cut} truncated" if cut else ""
     console.print(
-        f"{record.id}, step {chosen}: {len(step_samples)} answers, "
-        f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
+        f"{record.id}, step {chosen}: {len(step_samples)} completions, "
+        f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{truncated}"
     )
     for sample in step_samples[:count]:
-        ended = ", [yellow]cut by its length[/]" if sample.cut else ""
+        truncated = ", [yellow]truncated[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
         console.rule(
             (
                 f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} "
-                f"({trace}){ended}"
+                f"({trace}){truncated}"
             ),
             align="left",
             style="dim",
@@ -67,15 +62,13 @@ def show_samples(
 
 def command(
     run: RunArgument = None,
-    step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
-    worst: Annotated[
-        bool, typer.Option("--worst", help="Those with the least reward first.")
-    ] = False,
-    best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
-    count: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
+    step: Annotated[int | None, typer.Option(help="Training step. Default: the last.")] = None,
+    worst: Annotated[bool, typer.Option("--worst", help="Lowest reward first.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="Highest reward first.")] = False,
+    count: Annotated[int, typer.Option(min=1, help="Number of completions.")] = 5,
 ) -> None:
     """Show completions of one training step, with verdicts and reward components."""
     if worst and best:
-        raise typer.BadParameter("give one of them", param_hint="--worst, --best")
+        raise typer.BadParameter("give only one", param_hint="--worst, --best")
 
     raise typer.Exit(show_samples(run, step, worst, best, count, Settings.read().home, Console()))

@@ -1,5 +1,5 @@
-"""Scorecards as named on the command line: a file, or a folder of files, written by `ratchet
-evaluate` or by another tool.
+"""Read scorecards that are named by a path on the command line: a file or folder that `ratchet
+evaluate` or another tool wrote.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ PATTERNS = ("scorecard.json", "*.scorecard.json")
 
 
 class NoScorecard(Incomparable):
-    """What was named has no scores, or is no scorecard; the message says which, and the fix."""
+    """No scorecard has this name or path; the message names the fix."""
 
 
-def at_path(named: str, metrics: Sequence[str] | None = None) -> list[Scorecard] | None:
-    """Return a file's card, or those of a folder by benchmark; None if there is none.
+def at_path(name: str, metrics: Sequence[str] | None = None) -> list[Scorecard] | None:
+    """Return the scorecard of a file, or all scorecards of a folder, at most one a benchmark.
 
-    metrics: the scores or sets of tests to read; empty for the usual ones; None for a command that
-    needs programs. Raises NoScorecard, and LogError for another tool's log.
+    metrics: the scores or test sets to read; empty for the default ones; None for a command that
+    needs programs. Return None if the path does not exist or has no scorecard. Raises NoScorecard,
+    and LogError for another tool's log.
     """
-    path = Path(named).expanduser()
+    path = Path(name).expanduser()
     if path.is_file():
         return [read(path, metrics)]
     if not path.is_dir():
@@ -38,36 +39,37 @@ def at_path(named: str, metrics: Sequence[str] | None = None) -> list[Scorecard]
         card = read(file, metrics)
         if before := cards.get(card.benchmark):
             raise NoScorecard(
-                f"{path} holds two scores on {card.benchmark}, {before[0].name} and "
-                f"{file.name}: name the file that is meant"
+                f"{path} holds two scores on {card.benchmark}: give one of the files, "
+                f"{before[0].name} or {file.name}"
             )
         cards[card.benchmark] = file, card
     return [card for _, card in cards.values()] or None
 
 
 def read(path: Path, metrics: Sequence[str] | None = None) -> Scorecard:
-    """Return a file's card. Raises NoScorecard for one that is half written or something else."""
+    """Read a scorecard. Raises NoScorecard if the file is incomplete or something else."""
     if card := read_log(path, metrics):
         return card
     try:
         return by_tests(Scorecard.read(path), metrics or ())
     except ValueError as error:
         raise NoScorecard(
-            f"{path}: no whole scorecard or log ({str(error).splitlines()[0]}): write it again"
+            f"{path}: no complete scorecard or log ({str(error).splitlines()[0]}): write it again"
         ) from error
 
 
 def by_tests(card: Scorecard, names: Sequence[str]) -> Scorecard:
-    """Return the card by the one of these sets of tests that it has; by all tests without names.
-    Raises NoScorecard if it has none of them, or several.
+    """Return the scorecard with the verdicts of one test set; unchanged without names.
+
+    names: test sets, of which the scorecard must have exactly one. Raises NoScorecard.
     """
     if not names:
         return card
     own = [name for name in names if name in card.tests]
     if len(own) != 1:
         raise NoScorecard(
-            f"{card.checkpoint} on {card.benchmark}: --metric must name one of its sets of tests: "
-            f"{', '.join(card.tests) or 'it has no names for any; leave --metric out'}"
+            f"{card.checkpoint} on {card.benchmark}: --metric must name one of its test sets: "
+            f"{', '.join(card.tests) or 'it has none; leave --metric out'}"
         )
     samples = [
         each.model_copy(update={"verdict": "AC"}) if each.sets[own[0]] else each
@@ -77,10 +79,11 @@ def by_tests(card: Scorecard, names: Sequence[str]) -> Scorecard:
     return card.model_copy(update={"samples": tuple(samples), "harness_version": harness})
 
 
-def is_path(named: str) -> bool:
-    return Path(named).expanduser().exists()
+def is_path(name: str) -> bool:
+    """Return whether a file or folder of this name exists."""
+    return Path(name).expanduser().exists()
 
 
 def short(path: str) -> str:
-    """A file without folder and endings, as a name."""
+    """Return the file's name without folder and endings."""
     return Path(path).name.removesuffix(".json").removesuffix(".scorecard").removesuffix(".eval")

@@ -13,9 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from problems.prompt import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
@@ -37,17 +35,13 @@ from verl_jobs.agents.play import (
 from verl_jobs.agents.writers import EndpointWriter
 
 GROUP = "Evaluate"
-
-
-NOBODY, ITSELF = "none", "self"
-
-
+NONE, SELF = "none", "self"
 STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Reviewer": "cyan"}
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How models are asked."""
+    """Generation settings of both models."""
 
     tokens: int
     temperature: float
@@ -61,26 +55,26 @@ def solve(
     name: str,
     reviewer: str,
     turns: int,
-    speech: ModelOptions,
+    options: ModelOptions,
     settings: Settings,
     console: Console,
 ) -> int:
-    """Exits 0 where the last program passes every example, 1 where not.
+    """Print a conversation about one problem. Return 0 if its last program passes every example,
+    else 1.
 
-    model: a folder; by default the champion. reviewer: none, self, a folder or an endpoint. Raises
+    model: a folder, by default the champion. reviewer: none, self, a folder or an endpoint. Raises
     NotReady, ProblemError and FileNotFoundError.
     """
     problem = read_markdown(path)
     if endpoint and model:
         raise NotReady("give --model or --endpoint, not both")
     conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
-    _say("Problem", conversation.messages[0]["content"], console)
-    confined = settings.profile.sandbox
+    _print_message("Problem", conversation.messages[0]["content"], console)
     try:
         with (
-            writer_of(endpoint or model or champion(settings), name, speech) as generator,
-            reviewer_of(reviewer, generator, name, speech) as reviews,
-            Sandbox(confined) as sandbox,
+            writer_of(endpoint or model or champion(settings), name, options) as generator,
+            reviewer_of(reviewer, generator, name, options) as reviews,
+            Sandbox(settings.profile.sandbox) as sandbox,
         ):
             asyncio.run(
                 converse(
@@ -89,7 +83,7 @@ def solve(
                     Executor(sandbox),
                     reviews,
                     turns,
-                    lambda now: tell(now, console),
+                    lambda now: print_attempt(now, console),
                 )
             )
     except (NoReply, EndpointDown) as error:
@@ -104,115 +98,117 @@ def solve(
 
 
 def champion(settings: Settings) -> str:
-    """The champion's folder. Raises NotReady where there is none."""
+    """Return the champion's folder. Raises NotReady without a champion."""
     entry = settings.ledger.champion()
     if entry is None:
         raise NotReady(
-            "there is no champion yet: give --model FOLDER or --endpoint URL, or make one "
+            "there is no champion yet: give --model FOLDER or --endpoint URL, or make a champion "
             "with `ratchet demo`"
         )
     return entry.path
 
 
 @contextmanager
-def writer_of(where: str, name: str, speech: ModelOptions) -> Iterator[Writer]:
-    """An endpoint's address (it begins with http), or a folder."""
+def writer_of(where: str, name: str, options: ModelOptions) -> Iterator[Writer]:
+    """Yield the writer for an endpoint's address (http...) or a folder."""
     if where.startswith(("http://", "https://")):
         with Endpoint(where) as endpoint:
             endpoint.reach()
-            yield EndpointWriter(endpoint, name, speech.tokens, speech.temperature, speech.seed)
+            yield EndpointWriter(endpoint, name, options.tokens, options.temperature, options.seed)
     else:
-        yield EngineWriter(Path(where).expanduser(), speech)
+        yield EngineWriter(Path(where).expanduser(), options)
 
 
 @contextmanager
-def reviewer_of(who: str, generator: Writer, name: str, speech: ModelOptions) -> Iterator[Reviews]:
-    if who == NOBODY:
+def reviewer_of(
+    reviewer: str, generator: Writer, name: str, options: ModelOptions
+) -> Iterator[Reviews]:
+    """Yield the Reviewer: none, self, or that of a folder or an endpoint."""
+    if reviewer == NONE:
         yield NoReviewer()
-    elif who == ITSELF:
+    elif reviewer == SELF:
         yield SelfReview(generator)
     else:
-        with writer_of(who, name, speech) as writer:
+        with writer_of(reviewer, name, options) as writer:
             yield SeparateReviewer(writer)
 
 
 class EngineWriter:
-    """A checkpoint by the gateway's own engine: on a GPU where there is one."""
+    """Generates with a checkpoint in the gateway's own engine, on a GPU if there is one."""
 
-    def __init__(self, folder: Path, speech: ModelOptions) -> None:
+    def __init__(self, folder: Path, options: ModelOptions) -> None:
+        """Load the model. Raises FileNotFoundError and NotReady."""
         from serving.engines.hf import HfEngine
 
         if not (folder / "config.json").exists():
             raise FileNotFoundError(
-                f"{folder}: no config.json there: give a Hugging Face folder, or the address "
-                "of an endpoint (http://...)"
+                f"{folder}: no config.json: give a Hugging Face folder, or the address of an "
+                "endpoint (http://...)"
             )
         try:
-            self.engine, self.speech = HfEngine(folder), speech
+            self.engine, self.options = HfEngine(folder), options
         except (OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise NotReady(
-                f"{folder} holds no model that can answer ({reason}): give another folder, or "
-                "the address of an endpoint"
+                f"cannot load a model from {folder} ({reason}): give another folder, or the "
+                "address of an endpoint"
             ) from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        return [self._answer(conversation) for conversation in conversations]
+        return [self._complete(conversation) for conversation in conversations]
 
-    def _answer(self, conversation: Conversation) -> str | None:
+    def _complete(self, conversation: Conversation) -> str | None:
         try:
             return self.engine.complete(
                 EngineRequest(
                     conversation.messages,
-                    self.speech.tokens,
-                    self.speech.temperature,
-                    seed=self.speech.seed,
+                    self.options.tokens,
+                    self.options.temperature,
+                    seed=self.options.seed,
                 )
             ).text
         except TooLong:
             return None
 
 
-def tell(conversation: Conversation, console: Console) -> None:
-    """The last attempt, each voice under its name, after the comment that led to it."""
+def print_attempt(conversation: Conversation, console: Console) -> None:
+    """Print the comment on the attempt before, the last attempt, and the Executor's finding."""
     *before, last = conversation.attempts
     if before and before[-1].comment:
-        _say("Reviewer", before[-1].comment, console)
-    _say("Generator", last.answer, console)
-    _say("Executor", last.finding.text, console)
+        _print_message("Reviewer", before[-1].comment, console)
+    _print_message("Generator", last.completion, console)
+    _print_message("Executor", last.finding.text, console)
 
 
-def _say(who: str, text: str, console: Console) -> None:
+def _print_message(role: str, text: str, console: Console) -> None:
     console.print(
-        f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
+        f"[{STYLES[role]}]{role}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
     )
 
 
 def command(
     problem: Annotated[
         Path,
-        typer.Argument(
-            help="A Markdown file: a statement, and examples under a heading `## Examples`."
-        ),
+        typer.Argument(help="A Markdown file with a statement, and examples under `## Examples`."),
     ],
     model: Annotated[
         str | None,
-        typer.Option(help="A Hugging Face folder; with neither this nor --endpoint the champion."),
+        typer.Option(help="A Hugging Face folder. Default, without --endpoint: the champion."),
     ] = None,
     endpoint: Annotated[
-        str | None, typer.Option(help="An OpenAI-compatible server, up to /v1.")
+        str | None, typer.Option(help="URL of an OpenAI-compatible server, up to /v1.")
     ] = None,
-    name: Annotated[str, typer.Option(help="The model's name at the endpoint.")] = "champion",
+    name: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "champion",
     reviewer: Annotated[
         str,
-        typer.Option(help="Who comments between programs: none, self, a folder or an endpoint."),
+        typer.Option(help="Reviewer of the programs: none, self, a folder or an endpoint."),
     ] = "none",
-    turns: Annotated[int, typer.Option(min=1, help="Programs it may write at most.")] = 3,
-    tokens: Annotated[int, typer.Option(min=1, help="Longest message, in tokens.")] = 512,
+    turns: Annotated[int, typer.Option(min=1, help="Maximum number of programs.")] = 3,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of a message.")] = 512,
     temperature: Annotated[
-        float, typer.Option(min=0.0, help="0 takes the likeliest token each time.")
+        float, typer.Option(min=0.0, help="Sampling temperature; 0 is greedy decoding.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws at a higher temperature.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampling.")] = 0,
     profile: ProfileOption = None,
 ) -> None:
     """Solve one problem in a conversation: write, run the examples, fix.

@@ -1,4 +1,4 @@
-"""Show the champion, running pipeline runs, and scores that are out of date."""
+"""Show the champion, running pipeline runs, and datasets that are out of date."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
 GROUP = "Run"
-WARNING_DRAWS = 1_000  # a year of nights with a gate, a rescore and some more
+DATASETS = (
+    "raw_problems",
+    "verified_problems",
+    "augmented_problems",
+    "synthetic_problems",
+    "clean_problems",
+)
+WARNING_DRAWS = 1_000  # more than a year of nights, each with a decision and a rescore
 
 
 def show_status(settings: Settings, console: Console) -> None:
+    """Print the state of the home as a table."""
     home = settings.home
     ledger = settings.ledger
     history = ledger.history()
@@ -37,40 +45,35 @@ def show_status(settings: Settings, console: Console) -> None:
     )
     for previous in champions(history)[-2:-1]:
         table.add_row(
-            "before it",
-            (
-                f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back "
-                "to it)"
-            ),
+            "previous",
+            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` restores it)",
         )
     holder = lease.holder(home.lease)
-    table.add_row("runs", f"training {holder}" if holder else "nothing")
+    table.add_row("training", str(holder) if holder else "none")
     known = records(home.runs)
-    table.add_row("held-out", _stock(settings, known))
+    table.add_row("held-out", _draws_left(settings, known))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))
     for record in known[-5:]:
         table.add_row(
             record.id,
-            _line(record, running=holder is not None and holder.chain == record.id)
-            + _early(home, record),
+            _run_line(record, running=holder is not None and holder.chain == record.id)
+            + _early_stop(home, record),
         )
     if behind := settings.registry.behind(history):
         table.add_row(
             "MLflow",
-            (
-                f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet "
-                "registry` tells it[/]"
-            ),
+            f"[yellow]the last {behind} of {len(history)} entries are not synced: `ratchet "
+            "registry` syncs them[/]",
         )
     for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
 
 
-def _stock(settings: Settings, known: list[Record]) -> str:
-    """Return how many held-out draws are left, with a warning in the last year of nights."""
+def _draws_left(settings: Settings, known: list[Record]) -> str:
+    """Return the number of held-out draws left, with a warning if they last less than a year."""
     from problems.sources.heldout import STOCK
 
     family, size = settings.profile.family, settings.profile.evaluation.heldout
@@ -78,99 +81,82 @@ def _stock(settings: Settings, known: list[Record]) -> str:
     line = f"{left:,} draws of {size} tasks left"
     if left >= WARNING_DRAWS:
         return line
-    return f"[yellow]{line}: set family.seed to a new number before they end[/]"
+    return f"[yellow]{line}: set family.seed to a new number before then[/]"
 
 
 def stale(settings: Settings) -> list[str]:
-    """What no longer follows from what lies before it, in words."""
-    from problems.catalogue import read_sources
+    """Return a sentence for each dataset whose inputs have changed since it was made."""
     from problems.verification.chosen_limits import input_of, read_choice
 
-    home, store, lines = settings.home, settings.store, list[str]()
-    stages = (
-        "raw_problems",
-        "verified_problems",
-        "augmented_problems",
-        "synthetic_problems",
-        "clean_problems",
-    )
-    current = {name: made for name in stages if (made := store.current("datasets", name))}
-    if raw := current.get("raw_problems"):
-        places, read = read_sources(home.path), raw.manifest.inputs
-        now = {name: place.path for name, place in places.items()}
-        if sorted(now) != sorted(raw.manifest.inputs):
-            lines.append(
-                f"problems: sources are {', '.join(now) or 'none'} now, "
-                f"{', '.join(raw.manifest.inputs) or 'none'} were read"
-            )
-        lines += [
-            f"problems: source {name} lies at {path}, where nothing is any more"
-            for name, path in now.items()
-            if path and not path.exists()
-        ]
-        changed = [
-            name
-            for name, path in now.items()
-            if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)
-        ]
-        lines += [
-            f"problems: the file of source {name} is newer than what was read"
-            for name in changed
-            if name in raw.manifest.inputs
-        ]
-        moved = [
-            name
-            for name, place in places.items()
-            if place.path is None and read.get(name, place.content) != place.content
-        ]
-        lines += [
-            f"problems: source {name} is at another commit of the hub than was read"
-            for name in moved
-        ]
-    limits = input_of(read_choice(home.path)).get("limits")
-    if (verified := current.get("verified_problems")) and verified.manifest.inputs.get(
-        "limits"
-    ) != limits:
-        lines.append("verified_problems: limits were chosen, or taken back, since")
-    for name, made in current.items():
-        for source, content in made.manifest.inputs.items():
-            if source in current and current[source].content_hash != content:
-                lines.append(f"{name}: {source} was made anew since")
+    store = settings.store
+    current = {name: artifact for name in DATASETS if (artifact := store.current("datasets", name))}
+    raw, verified = current.get("raw_problems"), current.get("verified_problems")
+    lines = _changed_sources(raw.manifest, settings.home) if raw else []
+    limits = input_of(read_choice(settings.home.path)).get("limits")
+    if verified and verified.manifest.inputs.get("limits") != limits:
+        lines.append("verified_problems: its limits have changed")
+    return lines + [
+        f"{name}: {source} has changed"
+        for name, artifact in current.items()
+        for source, content in artifact.manifest.inputs.items()
+        if source in current and current[source].content_hash != content
+    ]
+
+
+def _changed_sources(raw: Manifest, home: Home) -> list[str]:
+    """Return a sentence for each source that differs from the one that was read."""
+    from problems.catalogue import read_sources
+
+    places = read_sources(home.path)
+    lines = []
+    if sorted(places) != sorted(raw.inputs):
+        lines.append(
+            f"problems: the sources are {', '.join(places) or 'none'}; those read are "
+            f"{', '.join(raw.inputs) or 'none'}"
+        )
+    for name, place in places.items():
+        if place.path is None:
+            if raw.inputs.get(name, place.content) != place.content:
+                lines.append(f"problems: source {name} has a new commit on the hub")
+        elif not place.path.exists():
+            lines.append(f"problems: source {name}: {place.path} does not exist")
+        elif name in raw.inputs and _is_newer(place.path, raw):
+            lines.append(f"problems: the file of source {name} has changed since it was read")
     return lines
 
 
 def _champion(entry: Entry) -> str:
+    """Return the champion's version, checkpoint and date in one line."""
     missing = "" if Path(entry.path).is_dir() else "  [red](its folder is missing)[/]"
-    how = {"install": "installed as the first", "promote": "promoted", "rollback": "put back"}[
+    how = {"install": "installed as the first", "promote": "promoted", "rollback": "restored"}[
         entry.kind
     ]
     return f"version {entry.version}, {entry.checkpoint}, {how} {entry.created_at}{missing}"
 
 
-def _early(home: Home, record: Record) -> str:
-    """Why the newest training of a chain ended before its last step; nothing where it did not."""
+def _early_stop(home: Home, record: Record) -> str:
+    """Return why the newest training of a pipeline run stopped early; "" if it did not."""
     stopped_files = sorted(
         (home.runs / record.id / "training").glob("*/stopped.json"),
         key=lambda path: path.stat().st_mtime,
     )
     if record.kind != "chain" or not stopped_files:
         return ""
-    return escape(
-        "; its training was ended early: "
-        f"{TrainingJob.read(stopped_files[-1].with_name('job.json')).stopped}"
-    )
+    job = TrainingJob.read(stopped_files[-1].with_name("job.json"))
+    return escape(f"; its training stopped early: {job.stopped}")
 
 
-def _line(record: Record, running: bool) -> str:
-    again = (
-        "the command that began it"
+def _run_line(record: Record, running: bool) -> str:
+    """Return state, decision, error and origin of a run in one line."""
+    command = (
+        "the command that started it"
         if record.kind in ("study", "score")
         else "the next `ratchet demo`"
     )
     state = (
-        "runs"
+        "running"
         if running
-        else {"open": f"interrupted, goes on with {again}", "done": "done", "failed": "given up"}[
+        else {"open": f"interrupted, {command} resumes it", "done": "done", "failed": "failed"}[
             record.state
         ]
     )
@@ -184,18 +170,20 @@ def _line(record: Record, running: bool) -> str:
     )
 
 
-def _made(manifest: Manifest) -> float:
+def _is_newer(file: Path, manifest: Manifest) -> bool:
+    """Return whether a file was written after this artifact was made."""
     from datetime import datetime
 
-    return datetime.fromisoformat(manifest.created_at).timestamp()
+    made = datetime.fromisoformat(manifest.created_at).timestamp()
+    return file.is_file() and file.stat().st_mtime > made
 
 
 def command(
     provenance: Annotated[
-        bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")
+        bool, typer.Option("--provenance", help="Trace the champion back to the raw problems.")
     ] = False,
 ) -> None:
-    """Show the champion, running pipeline runs, and scores that are out of date."""
+    """Show the champion, running pipeline runs, and datasets that are out of date."""
     from cli.provenance import show_champion
 
     (show_champion if provenance else show_status)(Settings.read(), Console())

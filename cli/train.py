@@ -21,18 +21,20 @@ GROUP = "Train"
 
 
 def show_algorithm(settings: Settings, console: Console) -> int:
+    """Print the algorithm, its paper and limits, and the overrides that verl gets."""
     training = settings.profile.training
     method = training.method
     console.print(
         f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False
     )
     console.print(escape(method.rule), soft_wrap=True, highlight=False)
-    for unrun in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
-        console.print(f"[yellow]{escape(unrun)}[/]", soft_wrap=True, highlight=False)
+    for limit in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
+        console.print(f"[yellow]{escape(limit)}[/]", soft_wrap=True, highlight=False)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
-    lines = overrides(training, seed=0, loggers=[], name="<chain>", **paths)
+    lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)
     console.print(
-        "\n[bold]verl.trainer.main_ppo is told[/] (the seed is the chain's)", soft_wrap=True
+        "\n[bold]Overrides for verl.trainer.main_ppo[/] (the pipeline run sets the seed)",
+        soft_wrap=True,
     )
     for line in sorted(lines, key=lambda line: line not in method.overrides):
         console.print(
@@ -57,15 +59,16 @@ def command(
     show: Annotated[
         bool,
         typer.Option(
-            "--show", help="Say what the algorithm is and what verl is told, and train nothing."
+            "--show",
+            help="Print the algorithm and the overrides for verl; train nothing.",
         ),
     ] = False,
     lengths: Annotated[
         str | None,
         typer.Option(
             help=(
-                "A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and "
-                "answers."
+                "Set the token limits to 99 % of prompts and completions of this dataset "
+                "(clean_problems, or a parquet)."
             )
         ),
     ] = None,
@@ -73,12 +76,12 @@ def command(
         int,
         typer.Option(
             min=0,
-            help="Train with so many seeds from the same start, and put none before the gate.",
+            help="Train with this many seeds from the same start, without a promotion.",
         ),
     ] = 0,
     more: Annotated[
         list[str] | None,
-        typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]..."),
+        typer.Argument(help="Changes, as with --set.", metavar="[KEY=VALUE]..."),
     ] = None,
 ) -> None:
     """Train the next challenger and decide on its promotion; like `demo`, with plain output."""

@@ -23,24 +23,26 @@ def command(
     trials: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Trainings of the whole search; else tuning.trials of the profile."
+            min=1,
+            help="Trials of the whole search. Default: tuning.trials of the profile.",
         ),
     ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
-            min=0.0, help="Of this command; 0: no limit. Else tuning.minutes of the profile."
+            min=0.0,
+            help="Time limit of this command; 0: none. Default: tuning.minutes.",
         ),
     ] = None,
     change: SetOption = None,
     sweep: Annotated[
         Path | None,
-        typer.Option(help="Write the same search as a W&B sweep to this file, and train nothing."),
+        typer.Option(help="Write the search as a W&B sweep to this file, and train nothing."),
     ] = None,
 ) -> None:
     """Search for better training settings (`tuning.space` of the profile).
 
-    Run again, the search resumes.
+    If the command is repeated, the search resumes.
     """
     from resources.settings import Settings
 
@@ -48,15 +50,15 @@ def command(
     if sweep:
         from experiments.sweep import write_sweep
 
-        searched = settings.profile
+        tuned = settings.profile
         if trials:
-            tuning = searched.tuning.model_copy(update={"trials": trials})
-            searched = searched.model_copy(update={"tuning": tuning})
+            tuning = tuned.tuning.model_copy(update={"trials": trials})
+            tuned = tuned.model_copy(update={"tuning": tuning})
         if minutes:
             raise typer.BadParameter(
-                "a W&B sweep has no limit in minutes: leave it out", param_hint="--minutes"
+                "a W&B sweep has no time limit: remove this option", param_hint="--minutes"
             )
-        code = write_sweep(sweep, searched, settings.reference, change or [], Console())
+        code = write_sweep(sweep, tuned, settings.reference, change or [], Console())
         raise typer.Exit(code)
     from experiments.tune import tune
 

@@ -11,9 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from cli.options import (
-    ProfileOption,
-)
+from cli.options import ProfileOption
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
 from pipelines.process import restore_sigint
@@ -25,21 +23,19 @@ GROUP = "Run"
 
 
 def ui(port: int, settings: Settings, console: Console) -> NoReturn:
-    """Replace this process by `dagster dev`, so that whatever ends this command ends Dagster and
-    its processes; a working run continues.
+    """Replace this process by `dagster dev`: a signal to this command ends Dagster and its
+    processes. Active runs continue.
     """
     prepare_run(settings, trains=False)
     home = settings.home
     if listens(port):
-        taken, [port] = port, free_ports(1)
-        console.print(f"Port {taken} is in use, taking {port}.")
+        busy, [port] = port, free_ports(1)
+        console.print(f"Port {busy} is in use; using {port}.")
     environment = os.environ | settings.environment() | {RUN: str(home.path / "ui")}
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console.print(
-        (
-            f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the "
-            "nightly schedule are on)"
-        ),
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (sensors and schedules are on; Ctrl-C "
+        "stops them)",
         soft_wrap=True,
     )
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
@@ -62,6 +58,7 @@ def ui(port: int, settings: Settings, console: Console) -> NoReturn:
 
 
 def listens(port: int) -> bool:
+    """Return whether a process listens on this port of the machine."""
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -71,7 +68,7 @@ def command(
     port: Annotated[
         int,
         typer.Option(
-            help="Where the web interface listens, on 127.0.0.1; the next free one is taken."
+            help="Port of the web interface on 127.0.0.1; another free one if it is in use."
         ),
     ] = 3000,
     profile: ProfileOption = None,

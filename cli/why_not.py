@@ -1,4 +1,4 @@
-"""Explain why a version was refused, and what would have been enough."""
+"""Explain why a version was refused, and what a promotion would have required."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ GROUP = "Promote and explain"
 
 
 def why_not(version: str, settings: Settings, console: Console) -> int:
+    """Explain a refusal. Return 1 if the version was not refused. Raises UnknownVersion."""
     history = settings.ledger.history()
     entries = find(history, version)
     if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
         console.print(
             f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. "
-            f"`ratchet explain {version}` tells why."
+            f"`ratchet explain {version}` explains why."
         )
         return 1
     show_refusal(refusals[-1], history, console)
@@ -31,7 +32,7 @@ def why_not(version: str, settings: Settings, console: Console) -> int:
 
 
 def command(version: VersionArgument = "challenger", profile: ProfileOption = None) -> None:
-    """Explain why a version was refused, and what would have been enough.
+    """Explain why a version was refused, and what a promotion would have required.
 
     Exits 1 if it was not refused.
     """

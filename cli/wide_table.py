@@ -1,4 +1,4 @@
-"""Tables that lose no figure on a narrow terminal."""
+"""Print tables that keep all figures on a narrow terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNBOUNDED = 10_000  # columns
 def print_wide(
     rows: Sequence[Mapping[str, str]], console: Console, box: Box | None = HEAVY_HEAD
 ) -> None:
-    """Print rows of cells by heading as a table; one below the other where that is too wide."""
+    """Print rows (cells by heading) as a table, or as blocks of lines if it is too wide."""
     table = Table(*rows[0], box=box, header_style="dim" if box is None else "table.header")
     for row in rows:
         table.add_row(*row.values())

@@ -197,10 +197,10 @@ def solved_by_way(policy: Path, problems: Sequence[Problem]) -> dict[str, list[b
         conversations = run_conversations(problems, greedy, executor, TURNS)
         single = run_conversations(problems, sampling, executor, 1)
         completions = {
-            "one answer": [each.attempts[0].answer for each in conversations],
-            "conversation": [each.attempts[-1].answer for each in conversations],
+            "one answer": [each.attempts[0].completion for each in conversations],
+            "conversation": [each.attempts[-1].completion for each in conversations],
             "two answers": [
-                (one if one.attempts[0].finding.solved else two).attempts[0].answer
+                (one if one.attempts[0].finding.solved else two).attempts[0].completion
                 for one, two in zip(conversations, single, strict=True)
             ],
         }

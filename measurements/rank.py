@@ -22,13 +22,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.environment import environment
+from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 
 def main(request: dict[str, Any]) -> None:
     training = Training.model_validate(request["training"])
-    os.environ.update(environment(training, Path()))
+    os.environ.update(environment(training))
     import torch
 
     torch.set_num_threads(max(1, training.threads))

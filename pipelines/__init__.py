@@ -1,4 +1,4 @@
-"""What runs and when: definitions, jobs, schedules, sensors, profiles, the command line.
+"""Dagster definitions: jobs, schedules and sensors; starting, watching and ending their runs.
 
-In: a command, a tick of the clock, a changed file. Out: a run of a job, and its exit code.
+In: a command, a tick of a schedule or sensor. Out: a run of a job, and its exit code.
 """

@@ -1,4 +1,4 @@
-"""Everything that Dagster serves, for `dagster dev` and `dagster job execute`."""
+"""All Dagster definitions of Ratchet, for `dagster dev` and `dagster job execute`."""
 
 from __future__ import annotations
 

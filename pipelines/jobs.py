@@ -1,8 +1,9 @@
 """The jobs. Every stage runs in the run's own process; heavy work is a Ray job or a sandbox.
 
-The default partition of `full_chain` and `smoke` is the open run of their home, or the next one;
-that of `evaluate_checkpoint` and `promote` is the newest (docs/decisions.md). So `smoke` needs no
-argument in `dagster job execute`; a key from the UI, a schedule or a sensor overrides the default.
+The default partition of `full_chain` and `smoke` is the open pipeline run of their home, else the
+next one. The default of `evaluate_checkpoint` and `promote` is the newest run. So `dagster job
+execute` needs no argument (docs/decisions.md). A partition that the UI, a schedule or a sensor
+gives overrides the default.
 """
 
 from typing import Any
@@ -53,10 +54,10 @@ CHAIN_ASSETS = (
 
 @dg.failure_hook(required_resource_keys={"run_context"})
 def record_failure(context: dg.HookContext) -> None:
-    """Write the cause into the run's record. After the second failure the run is given up, and the
-    next one starts afresh.
+    """Record the cause in the pipeline run's record. After its second failure, the run ends as
+    failed, and the next run starts from the beginning.
 
-    A failed evaluation of its checkpoint does not count as a failure of the run.
+    A failed evaluation of the run's checkpoint does not count.
     """
     run_context: RunContext = context.resources.run_context
     cause = " ".join(str(context.op_exception).split())[:500]
@@ -85,15 +86,15 @@ def _job(
 full_chain = _job(
     "full_chain",
     CHAIN_ASSETS,
-    "From raw problems to a decision; resumes the open pipeline run, or starts the next one.",
+    "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
     run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
     CHAIN_ASSETS,
     (
-        "The complete pipeline on a small budget, in a separate home. For CI: `dagster job execute "
-        "-j smoke`."
+        "Runs all stages on a small budget, in a separate home. For CI: `dagster job execute -j "
+        "smoke`."
     ),
     run_tags={
         **TRAINING_TAGS,
@@ -105,21 +106,21 @@ smoke = _job(
 prepare = _job(
     "prepare",
     CHAIN_ASSETS[: CHAIN_ASSETS.index(checkpoint)],
-    "The stages that several trainings share; `ratchet train --seeds` runs it.",
+    "Runs the stages that several trainings share, for `ratchet train --seeds`.",
     run_tags={"ratchet/kind": "study", PARTITION: "study"},
 )
 refresh_data = _job(
     "refresh_data",
     DATA_ASSETS,
-    "Reads all sources again, and verifies and cleans new problems.",
+    "Reads all sources again; verifies and cleans new problems.",
     run_tags={"ratchet/kind": "data"},
 )
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
     (contestant_scores, leaderboard),
     (
-        "Scores one checkpoint; the partition is its name. Runs automatically for each new folder "
-        "in the inbox."
+        "Scores one checkpoint; the partition is its name. Starts automatically for each new "
+        "folder in the inbox."
     ),
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
@@ -138,12 +139,12 @@ promote = _job(
 
 
 class RollbackConfig(dg.Config):
-    """The launchpad's options; all are optional."""
+    """The options in Dagster's launchpad."""
 
     reason: str = Field(
-        "", description="Recorded in the ledger; empty takes the run's tag ratchet/why."
+        "", description="Recorded in the ledger. Default: the run's tag ratchet/why."
     )
-    to: int = Field(0, description="The version to restore; 0 is the one before the champion.")
+    to: int = Field(0, description="The version to restore; 0: the previous champion.")
 
 
 @dg.op
@@ -151,9 +152,8 @@ def roll_back(
     context: dg.OpExecutionContext, config: RollbackConfig, run_context: RunContext
 ) -> None:
     """Make the previous champion champion again, and sync MLflow. A retried run rolls back once."""
-    root_run_id = (
-        context.run.tags.get("dagster/root_run_id") or context.run.run_id
-    )  # Dagster tags a retried run with its first run
+    # Dagster tags a retried run with its first run.
+    root_run_id = context.run.tags.get("dagster/root_run_id") or context.run.run_id
     entry = run_context.ledger.rollback(
         f"rollback-{root_run_id}",
         config.reason or context.run.tags.get("ratchet/why", ""),
@@ -183,7 +183,7 @@ def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> No
 
 @dg.job(
     executor_def=dg.in_process_executor,
-    description="Rolls back the last promotion, or to a given version.",
+    description="Restores the previous champion, or a given version.",
 )
 def rollback() -> None:
     roll_back()

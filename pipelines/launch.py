@@ -1,7 +1,6 @@
-"""`ratchet demo`: start one pipeline run and show it live. Other commands use this to run a job.
+"""Start a Dagster job in a process of its own, and show its progress live.
 
-The run is a process of its own (pipelines/run_worker.py) that ends with this one. The view reads
-files, so that it never disturbs the run.
+The process (pipelines/run_worker.py) ends with this one. The view only reads the run's files.
 """
 
 from __future__ import annotations
@@ -38,14 +37,15 @@ from rewards.own import OwnReward, reward_of
 from sandbox.sandbox import Sandbox
 
 RESTARTS = 2  # of a worker that a signal ended
-SAMPLE_S = 4.0  # between two samples of memory
+SAMPLE_S = 4.0  # seconds between two samples of memory
 INTERRUPTED = 130
 FULL_DISK_BYTES = 2**20  # free bytes below which the disk counts as full
 
 
 def demo(settings: Settings, console: Console) -> int:
-    """Resume the open run of this home, else start the next one, until its decision. Exit code: 0
-    decided, 3 another process trains here, else 1.
+    """Resume the open pipeline run of this home, else start the next one, and show it to its
+    decision. Return 0 for a decision, 3 if another process trains in this home, 130 for Ctrl-C,
+    else 1.
     """
     settings = resume_settings(settings)
     prepare_run(settings)
@@ -76,7 +76,9 @@ def demo(settings: Settings, console: Console) -> int:
 
 
 def resume_settings(settings: Settings) -> Settings:
-    """Return the profile and changes that the open run began with, unless others are given now."""
+    """Return the settings with profile and changes of the open pipeline run, unless the command
+    line gives others.
+    """
     runs = settings.home.runs
     open_run = next(
         (
@@ -96,10 +98,10 @@ def resume_settings(settings: Settings) -> Settings:
 
 
 def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = None) -> Profile:
-    """Check home and profile, and set DAGSTER_HOME; return the profile. Raises NotReady,
-    ProfileError, UnfitStart or UnverifiedReward before anything starts.
+    """Check home and profile before anything starts, and set DAGSTER_HOME. Return the profile.
 
-    base: the folder that training starts from, if it is not the profile's.
+    base: the folder that the training starts from, instead of the profile's. Raises NotReady,
+    ProfileError, UnfitStart, PluginError, RewardFileError or UnverifiedReward.
     """
     home, profile = settings.home, settings.profile
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
@@ -116,9 +118,8 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
                 f"no Ray cluster at {profile.ray.address} (profile key ray.address): start it, "
                 "or remove the key"
             )
-        running = live_holders(
-            home.path / "ray"
-        )  # the training of a killed command still has its memory; the run attaches to it
+        # The training of a killed command still has its memory, and the run attaches to it.
+        running = live_holders(home.path / "ray")
         home.check_capacity(
             disk_gib=profile.needs.disk_gib, memory_gib=0.0 if running else memory_gib(profile)
         )
@@ -130,7 +131,10 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
 
 
 def _check_own_reward(home: Home, profile: Profile) -> None:
-    """Check an own reward now, not after the warm-up. Raises RewardFileError, UnverifiedReward."""
+    """Check a reward file before the start, not only after the warm-up.
+
+    Raises RewardFileError, UnverifiedReward.
+    """
     config, reward = profile.reward, reward_of(profile.reward)
     if not config.file or config.unverified:
         return
@@ -152,23 +156,14 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
 def start_worker(
     settings: Settings, job: str, partition: str, reason: str
 ) -> subprocess.Popen[bytes]:
-    """The run's process; its output goes to worker.log in the run's folder."""
+    """Start the run's process; its output goes to worker.log in the run's folder."""
     folder = settings.home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
-    environment = (
-        os.environ
-        | settings.environment()
-        | {
-            RUN: str(folder),
-            "PYTHONUNBUFFERED": "1",
-        }
-    )
-    environment.setdefault(
-        "OMP_WAIT_POLICY", "PASSIVE"
-    )  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
-    environment.setdefault(
-        "HOME", pwd.getpwuid(os.getuid()).pw_dir
-    )  # Ray and Hugging Face look for it
+    environment = os.environ | settings.environment()
+    environment |= {RUN: str(folder), "PYTHONUNBUFFERED": "1"}
+    # torch's threads sleep while they wait: on two busy cores, spinning threads cost minutes.
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    environment.setdefault("HOME", pwd.getpwuid(os.getuid()).pw_dir)  # Ray and Hugging Face need it
     command = [
         sys.executable,
         "-m",
@@ -190,8 +185,9 @@ def run_with_view(
     pipeline_run: PipelineRun,
     console: Console,
 ) -> int:
-    """Run the worker to its end with a live view; it is restarted at most twice if a signal ended
-    it.
+    """Run the worker to its end with a live view, and return its exit code.
+
+    If a signal ends the worker, it is restarted, at most twice.
     """
     for attempt in range(RESTARTS + 1):
         process = start()
@@ -200,17 +196,15 @@ def run_with_view(
         except KeyboardInterrupt:
             process.kill()
             process.wait()
-            console.print("Stopped. Finished work is kept; the same command resumes it.")
+            console.print("Stopped. The same command resumes from the last checkpoint.")
             return INTERRUPTED
         if code >= 0:
             return code
         name = signal.Signals(-code).name
-        outlook = (
-            f"restart {attempt + 1} of {RESTARTS}; it resumes"
-            if attempt < RESTARTS
-            else "no restart left"
+        restart = (
+            f"restart {attempt + 1} of {RESTARTS}" if attempt < RESTARTS else "no restart left"
         )
-        view.note(f"signal {name} ended the run's process: {outlook}")
+        view.note(f"signal {name} ended the run's process: {restart}")
         if not console.is_terminal:
             console.print(view.notes[-1], soft_wrap=True)
     return 1
@@ -242,12 +236,12 @@ def _print_news(view: View, console: Console) -> None:
 
 
 class Sampler:
-    """Write memory and minutes of a run into its record every few seconds, so that a kill loses no
-    more.
+    """Writes memory and minutes of a run into its record every few seconds, so a kill loses only
+    these.
     """
 
     def __init__(self, pipeline_run: PipelineRun, *, counts: bool = True) -> None:
-        """counts: whether this watcher's minutes are the run's; only who started it says so."""
+        """counts: add the minutes to the record; only for the process that started the run."""
         self.pipeline_run, self.counts = pipeline_run, counts
         self.sampled_at = time.monotonic()
 
@@ -270,17 +264,16 @@ class Sampler:
 
 
 def explain_failure(folder: Path, code: int, console: Console) -> None:
-    """One line from the worker's log: its own last error, or where to look."""
+    """Print the last error of the worker's log in one line, and the log's path."""
     log = folder / "worker.log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     error_line = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
     style = "yellow" if code == BUSY else "bold red"
-    if (
-        shutil.disk_usage(folder).free < FULL_DISK_BYTES
-    ):  # then the log's last lines may be missing, or name an error that the full disk caused
+    # On a full disk the log's last lines may be missing, or name a consequence.
+    if shutil.disk_usage(folder).free < FULL_DISK_BYTES:
         error_line = f"error: {Home(folder.parent.parent).full()}"
     console.print(
-        error_line or f"error: the run ended with exit code {code} and without a message",
+        error_line or f"error: the run ended with exit code {code}, without a message",
         style=style,
         soft_wrap=True,
         highlight=False,

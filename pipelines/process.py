@@ -1,4 +1,4 @@
-"""Processes of a run: how they end with their parent, and how much memory they use."""
+"""The processes of a run: they end with their parent, and their memory is measured."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when the thread that started it ends; at once if it has
-    ended already.
+    """Let the kernel kill this process when the thread that started it ends, or now if it has
+    already ended.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -25,9 +25,10 @@ def die_with_parent(parent: int) -> None:
 
 
 def restore_sigint() -> None:
-    """Restore SIGINT's default handler. A script's background jobs ignore SIGINT, and Dagster
-    handles SIGTERM like SIGINT: without this neither `ratchet jobs stop` nor a SIGTERM to `ratchet
-    ui` has an effect.
+    """Restore SIGINT's default handler.
+
+    Background jobs of a shell script ignore SIGINT, and Dagster handles SIGTERM like SIGINT.
+    Without this, neither `ratchet jobs stop` nor a SIGTERM to `ratchet ui` has an effect.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -43,8 +44,8 @@ def run_processes(run: str) -> list[psutil.Process]:
 
 
 def pss_bytes(processes: list[psutil.Process]) -> int:
-    """Return the proportional set size: shared pages count once over all processes that share them.
-    Processes that end meanwhile count as 0.
+    """Return the processes' proportional set size, in which a shared page is divided among its
+    processes. Processes that have ended count as 0.
     """
     total = 0
     for process in processes:

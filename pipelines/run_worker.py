@@ -1,8 +1,7 @@
-"""The process that executes one job for the command line. Dagster records it like any run, and it
-ends with the command.
+"""The process that executes one Dagster job for the command line; it ends with the command.
 
 `python -m pipelines.run_worker JOB PARTITION PARENT_PID [REASON]` exits 0 on success, 2 if a file
-or a ledger entry was changed, 3 if another process trains in this home, else 1.
+or a ledger entry has changed, 3 if another process trains in this home, else 1.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ CHANGED, BUSY = 2, 3
 
 
 def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
+    """Execute the job, print the first error to stderr, and return the exit code."""
     die_with_parent(parent)
     restore_sigint()
     import dagster as dg
@@ -40,7 +40,7 @@ def main(job: str, partition: str, parent: int, reason: str = "by hand") -> int:
             defs.resolve_job_def(job),
         )
         partition_arguments: dict[str, Any] = {"partition_key": partition}
-        if job_definition.partitions_def is None:  # the record's name all the same
+        if job_definition.partitions_def is None:  # the partition is only the record's name then
             partition_arguments = {}
             tags |= {
                 "dagster/partition": partition,
@@ -91,15 +91,15 @@ def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
 
 
 def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's SerializableErrorInfo has no public name
-    """The innermost cause of the first failed step, in one line."""
+    """Return the innermost cause of the first failed step in one line."""
     if not errors:
         return "the run failed outside its steps: see worker.log in the run's folder"
     error = errors[0]
     while error.cause:
         error = error.cause
     if error.cls_name == "DagsterExecutionInterruptedError":
-        return "the run was stopped; its saved work is kept: `ratchet jobs resume` continues it"
-    # resources.home.NotReady: why -> NotReady: why; a dagster.Failure is its text.
+        return "the run was stopped; `ratchet jobs resume` resumes it from its last checkpoint"
+    # Shorten `resources.home.NotReady: why` to `NotReady: why`, and a dagster.Failure to its text.
     text = re.sub(r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split()))
     return text.removeprefix("Failure: ")
 

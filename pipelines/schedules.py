@@ -1,5 +1,5 @@
-"""The schedules: a retraining each night from the current champion, its quick validation each day,
-all its benchmarks each week.
+"""The schedules: a retraining each night, a validation of the champion each day, and its score on
+all benchmarks each week.
 """
 
 import dagster as dg
@@ -11,13 +11,15 @@ from resources import lease
 from resources.run_context import RunContext
 from resources.run_record import Kind, next_id
 
+CRON = SETTINGS.profile.automation
+RUNNING = dg.DefaultScheduleStatus.RUNNING
+
 
 @dg.schedule(
-    name="nightly_retraining",
     job=full_chain,
-    cron_schedule=SETTINGS.profile.automation.nightly,
+    cron_schedule=CRON.nightly,
     execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
+    default_status=RUNNING,
     description=(
         "Trains a challenger each night and decides on its promotion; skipped while a training "
         "runs in this home."
@@ -33,52 +35,41 @@ def nightly_retraining(
     return dg.RunRequest(partition_key=chain, tags={"ratchet/why": "nightly schedule"})
 
 
-@dg.schedule(
-    name="daily_validation",
-    job=evaluate_checkpoint,
-    cron_schedule=SETTINGS.profile.automation.daily,
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
-        "Scores the champion on the validation problems only, as a daily check of its score and "
-        "its speed."
-    ),
-)
-def daily_validation(
-    context: dg.ScheduleEvaluationContext, run_context: RunContext
-) -> dg.RunRequest | dg.SkipReason:
-    return _scored(context, run_context, "validation", "daily validation")
+def champion_schedule(name: str, cron: str, kind: Kind, description: str) -> dg.ScheduleDefinition:
+    """Return a schedule that scores the champion, at most once a day."""
 
-
-@dg.schedule(
-    name="weekly_benchmarks",
-    job=evaluate_checkpoint,
-    cron_schedule=SETTINGS.profile.automation.weekly,
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
-        "Scores the champion on validation, a fresh held-out draw and each public benchmark on "
-        "this machine."
-    ),
-)
-def weekly_benchmarks(
-    context: dg.ScheduleEvaluationContext, run_context: RunContext
-) -> dg.RunRequest | dg.SkipReason:
-    return _scored(context, run_context, "rescore", "weekly benchmarks")
-
-
-def _scored(
-    context: dg.ScheduleEvaluationContext, run_context: RunContext, kind: Kind, why: str
-) -> dg.RunRequest | dg.SkipReason:
-    """Request one scoring of the champion; its name allows one a day."""
-    champion = run_context.ledger.champion()
-    if champion is None:
-        return dg.SkipReason("there is no champion yet")
-    name = f"{kind}-{champion.checkpoint_hash[:8]}-{context.scheduled_execution_time:%Y-%m-%d}"
-    context.instance.add_dynamic_partitions(str(checkpoints.name), [name])
-    return dg.RunRequest(
-        run_key=name, partition_key=name, tags={"ratchet/why": why, "ratchet/kind": kind}
+    @dg.schedule(
+        name=name,
+        job=evaluate_checkpoint,
+        cron_schedule=cron,
+        execution_timezone="UTC",
+        default_status=RUNNING,
+        description=description,
     )
+    def score_champion(
+        context: dg.ScheduleEvaluationContext, run_context: RunContext
+    ) -> dg.RunRequest | dg.SkipReason:
+        champion = run_context.ledger.champion()
+        if champion is None:
+            return dg.SkipReason("there is no champion yet")
+        key = f"{kind}-{champion.checkpoint_hash[:8]}-{context.scheduled_execution_time:%Y-%m-%d}"
+        context.instance.add_dynamic_partitions(str(checkpoints.name), [key])
+        tags = {"ratchet/why": name.replace("_", " "), "ratchet/kind": kind}
+        return dg.RunRequest(run_key=key, partition_key=key, tags=tags)
+
+    return score_champion
 
 
+daily_validation = champion_schedule(
+    "daily_validation",
+    CRON.daily,
+    "validation",
+    "Scores the champion on the validation problems only, to check its score and speed.",
+)
+weekly_benchmarks = champion_schedule(
+    "weekly_benchmarks",
+    CRON.weekly,
+    "rescore",
+    "Scores the champion on validation, a fresh held-out draw and each benchmark of the profile.",
+)
 SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks]

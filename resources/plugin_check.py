@@ -10,9 +10,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-from verl_jobs.config.overrides import environment
+from verl_jobs.config.environment import environment
 from verl_jobs.config.references import PluginError
 from verl_jobs.config.training import Training
 
@@ -36,9 +35,7 @@ def check_plugins(training: Training, *, unverified: bool) -> list[str]:
     training.plugins.hashes()  # reports a missing file at once
     on_cpu = training.model_copy(update={"engine": "hf"})
     variables = (
-        os.environ
-        | environment(on_cpu, Path())
-        | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        os.environ | environment(on_cpu) | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     )
     command = [sys.executable, "-m", "verl_jobs.plugins.plugin_check"]
     try:

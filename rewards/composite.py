@@ -43,9 +43,9 @@ class Reward:
             else None
         )
 
-    def score(self, task: Task, answer: str, report: Report, step: int = 0) -> Score:
+    def score(self, task: Task, completion: str, report: Report, step: int = 0) -> Score:
         """Score one completion with its report. There is no value where judging failed."""
-        return self.score_all([Judged(task, answer, report, step)])[0]
+        return self.score_all([Judged(task, completion, report, step)])[0]
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
         """Return scores in the order of the batch.
@@ -71,7 +71,7 @@ class Reward:
         if report.verdict is Verdict.INFRA:
             return Score(None, Verdict.INFRA, total=report.total)
         if self.config.kind == "random":
-            coin = _coin(judged.task.problem_id, judged.answer)
+            coin = _coin(judged.task.problem_id, judged.completion)
             return Score(
                 coin,
                 report.verdict,
@@ -108,7 +108,7 @@ class Reward:
         """Return the measured components, and the weights of those that count here."""
         task, report, dense = judged.task, judged.report, self.config.dense_share(judged.step)
         if isinstance(task, Problem):
-            program = Program(task, judged.answer, report, dense, findings, self._preferences)
+            program = Program(task, judged.completion, report, dense, findings, self._preferences)
             weights = self.config.weights
             values = {name: COMPONENTS[name].value(program) for name in self.config.measured}
         else:
@@ -142,7 +142,11 @@ class Reward:
             if isinstance(judged.task, Problem) and self._read(judged.report.verdict)
         ]
         return dict(
-            zip(places, lint.lint([extract_code(batch[at].answer) for at in places]), strict=True)
+            zip(
+                places,
+                lint.lint([extract_code(batch[at].completion) for at in places]),
+                strict=True,
+            )
         )
 
     def _read(self, verdict: Verdict) -> bool:
@@ -197,7 +201,7 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
     Dense correctness (`qa` only) grows with the words shared with a reference answer. Format says
     whether a final answer can be extracted.
     """
-    final_answer = extract_answer(judged.answer)
+    final_answer = extract_answer(judged.completion)
     right = correctness(judged.report, dense=0.0)
     if (
         right == -1.0
@@ -211,8 +215,8 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
     return {"correctness": right, "format": 1.0 if final_answer else -1.0}
 
 
-def _coin(problem_id: str, answer: str) -> float:
-    digest = hashlib.sha256(f"{problem_id}\0{answer}".encode("utf-8", "surrogatepass")).digest()
+def _coin(problem_id: str, completion: str) -> float:
+    digest = hashlib.sha256(f"{problem_id}\0{completion}".encode("utf-8", "surrogatepass")).digest()
     return 1.0 if digest[0] & 1 else -1.0
 
 

@@ -23,7 +23,7 @@ class Judged:
     """A completion with its report. `step` is the training step, for a schedule."""
 
     task: Task
-    answer: str
+    completion: str
     report: Report
     step: int = 0
 
@@ -37,32 +37,39 @@ def judge(
     cannot be read.
     """
     programs = [
-        (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Problem)
+        (at, task, completion)
+        for at, (task, completion) in enumerate(pairs)
+        if isinstance(task, Problem)
     ]
     if programs and sandbox is None:
         raise ValueError(f"problem {programs[0][1].problem_id}: give a sandbox to judge a program")
     jobs = [
-        task.job(extract_code(answer), f"{task.problem_id}#{at}") for at, task, answer in programs
+        task.job(extract_code(completion), f"{task.problem_id}#{at}")
+        for at, task, completion in programs
     ]
     reports = dict(
         zip((at for at, *_ in programs), run_all(sandbox, jobs) if sandbox else (), strict=True)
     )
     questions = [
-        (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Question)
+        (at, task, completion)
+        for at, (task, completion) in enumerate(pairs)
+        if isinstance(task, Question)
     ]
     reports |= dict(
         zip(
             (at for at, *_ in questions),
-            judge_questions([(task, answer) for _, task, answer in questions]),
+            judge_questions([(task, completion) for _, task, completion in questions]),
             strict=True,
         )
     )
-    return [Judged(task, answer, reports[at], step) for at, (task, answer) in enumerate(pairs)]
+    return [
+        Judged(task, completion, reports[at], step) for at, (task, completion) in enumerate(pairs)
+    ]
 
 
-def judge_question(question: Question, answer: str) -> Report:
+def judge_question(question: Question, completion: str) -> Report:
     """Return a report of one test; see `judge_questions`."""
-    return judge_questions([(question, answer)])[0]
+    return judge_questions([(question, completion)])[0]
 
 
 def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
@@ -70,7 +77,7 @@ def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
 
     A report is INFRA only where the verifier gave no verdict.
     """
-    answers = [extract_answer(answer) for _, answer in pairs]
+    answers = [extract_answer(completion) for _, completion in pairs]
     cases = [
         Case(question.answers, answer, question.statement, question.form == "any")
         for (question, _), answer in zip(pairs, answers, strict=True)

@@ -65,7 +65,7 @@ class OwnReward(Reward):
         ]
 
     def _call(self, judged: Judged) -> Score:
-        result = self._reward(judged.task, judged.answer, judged.report)
+        result = self._reward(judged.task, judged.completion, judged.report)
         parts = dict(result) if isinstance(result, Mapping) else {"score": result}
         if bad := [
             name
@@ -112,14 +112,14 @@ def reward_of(config: RewardConfig) -> Reward:
     return own
 
 
-def format_of(task: Any, answer: str, report: Any) -> float:
+def format_of(task: Any, completion: str, report: Any) -> float:
     """Return 1 where the completion has the required form, else -1. For use in reward files.
 
     The form is a program with the required function, or a marked final answer.
     """
     if isinstance(task, Question):
-        return 1.0 if extract_answer(answer) else -1.0
-    return well_formed(task, extract_code(answer), report) or -1.0
+        return 1.0 if extract_answer(completion) else -1.0
+    return well_formed(task, extract_code(completion), report) or -1.0
 
 
 def _load(path: Path) -> ModuleType:

@@ -1,7 +1,7 @@
 """Learn from people's choices between two completions for one task.
 
 In: choices. Out: a value in [-1, 1] for each completion that was ever shown.
-The input has one row per choice, as JSON lines or parquet (`schema`), whoever collects them.
+The input has one row per choice, as JSON lines or parquet (`schema`), from any collector.
 Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
 (doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
 """
@@ -123,8 +123,8 @@ class Preferences:
             for text, value in bradley_terry(rows).items()
         }
 
-    def value(self, problem_id: str, answer: str) -> float | None:
-        return self._values.get((problem_id, _key(answer)))
+    def value(self, problem_id: str, completion: str) -> float | None:
+        return self._values.get((problem_id, _key(completion)))
 
 
 def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
@@ -162,5 +162,5 @@ def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
     return {text: (power - 1.0) / (power + 1.0) for text, power in strength.items()}
 
 
-def _key(answer: str) -> str:
-    return hashlib.sha256(answer.strip().encode("utf-8", "surrogatepass")).hexdigest()
+def _key(completion: str) -> str:
+    return hashlib.sha256(completion.strip().encode("utf-8", "surrogatepass")).hexdigest()

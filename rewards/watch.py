@@ -32,10 +32,10 @@ ALPHA = 0.001
 LEAST_GROWTH = 0.05  # of the gap, from the first third of the steps to the last
 
 
-def step_metrics(answers: Sequence[Mapping[str, Any]], sampled: int) -> dict[str, float]:
+def step_metrics(completions: Sequence[Mapping[str, Any]], sampled: int) -> dict[str, float]:
     """Return the metrics of one step.
 
-    answers: `visible`, `hidden` and `denied` of each scored completion, None where there is none;
+    completions: `visible`, `hidden` and `denied` of each scored completion, None where absent;
     sampled: how many completions were sampled.
     GAP covers the completions that have both kinds of tests. OVERFIT: among those that pass every
     visible test, the share that fails a hidden one. SHARED: the share of verdicts that the program
@@ -43,23 +43,23 @@ def step_metrics(answers: Sequence[Mapping[str, Any]], sampled: int) -> dict[str
     """
     both = [
         (row["visible"], row["hidden"])
-        for row in answers
+        for row in completions
         if row.get("visible") is not None and row.get("hidden") is not None
     ]
     passing = [hidden for visible, hidden in both if visible == 1.0]
-    denied = [row["denied"] for row in answers if row.get("denied") is not None]
+    denied = [row["denied"] for row in completions if row.get("denied") is not None]
     figures: dict[str, Sequence[float]] = {
-        VISIBLE: [row["visible"] for row in answers if row.get("visible") is not None],
-        HIDDEN: [row["hidden"] for row in answers if row.get("hidden") is not None],
+        VISIBLE: [row["visible"] for row in completions if row.get("visible") is not None],
+        HIDDEN: [row["hidden"] for row in completions if row.get("hidden") is not None],
         GAP: [visible - hidden for visible, hidden in both],
         OVERFIT: [float(hidden < 1.0) for hidden in passing],
-        SHARED: [float(row["shared"]) for row in answers if row.get("shared") is not None],
+        SHARED: [float(row["shared"]) for row in completions if row.get("shared") is not None],
     }
     counted = {DENIED: float(sum(denied))} if denied else {}
     return (
         {name: fmean(values) for name, values in figures.items() if values}
         | counted
-        | {LOST: float(max(0, sampled - len(answers)))}
+        | {LOST: float(max(0, sampled - len(completions)))}
     )
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-Answer = tuple[list[int], list[float], str]  # token ids, their log-probabilities, the stop reason
+from verl_jobs.samples import SampledTokens
 
 
 @torch.inference_mode()
 def decode_batch(
     model: Any, requests: list[dict[str, Any]], eos: set[int], pad: int
-) -> list[Answer]:
+) -> list[SampledTokens]:
     """Sample one continuation per request with a shared KV cache; finished rows leave the batch.
 
     Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and

@@ -17,6 +17,8 @@ from artifacts.atomic import write_atomic
 FOLDER = "samples"
 CUT = "watch/answers_cut"  # step metric: share of completions that were truncated
 BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
+# a completion as an engine returns it: token ids, their log-probabilities, the stop reason
+SampledTokens = tuple[list[int], list[float], str]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Add sources of problems, and look at the datasets."""
+"""Add sources of problems, and show, compare and clean datasets."""
 
 from __future__ import annotations
 
@@ -24,31 +24,26 @@ def data_add(
     path: Annotated[
         Path | None,
         typer.Option(
-            help=(
-                "File or folder; with neither this nor --hub a known source's own dataset on the "
-                "hub."
-            )
+            help=("File or folder. Without --path and --hub: the hub dataset of a known source.")
         ),
     ] = None,
     hub: Annotated[
-        str | None, typer.Option(help="A dataset on the Hugging Face hub: owner/name.")
+        str | None, typer.Option(help="Dataset on the Hugging Face hub: owner/name.")
     ] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration of the hub's dataset.")] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration of the hub dataset.")] = None,
     revision: Annotated[
         str | None,
-        typer.Option(help="Branch, tag or commit of the hub's dataset; else its main branch."),
+        typer.Option(help="Branch, tag or commit of the hub dataset. Default: its main branch."),
     ] = None,
     columns: Annotated[
         str,
         typer.Option(
-            help="What our columns are called there: statement=prompt,solutions=answer,..."
+            help="Names of the columns in the source: statement=prompt,solutions=answer,..."
         ),
     ] = "",
     values: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="A column's value in all rows: --set style=call; repeat it for more."
-        ),
+        typer.Option("--set", help="A column's value in all rows: --set style=call; repeatable."),
     ] = None,
 ) -> None:
     """Add a source of problems; every bad row is reported."""
@@ -59,7 +54,7 @@ def data_add(
 
 
 @app.command("remove")
-def data_remove(name: Annotated[str, typer.Argument(help="A source that was added.")]) -> None:
+def data_remove(name: Annotated[str, typer.Argument(help="Name of an added source.")]) -> None:
     """Remove a source of problems; its files stay."""
     from cli.data.sources import remove
 
@@ -69,7 +64,7 @@ def data_remove(name: Annotated[str, typer.Argument(help="A source that was adde
 @app.command("show")
 def data_show(
     problem: Annotated[
-        str | None, typer.Argument(help="Id of one problem, to see it whole.")
+        str | None, typer.Argument(help="Id of a problem, to show it in full.")
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -82,9 +77,9 @@ def data_show(
 @app.command("diff")
 def data_diff(
     before: Annotated[
-        str, typer.Argument(help="previous, current, or the beginning of a dataset's content hash.")
+        str, typer.Argument(help="previous, current, or the beginning of a dataset's hash.")
     ] = "previous",
-    after: Annotated[str, typer.Argument(help="The same for the newer one.")] = "current",
+    after: Annotated[str, typer.Argument(help="The newer version, in the same form.")] = "current",
     profile: ProfileOption = None,
 ) -> None:
     """Compare two versions of a dataset: added, removed (and why), changed."""
@@ -99,31 +94,29 @@ def data_clean(
         str,
         typer.Option(
             "--from",
-            help="Parquet in our schema: a file or a folder, a path or a URL (s3://bucket/prefix).",
+            help="Parquet of problems: a file or folder, by path or URL (s3://bucket/prefix).",
         ),
     ],
     target: Annotated[
         str,
         typer.Option(
-            "--to", help="Folder for the result, a path or a URL; started again, it goes on there."
+            "--to", help="Folder for the result, by path or URL; a repeated command resumes there."
         ),
     ],
     gated: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--gated", help="Parquet of benchmarks that guard beside those of the set itself."
-        ),
+        typer.Option("--gated", help="Parquet of more gated problems, beside those of the set."),
     ] = None,
     ray: Annotated[
         str,
         typer.Option(
             "--ray",
-            help="Ray cluster to spread over: host:port, or auto; without it all is done here.",
+            help="Ray cluster: host:port, or auto. Default: this machine.",
         ),
     ] = "",
     profile: ProfileOption = None,
 ) -> None:
-    """Verify and curate a set too large for one machine, part by part."""
+    """Verify and clean a large set of problems in parts, here or on a Ray cluster."""
     from cli.data.clean import data_clean
 
     raise typer.Exit(
@@ -136,12 +129,12 @@ def data_limits(
     apply: Annotated[
         bool,
         typer.Option(
-            "--apply", help="Choose the proposed limits for the next version of the data."
+            "--apply", help="Use the proposed limits in the next version of the datasets."
         ),
     ] = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Propose limits from what the reference solutions took."""
+    """Propose time and memory limits from the measured reference solutions."""
     from cli.data.limits import data_limits
 
     raise typer.Exit(data_limits(apply, Settings.read(profile), Console()))

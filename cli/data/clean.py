@@ -1,5 +1,5 @@
-"""`ratchet data clean`: verify and curate parquet in parts at any URL, on this machine or on a Ray
-cluster.
+"""`ratchet data clean`: verify and clean parquet files at any URL in parts, on this machine or on
+a Ray cluster.
 """
 
 from __future__ import annotations
@@ -27,25 +27,27 @@ def data_clean(
     settings: Settings,
     console: Console,
 ) -> int:
-    """0; what went wrong is raised by name."""
-    profile, began = settings.profile, time.monotonic()
-    guards = [replace(problem, gated=True) for path in gated for problem in read_parquet(path)]
+    """Verify and clean the source into the target folder. Raises ProblemError."""
+    profile, start = settings.profile, time.monotonic()
+    gated_problems = [
+        replace(problem, gated=True) for path in gated for problem in read_parquet(path)
+    ]
     rules = Rules(profile.verification, profile.curation, profile.sandbox)
     if ray:
         cluster = RayData(ray)
-        done = clean(
+        result = clean(
             source,
             target,
             cluster,
             replace(rules, sandbox=replace(profile.sandbox, workers=1, backend="local")),
-            guards,
+            gated_problems,
         )
         where = f"on {len(cluster.nodes)} nodes"
     else:
-        done, where = clean(source, target, parallel_map, rules, guards), "here"
-    console.print(Markdown(funnel(done.stages)))
+        result, where = clean(source, target, parallel_map, rules, gated_problems), "here"
+    console.print(Markdown(funnel(result.stages)))
     console.print(
-        f"{done.stages[-1].went_out} problems in {target}/problems, content "
-        f"{done.content_hash}, {time.monotonic() - began:.0f} s {where}"
+        f"{result.stages[-1].went_out} problems in {target}/problems, hash "
+        f"{result.content_hash}, {time.monotonic() - start:.0f} s {where}"
     )
     return 0

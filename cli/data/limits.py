@@ -1,4 +1,4 @@
-"""Propose time and memory limits from what the reference solutions took."""
+"""Propose time and memory limits from the measured reference solutions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from resources.settings import Settings
 
 
 def data_limits(apply: bool, settings: Settings, console: Console) -> int:
-    """Print what limits learned from the references would save; `apply` chooses them for the next
-    version of the data.
+    """Print the savings of limits derived from the references. apply: use them in the next version
+    of the datasets. Raises NotReady before a first run.
     """
     from problems.schema import read_parquet
     from problems.verification.chosen_limits import write_choice
@@ -24,18 +24,18 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
         store.current("datasets", name) for name in ("raw_problems", "verified_problems")
     )
     if raw is None or verified is None:
-        raise NotReady(f"no references have been tried yet: the first run does that: {READS}")
+        raise NotReady(f"no references have been measured yet: {READS} measures them")
     rows = read(verified.path)
     choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
     console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
     text = (
-        f"{len(rows)} problems with measured references, {len(choice)} that may be trained on "
-        "would have other limits than their source gives them"
+        f"{len(rows)} problems have measured references; {len(choice)} of the trainable ones would "
+        "get other limits than those of their source"
     )
     if apply:
         text += (
-            f". Chosen: {write_choice(home.path, choice)}; the next run verifies and writes the "
-            f"data with them ({READS}). Remove that file to take it back"
+            f". Recorded in {write_choice(home.path, choice)}: {READS} uses them. "
+            "Remove that file to undo this"
         )
     console.print(f"{text}.", soft_wrap=True, highlight=False)
     return 0

@@ -1,4 +1,4 @@
-"""What the commands that look at datasets do: data show, data diff."""
+"""`ratchet data show` and `ratchet data diff`: show datasets, problems and their history."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from problems.schema import Problem
 from resources.home import Home, NotReady
 from resources.settings import Settings
 
-READS = (
-    "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more "
-    "than that"
-)
+READS = "the next `ratchet demo`, `ratchet train` or Dagster job refresh_data"
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
-MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
+MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
 MOST_EXAMPLE = 200  # characters
 
 
 def show(problem_id: str | None, settings: Settings, console: Console) -> int:
-    """Funnel and parts of the present datasets, or one problem with all that became of it."""
+    """Print the current datasets and what each stage removed, or one problem with its history.
+
+    Raises NotReady before a first run, and ProblemError for an unknown problem.
+    """
     store = settings.store
     artifacts = {
         name: artifact
@@ -38,10 +38,10 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     }
     unread = _unread(artifacts.get("raw_problems"), settings.home)
     if not artifacts and (problem_id is not None or not unread):
-        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
+        raise NotReady(f"no problems have been read yet: {READS} reads them")
     for name, place in unread.items():
         console.print(
-            f"{name} ({place}) was added and not read yet; the next run does: {READS}",
+            f"{name} ({place}) has not been read yet: {READS} reads it",
             soft_wrap=True,
             highlight=False,
         )
@@ -54,8 +54,8 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
 
 
 def diff(before: str, after: str, settings: Settings, console: Console) -> int:
-    """Compare two versions of a dataset: counts by source, added, removed and why, changed. Raises
-    ProblemError for an unknown version.
+    """Print the differences between two versions of a dataset: counts by source, then the added,
+    removed (with reasons) and changed problems. Raises ProblemError for an unknown version.
     """
     from problems.dataset.diff import compare, find_dataset
 
@@ -90,7 +90,7 @@ def diff(before: str, after: str, settings: Settings, console: Console) -> int:
         [(key, ", ".join(columns)) for key, columns in changes.changed.items()],
     )
     if not (changes.added or changes.removed or changes.changed):
-        console.print("\nThe same problems, in every column.")
+        console.print("\nNo differences.")
     return 0
 
 
@@ -122,7 +122,7 @@ def _list(
 
 
 def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
-    """The whole problem. short: long things are cut, for a person who looks."""
+    """Return a view of the problem. short: truncate long tests, for a terminal."""
     from problems.dataset.history import find, history
 
     problem = find(store, problem_id)
@@ -140,7 +140,7 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
         )
     limits = problem.limits
     facts = (
-        f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} shown · "
+        f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} visible · "
         f"{limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
     )
     tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
@@ -158,7 +158,7 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
             for number, text in enumerate(problem.solutions, 1)
         ),
         _tests(problem, short),
-        Panel(steps, title="what became of it", border_style="dim", padding=(0, 1)),
+        Panel(steps, title="history", border_style="dim", padding=(0, 1)),
     ]
     return Group(*parts)
 
@@ -182,7 +182,7 @@ def _tests(problem: Problem, short: bool) -> Panel:
 
 
 def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
-    """Sources that were added since the problems were read."""
+    """Return the sources that were added since the problems were read, with their places."""
     from problems.catalogue import read_sources
 
     return {
@@ -193,8 +193,9 @@ def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
 
 
 def _datasets(artifacts: dict[str, Artifact]) -> RenderableType:
-    """Return what there is, then what each stage kept and an example of each reason, each on its
-    own lines: 80 columns are enough.
+    """Return the datasets, then the counts of each stage with an example for each reason.
+
+    The view fits in 80 columns.
     """
     lines: list[RenderableType] = []
     for name, artifact in artifacts.items():
@@ -218,7 +219,7 @@ def _under(indent: int, text: str) -> Padding:
 
 
 def _facts(artifact: Artifact) -> list[str]:
-    """Those that are one figure; tables are in the card and on Dagster's page."""
+    """Return the facts with a single value; the dataset card and Dagster show the tables."""
     return [
         f"{name} {value}"
         for name, value in artifact.manifest.facts.items()

@@ -1,5 +1,5 @@
-"""`ratchet data add` and `ratchet data remove`: a source is read once, so that bad rows are
-reported at once, and recorded in the home.
+"""`ratchet data add` and `ratchet data remove`: read a source once to report its bad rows, and
+record it in the home.
 """
 
 from __future__ import annotations
@@ -7,12 +7,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from cli.data.show import READS
 from problems.columns import ProblemError
 from resources.home import Home
+
+if TYPE_CHECKING:
+    from problems.sources.source import Loaded
+
+MOST_ROWS = 20
 
 
 def add(
@@ -26,8 +32,9 @@ def add(
     home: Home,
     console: Console,
 ) -> int:
-    """Add a source; for the hub, with the commit that the revision has now. Raises ProblemError if
-    no row can be read, or the hub does not answer.
+    """Add a source. A hub dataset is pinned to the current commit of its revision.
+
+    Raises ProblemError if no row can be read, or the hub does not answer.
     """
     from problems.catalogue import add_source, current_commit, validated
     from problems.sources.mapping import constant, pairs
@@ -36,7 +43,7 @@ def add(
     from problems.sources.registry import SOURCES, load
 
     home.make()
-    constants = {ours: constant(value) for ours, value in pairs(values).items()}
+    constants = {column: constant(value) for column, value in pairs(values).items()}
     place = validated(
         name,
         Place(
@@ -46,51 +53,49 @@ def add(
     if place.path is None:
         place = replace(place, commit=current_commit(name, place))
     loaded = load(name, place)
-    for bad in loaded.rejected[:20]:
-        console.print(
-            f"left out: {bad.row}: {bad.reason}: {bad.fix}",
-            style="yellow",
-            soft_wrap=True,
-            highlight=False,
-        )
-    if len(loaded.rejected) > 20:
-        console.print(f"... and {len(loaded.rejected) - 20} more", style="yellow")
+    _print_rejected(loaded, console)
     if not loaded.problems:
         raise ProblemError(
             f"none of {loaded.rows} rows could be read",
-            "fix the file, or say what its columns are (--columns, --set)",
+            "fix the file, or name its columns with --columns and --set",
             f"{name} ({place})",
         )
-    near = (
-        Counter(pair for problem in loaded.problems for pair in overlooked(problem))
-        if name not in SOURCES
-        else {}
-    )
-    for (key, column), count in near.items():
-        warning = (
-            f"{count} rows have a key {key!r} that is no column: did you mean {column}? As it is, "
-            "it is kept in extra"
-        )
-        console.print(f"warning: {warning}", style="yellow", soft_wrap=True, highlight=False)
+    if name not in SOURCES:
+        similar = Counter(pair for problem in loaded.problems for pair in overlooked(problem))
+        for (key, column), count in similar.items():
+            warning = f"{count} rows have an unknown key {key!r}, stored in extra: is it {column}?"
+            console.print(f"warning: {warning}", style="yellow", soft_wrap=True, highlight=False)
     add_source(home.path, name, place)
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(
         f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
-        f"evaluation only), {len(loaded.rejected)} rows left out; "
-        f"the next run reads them: {READS}",
+        f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems",
         highlight=False,
         soft_wrap=True,
     )
     return 0
 
 
+def _print_rejected(loaded: Loaded, console: Console) -> None:
+    """Print the first rejected rows with reason and fix."""
+    for row in loaded.rejected[:MOST_ROWS]:
+        console.print(
+            f"skipped: {row.row}: {row.reason}: {row.fix}",
+            style="yellow",
+            soft_wrap=True,
+            highlight=False,
+        )
+    if (more := len(loaded.rejected) - MOST_ROWS) > 0:
+        console.print(f"... and {more} more", style="yellow")
+
+
 def remove(name: str, home: Home, console: Console) -> int:
-    """Forgets a source. Raises ProblemError when it was never added."""
+    """Remove a source from the home; its files stay. Raises ProblemError for an unknown source."""
     from problems.catalogue import remove_source
 
     remove_source(home.path, name)
     console.print(
-        f"{name} is forgotten, its files stay; the next run reads the problems without it: {READS}",
+        f"{name} is removed, its files stay; {READS} reads the problems without it",
         highlight=False,
         soft_wrap=True,
     )

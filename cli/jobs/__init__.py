@@ -28,7 +28,7 @@ def jobs_list(address: AddressOption = "") -> None:
 
 @app.command("show")
 def jobs_show(run: RunArgument = None) -> None:
-    """Show one training: settings, progress, curve."""
+    """Show one training: settings, progress and reward curve."""
     from cli.jobs.show import show_job
 
     raise typer.Exit(show_job(run, Settings.read().home, Console()))
@@ -37,7 +37,7 @@ def jobs_show(run: RunArgument = None) -> None:
 @app.command("logs")
 def jobs_logs(
     run: RunArgument = None,
-    lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 40,
+    lines: Annotated[int, typer.Option(min=1, help="Number of lines from the end.")] = 40,
     address: AddressOption = "",
 ) -> None:
     """Show the trainer's log."""

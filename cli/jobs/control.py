@@ -18,53 +18,49 @@ from resources.home import Home
 from resources.run_record import PipelineRun, records
 from resources.settings import Settings
 
-LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
+STOP_TIMEOUT_S = 120.0  # the training saves a checkpoint, then Ray ends
 
 
 def stop(run: str | None, home: Home, console: Console) -> int:
-    """Stop the running training; its checkpoints stay. Returns 0 when all of it has ended, 1 if it
-    has not within a minute.
+    """Stop the running training; its checkpoints stay. Return 0 when it has ended, 1 on a timeout.
+
+    Raises FileNotFoundError for an unknown run.
     """
     holder = lease.holder(home.lease)
     if run and not (home.runs / run).is_dir():
         raise FileNotFoundError(
-            f"no run {run} in {home.path}: there are "
+            f"no run {run} in {home.path}: known runs are "
             f"{', '.join(record.id for record in records(home.runs)) or 'none yet'}"
         )
     if holder is None or (run and holder.chain != run):
-        console.print(
-            f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.",  # noqa: E501
-            soft_wrap=True,
-        )
+        state = f"{run} is not training" if run else "No training is running"
+        other = f"; {holder.chain} is" if holder else ""
+        console.print(f"{state}{other}.", soft_wrap=True)
         return 0
     os.kill(holder.pid, signal.SIGTERM)
-    deadline = time.monotonic() + LONGEST_END_S
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:
             console.print(
-                (
-                    f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see "
-                    f"{home.path / 'ray'}"
-                ),
+                f"{holder.chain} has not ended within {STOP_TIMEOUT_S:.0f} s: see "
+                f"{home.path / 'ray'}",
                 style="red",
                 soft_wrap=True,
             )
             return 1
         time.sleep(0.5)
     console.print(
-        (
-            f"{holder.chain} is stopped. What was saved is kept: "
-            f"`{_going_on(home, holder.chain)}` goes on from there."
-        ),
+        f"{holder.chain} is stopped; its checkpoints stay. "
+        f"`{_resume_command(home, holder.chain)}` resumes it.",
         soft_wrap=True,
     )
     return 0
 
 
-def _going_on(home: Home, run: str) -> str:
-    """The command that goes on with it: a study's is the one that it was begun with."""
+def _resume_command(home: Home, run: str) -> str:
+    """Return the command that resumes a run; for a study, the command that started it."""
     record = next((record for record in records(home.runs) if record.id == run), None)
-    if record is None:  # a Reviewer's training has none
+    if record is None:  # a training of a Reviewer has no record
         return "ratchet reviewer reinforce"
     if record.kind != "study":
         return "ratchet jobs resume"
@@ -79,15 +75,15 @@ def _going_on(home: Home, run: str) -> str:
 
 
 def resume(settings: Settings, console: Console) -> int:
-    """Goes on with the open chain; says so where there is none, and what goes on with a study."""
+    """Resume the open pipeline run. Without one, name the commands that resume open studies."""
     home = settings.home
-    unended = [record for record in records(home.runs) if record.state == "open"]
-    if not any(record.kind == "chain" for record in unended):
-        console.print("No run is open: all have been decided. `ratchet train` starts the next.")
-        for record in unended:
+    open_runs = [record for record in records(home.runs) if record.state == "open"]
+    if not any(record.kind == "chain" for record in open_runs):
+        console.print("No pipeline run is open. `ratchet train` starts the next.")
+        for record in open_runs:
             if record.kind == "study":
                 console.print(
-                    f"{record.id} has not ended: `{_going_on(home, record.id)}` goes on with it.",
+                    f"{record.id} is open: `{_resume_command(home, record.id)}` resumes it.",
                     soft_wrap=True,
                     highlight=False,
                 )
@@ -96,12 +92,12 @@ def resume(settings: Settings, console: Console) -> int:
 
 
 def watch(run: str | None, home: Home, console: Console) -> int:
-    """A live table of a run that another process works on, until it ends or Ctrl-C."""
+    """Show the live view of a run of another process, until the run ends or Ctrl-C."""
     if (
         (holder := lease.holder(home.lease))
         and run in (None, holder.chain)
         and (home.runs / holder.chain).is_dir()
-    ):  # also before it trains
+    ):  # it may not have a training folder yet
         pipeline_run = PipelineRun(home.runs / holder.chain)
         record = pipeline_run.record
     else:
@@ -122,7 +118,7 @@ def watch(run: str | None, home: Home, console: Console) -> int:
             view.follow()
         except KeyboardInterrupt:
             return INTERRUPTED
-    if not console.is_terminal:  # there the picture's last line is not ended
+    if not console.is_terminal:  # rich leaves the last line without an end then
         console.line()
     console.print(f"{record.id}: {run_state(home, pipeline_run.record)}")
     return 0

@@ -22,6 +22,7 @@ from verl_jobs.trainer.early_stop import per_token
 
 
 def list_jobs(home: Home, console: Console) -> int:
+    """Print one line for each pipeline run and study with its progress."""
     table = Table(box=None, header_style="dim")
     for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
         table.add_column(name, no_wrap=name != "profile")
@@ -41,13 +42,13 @@ def list_jobs(home: Home, console: Console) -> int:
     console.print(
         table
         if table.row_count
-        else "No training has been started yet: `ratchet demo` or `ratchet train` starts one."
+        else "No training yet: `ratchet demo` or `ratchet train` starts one."
     )
     return 0
 
 
 def show_job(run: str | None, home: Home, console: Console) -> int:
-    """What it is told, how far it is, its curve and where its files lie."""
+    """Print a training's settings, progress, folder and reward curve. Raises FileNotFoundError."""
     record, folder = find_run(run, home)
     job, rows = TrainingJob.read(folder / "job.json"), metrics(folder)
     table = Table.grid(padding=(0, 2))
@@ -62,7 +63,7 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
         "reward": f"{job.reward_hash[:12]}, battery {job.battery[:24] or 'not run'}",
         "curriculum": _curriculum(job, rows),
         "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}"
-        + (f", ended early: {job.stopped}" if job.stopped else ""),
+        + (f", stopped early: {job.stopped}" if job.stopped else ""),
         "reward, last": last_value(rows, REWARD, ".3f"),
         "validation": "  ".join(
             f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row
@@ -71,21 +72,20 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
             f"{last_value(rows, 'actor/entropy', '.3f')}, "
             f"{last_value(rows, 'response_length/mean', '.0f')} tokens"
         )
-        + (f", {cut} cut" if (cut := last_value(rows, CUT, ".1%")) else ""),
+        + (f", {cut} truncated" if (cut := last_value(rows, CUT, ".1%")) else ""),
         "a step": (
             f"{last_value(rows, 'timing_s/step', '.1f')} s, "
             f"{last_value(rows, 'perf/throughput', '.0f')} tokens/s"
         ),
         "folder": str(folder),
-        "watch": "; ".join(alarms(per_token(rows, job.training))),
+        "alarms": "; ".join(alarms(per_token(rows, job.training))),
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }
-    of_steps = (
-        () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
-    )  # which say nothing before the first
+    # Empty before the first step.
+    step_rows = () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
     for key, value in rows_by_name.items():
-        if value and key not in of_steps:
+        if value and key not in step_rows:
             table.add_row(key, escape(value))
     console.print(table)
     rewards = [float(row[REWARD]) for row in rows if REWARD in row]
@@ -99,22 +99,22 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
 
 
 def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
-    """Nothing where problems are drawn uniformly."""
+    """Return the schedule with its last pass rates; "" if problems are sampled uniformly."""
     if (schedule := job.training.curriculum.schedule) == "uniform":
         return ""
-    seen = [
+    rates = [
         last_value(rows, f"curriculum/{name}", ".0%")
         for name in ("pass_rate", "expected_pass_rate", "informative")
     ]
     return (
-        f"{schedule}: {seen[0]} passed, {seen[1]} expected, of {seen[2]} some"
-        if all(seen)
+        f"{schedule}: pass rate {rates[0]}, expected {rates[1]}, informative {rates[2]}"
+        if all(rates)
         else schedule
     )
 
 
 def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
-    """The last lines of the trainer's log."""
+    """Print the last lines of the trainer's log. Raises FileNotFoundError."""
     _, folder = find_run(run, home)
     path = folder / "trainer.log"
     for line in (
@@ -128,8 +128,8 @@ def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
 
 
 def print_manifest(run: str | None, cluster: bool, settings: Settings, console: Console) -> int:
-    """Print YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the
-    profile submits to.
+    """Print YAML for `kubectl apply -f -`: a RayJob for a run's job file, or the profile's
+    RayCluster.
     """
     loaded = settings.profile
     manifest = (

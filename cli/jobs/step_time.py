@@ -1,4 +1,4 @@
-"""`ratchet jobs profile`: one page on where a training step's time goes."""
+"""`ratchet jobs profile`: show where the time of a training step goes."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import metrics
 from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
 
-LONGEST = 8
+MOST_ROWS = 8
 
 
 def show_step_time(run: str, folder: Path, console: Console) -> int:
-    """Exits 0, or 1 where no step has ended yet."""
-    durations, whole = phases(metrics(folder))
+    """Print phases, operations and Ray tasks with their times. Return 1 before the first step."""
+    durations, step_s = phases(metrics(folder))
     if not durations:
-        console.print(f"{run}: no step has ended yet")
+        console.print(f"{run}: no step has finished yet")
         return 1
-    console.print(f"[bold]{run}[/], median step {whole:.2f} s", highlight=False)
-    table = _table("phase", "s a step", "of a step", "steps")
-    for spent in durations:
+    console.print(f"[bold]{run}[/], median step {step_s:.2f} s", highlight=False)
+    table = _table("phase", "s a step", "share of a step", "steps")
+    for duration in durations:
+        share = duration.seconds / step_s
         table.add_row(
-            spent.name,
-            f"{spent.seconds:.2f}",
-            f"{spent.seconds / whole:.0%} {'▪' * round(20 * spent.seconds / whole)}",
-            str(spent.times),
+            duration.name,
+            f"{duration.seconds:.2f}",
+            f"{share:.0%} {'▪' * round(20 * share)}",
+            str(duration.times),
         )
     console.print(table)
     traced, timeline = operations(folder), tasks(folder)
     if not traced:
         console.print(
-            "No step was traced: --set training.trace=[3] traces the third of a new training.",
+            "No step was traced: --set training.trace=[3] traces step 3 of a new training.",
             style="dim",
         )
         return 0
-    _print(console, "operation, rank 0, the traced steps", traced)
+    _print(console, "operation, rank 0, traced steps", traced)
     if timeline:
-        _print(console, "Ray task, the whole run, waiting counted", timeline)
+        _print(console, "Ray task, whole run, with waiting", timeline)
     console.print(
-        f"The traces, for ui.perfetto.dev: {folder / TRACES}",
+        f"Traces, for ui.perfetto.dev: {folder / TRACES}",
         style="dim",
         soft_wrap=True,
         highlight=False,
@@ -50,14 +51,14 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
 
 
 def _print(console: Console, name: str, durations: list[Duration]) -> None:
-    together = sum(spent.seconds for spent in durations)
-    table = _table(name, "s", "of all", "calls")
-    for spent in durations[:LONGEST]:
+    total = sum(duration.seconds for duration in durations)
+    table = _table(name, "s", "share", "calls")
+    for duration in durations[:MOST_ROWS]:
         table.add_row(
-            spent.name[:60],
-            f"{spent.seconds:.2f}",
-            f"{spent.seconds / together:.0%}",
-            f"{spent.times:,}",
+            duration.name[:60],
+            f"{duration.seconds:.2f}",
+            f"{duration.seconds / total:.0%}",
+            f"{duration.times:,}",
         )
     console.print()
     console.print(table)
@@ -68,7 +69,7 @@ def _table(*names: str) -> Table:
     for name in names:
         table.add_column(
             name,
-            justify="left" if name == names[0] or name.startswith("of") else "right",
+            justify="left" if name == names[0] or name.startswith("share") else "right",
             no_wrap=True,
         )
     return table

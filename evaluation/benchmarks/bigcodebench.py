@@ -19,8 +19,8 @@ from problems.sources.bigcodebench import instructed
 from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
-    "greedy; upstream's unittests, each method by itself, with decoys; a task that needs a "
-    "package which is not installed is not measured"
+    "greedy; upstream's unittests, each method separately, with decoys; a task is not measured if "
+    "its packages are missing"
 )
 PACKAGES = PackageSet("bigcodebench", Path(__file__).with_suffix(".txt"))
 STOP = ("\nclass", "\nif __name__", "\nprint(", "\n```")

@@ -11,10 +11,9 @@ from sandbox.protocol import Limits
 
 STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # for base models, as published
 CONVENTIONS = (
-    "greedy, asked as a chat; signature and docstring stand before the answer; published unit "
-    "tests, 3 s a program"
+    "greedy; prompted as a chat; signature and docstring precede the completion; published unit "
+    "tests, 3 s per program"
 )
-
 
 LIMITS = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=64 * 1024)
 

@@ -11,7 +11,7 @@ from evaluation.sampling import Sampling
 from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
-    "greedy; asked as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs apart"
+    "greedy; prompted as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs separately"
 )
 
 

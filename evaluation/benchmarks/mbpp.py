@@ -17,9 +17,8 @@ from rewards.extraction import extract_code
 TASKS = range(11, 511)
 SHOTS = (2, 3, 4)  # the published examples
 CONVENTIONS = (
-    "greedy; asked as a chat with one test shown and no examples, a base model with all three "
-    "tests after the published three examples; "
-    "test tasks 11 to 510"
+    "greedy; a chat gets one test and no examples, a base model all three tests after the "
+    "published three examples; test tasks 11 to 510"
 )
 
 

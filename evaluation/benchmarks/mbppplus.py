@@ -17,7 +17,7 @@ from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; the task with one assertion, a base model after it as a docstring; judged as "
-    "evalplus 0.3.1 does, base and plus inputs apart"
+    "evalplus 0.3.1 does, base and plus inputs separately"
 )
 STOP = ('\n"""', "\nassert", "\nif __name__", "\ndef main(", "\nprint(", "\n```")
 

@@ -1,1 +1,1 @@
-"""Profiles: YAML files of what differs from the defaults in resources/config/profile.py."""
+"""Profiles: YAML files with the differences from the defaults in resources/config/profile.py."""

@@ -1,5 +1,5 @@
-"""Dagster sensors, found in the files of this folder: new checkpoints, new problems, retraining,
-stale scores, MLflow.
+"""Dagster's sensors, one subject a file: new checkpoints, new problems, retraining, stale scores,
+MLflow.
 """
 
 import importlib

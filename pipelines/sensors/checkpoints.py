@@ -1,4 +1,4 @@
-"""The sensor for new checkpoints: folders in the home's inbox."""
+"""Sensor for new checkpoints: folders in the home's inbox."""
 
 import json
 
@@ -16,24 +16,24 @@ RUNNING = dg.DefaultSensorStatus.RUNNING
 
 @dg.sensor(job=evaluate_checkpoint, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """A folder in `inbox/` is copied, hashed and scored once it has not changed between two ticks;
+    """Copies, hashes and scores a folder in `inbox/` when it has not changed between two ticks;
     once for each content.
     """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now: dict[str, str] = {}  # folder -> fingerprint, with " taken" once it was copied
+    now: dict[str, str] = {}  # folder -> fingerprint, with " taken" after it was copied
     requests, refused = [], []
     for folder in waiting(run_context.home):
         state, before = fingerprint(folder), seen.get(str(folder))
         now[str(folder)] = state if before not in (state, f"{state} taken") else f"{state} taken"
         if before != state:
-            continue  # still being copied perhaps, checked again at the next tick; or copied
+            continue  # it may still be written, or has been copied
         try:
             artifact = import_checkpoint(run_context.store, folder)
         except NoCheckpoint as error:
             refused.append(str(error))
             context.log.error(str(error))
             continue
-        tags = {"ratchet/why": f"put at {folder}", "ratchet/kind": "evaluation"}
+        tags = {"ratchet/why": f"new folder {folder}", "ratchet/kind": "evaluation"}
         requests.append(
             dg.RunRequest(
                 run_key=artifact.content_hash, partition_key=artifact.manifest.name, tags=tags

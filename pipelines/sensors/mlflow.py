@@ -1,4 +1,4 @@
-"""Sync MLflow with the ledger automatically, after a failed sync or a change made in MLflow."""
+"""Sensor that syncs MLflow with the ledger, after a failed sync or a change in MLflow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pipelines.jobs import tell_mlflow
 from resources.run_context import RunContext
 
 EVERY_S = 60
-RETRY_S = 600  # between two attempts while MLflow cannot be reached
-STARTED = str(time.time_ns())  # of this code location: each start syncs MLflow once
+RETRY_S = 600  # seconds between two attempts while MLflow cannot be reached
+STARTED = str(time.time_ns())  # each start of the code location syncs MLflow once
 
 
 @dg.sensor(

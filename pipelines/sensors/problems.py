@@ -1,6 +1,6 @@
 """Sensors for new problems: files in the inbox, and new commits of datasets on the hub.
 
-Both only write to `sources.json`; `changed_problems` sees the change and starts one retraining.
+Both only write to `sources.json`; the sensor `changed_problems` then starts one retraining.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from resources.run_context import RunContext
 
 EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
-TIMEOUT_S = 30.0  # of one tick, for all requests to the hub together
+TIMEOUT_S = 30.0  # for all requests of one tick
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """A file in `inbox_problems/` becomes a source once it has not changed between two ticks, once
-    for each content; a bad one is refused once.
+    """Adds a file in `inbox_problems/` as a source when it has not changed between two ticks; once
+    for each content. Reports a bad file once.
     """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
-    now: dict[str, str] = {}  # file -> fingerprint, with " done" once it was handled
+    now: dict[str, str] = {}  # file -> fingerprint, with " done" after it was added
     messages: list[str] = []
     events: list[dg.AssetObservation] = []
     for file in waiting(run_context.home):
         state, before = fingerprint(file), seen.get(str(file))
         now[str(file)] = f"{state} done" if before in (state, f"{state} done") else state
         if before != state:
-            continue  # still being copied perhaps, checked again at the next tick; or handled
+            continue  # it may still be written, or has been added
         try:
             intake = import_problems(run_context.home, file)
         except ProblemError as error:
@@ -62,8 +62,8 @@ def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
-    """Gets the newest commit of each hub dataset every `automation.hub_hours`; the next run reads a
-    changed one.
+    """Gets the newest commit of each hub dataset every `automation.hub_hours`; the next data
+    refresh reads a changed one.
     """
     followed = {
         name: place
@@ -102,7 +102,7 @@ def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) ->
 
 
 def _follows_branch(place: Place) -> bool:
-    """Whether the place is a hub dataset that is not pinned to a commit by the user."""
+    """Return whether the place is a hub dataset that the user did not pin to a commit."""
     return place.path is None and not re.fullmatch(r"[0-9a-f]{40}", place.revision or "")
 
 

@@ -1,7 +1,7 @@
 """Sensors that start a retraining: after changed problems, or a regression of the champion.
 
-They look at the home's files, never at Dagster's events, so that a lost database loses no work;
-`run_key` makes each cause start one run.
+They read the home's files, not Dagster's events, so a lost Dagster database loses no work. By
+`run_key`, each cause starts one run.
 """
 
 import json
@@ -32,7 +32,7 @@ RUNNING = dg.DefaultSensorStatus.RUNNING
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
-    """Starts a retraining if the sources differ from those of the last data refresh, once for each
+    """Starts a retraining if the sources differ from those of the last data refresh; once for each
     content.
     """
     artifact = run_context.store.current("datasets", "raw_problems")
@@ -76,7 +76,7 @@ def changed_problems(
 def champion_regression(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
-    """Scores the champion on a fresh held-out draw each day; a significant fall starts a
+    """Scores the champion on a fresh held-out draw each day. A significant regression starts a
     retraining, once for each champion and benchmark.
     """
     champion = run_context.ledger.champion()
@@ -93,9 +93,9 @@ def champion_regression(
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash
     ]
-    done = [record for record in rescored if record.state == "done"]
-    if done and (
-        finding := _find_regression(run_context, champion, done[-1], config.regression_alpha)
+    finished = [record for record in rescored if record.state == "done"]
+    if finished and (
+        finding := _find_regression(run_context, champion, finished[-1], config.regression_alpha)
     ):
         benchmark, regression = finding
         run_key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
@@ -132,8 +132,8 @@ def champion_regression(
 def wait_reason(
     run_context: RunContext, started_at: list[float], now: float, config: Automation
 ) -> str | None:
-    """Return why no retraining starts now (a training runs, the cooldown, the day's budget), or
-    None.
+    """Return why no retraining can start now: a training, the cooldown or the daily budget; None if
+    one can.
     """
     if holder := lease.holder(run_context.home.lease):
         return f"{holder} trains"
@@ -151,24 +151,24 @@ def wait_reason(
 def _find_regression(
     run_context: RunContext, champion: Entry, record: Record, alpha: float
 ) -> tuple[str, Regression] | None:
-    """Return the first benchmark on which the champion regressed between its gate and this rescore,
-    or None.
+    """Return the first benchmark on which this rescore is significantly worse than the score of the
+    champion's promotion; None if there is none.
     """
-    gate_scorecards = _gate_scorecards(run_context, champion)
+    scorecards = _promotion_scorecards(run_context, champion)
     for name, after in read_scores(run_context.store.require("scores", record.id)).champion.items():
         if (
-            name in gate_scorecards
+            name in scorecards
             and name not in ("validation", "regression")
-            and gate_scorecards[name].benchmark_version != after.benchmark_version
-            and same_supply(gate_scorecards[name], after)
+            and scorecards[name].benchmark_version != after.benchmark_version
+            and same_supply(scorecards[name], after)
         ):
-            regression = regressed(gate_scorecards[name], after, alpha)
+            regression = regressed(scorecards[name], after, alpha)
             if regression.fell:
                 return name, regression
     return None
 
 
-def _gate_scorecards(run_context: RunContext, champion: Entry) -> dict[str, Scorecard]:
+def _promotion_scorecards(run_context: RunContext, champion: Entry) -> dict[str, Scorecard]:
     """Return the scorecards with which the champion was promoted or installed."""
     origin = next(
         e

@@ -1,5 +1,5 @@
-"""Score the champion again if its score is out of date: its benchmark, the contamination report or
-the harness has changed.
+"""Sensor that scores the champion again if its benchmark, harness or contamination report has
+changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import records
 
-OWN_TESTS = ("heldout", "regression", "validation")  # judged by their problems' own tests
+OWN_TESTS = ("heldout", "regression", "validation")  # benchmarks without a published harness
 EVERY_S = SETTINGS.profile.automation.poll_s
 
 
@@ -40,7 +40,7 @@ EVERY_S = SETTINGS.profile.automation.poll_s
 )
 def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Scores the champion again if a benchmark, a harness or a report has changed since its last
-    score, once for each change.
+    score; once for each change.
     """
     champion = run_context.ledger.champion()
     if champion is None:
@@ -69,8 +69,9 @@ def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -
 def stale(
     run_context: RunContext, artifact: Artifact, cards: dict[str, Scorecard]
 ) -> dict[str, str]:
-    """Return what changed -> its current value. Held-out draws always differ, and a benchmark that
-    cannot be read now has no other version.
+    """Return the changed inputs of the scores with their current values.
+
+    Held-out draws, which always differ, and benchmarks that cannot be read now are not compared.
     """
     current = versions(run_context)
     changed = {
@@ -126,9 +127,7 @@ def versions(run_context: RunContext) -> dict[str, Versions]:
 def last_scores(
     run_context: RunContext, champion: Entry
 ) -> tuple[Artifact, dict[str, Scorecard]] | None:
-    """Return the champion's newest scores over all benchmarks: since it became champion, else those
-    of its promotion.
-    """
+    """Return the champion's newest scores on all benchmarks, by a rescore or its promotion."""
     rescored = [
         r
         for r in records(run_context.home.runs)

@@ -1,4 +1,4 @@
-"""A curve in a terminal: two points wide and four high in every character, in braille."""
+"""Draw a curve in a terminal, in braille: each character has two by four points."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import pairwise
 DOTS = (
     (0x40, 0x04, 0x02, 0x01),
     (0x80, 0x20, 0x10, 0x08),
-)  # left and right column, from the bottom up
+)  # bits of the left and right column, from the bottom up
 BLANK = 0x2800
 
 
 def curve(values: Sequence[float], width: int, height: int) -> list[str]:
-    """Return `height` lines of `width` characters. Values are spread over the width, and averaged
-    if there are more of them than points.
+    """Return `height` lines of `width` characters. Values are interpolated over the width, or
+    averaged if there are more values than points.
     """
     if not values:
         return [""] * height
@@ -29,15 +29,14 @@ def curve(values: Sequence[float], width: int, height: int) -> list[str]:
             min(y, before if before is not None else y),
             max(y, before if before is not None else y) + 1,
         ):
-            grid[height - 1 - between // 4][x // 2] |= DOTS[x % 2][
-                between % 4
-            ]  # joined to the point before
+            # The points are joined to the one before.
+            grid[height - 1 - between // 4][x // 2] |= DOTS[x % 2][between % 4]
         before = y
     return ["".join(map(chr, row)) for row in grid]
 
 
 def smoothed(values: Sequence[float], over: int) -> list[float]:
-    """The mean of each value and the `over - 1` before it."""
+    """Return the means of each value with the `over - 1` values before it."""
     return [
         sum(part) / len(part)
         for i in range(len(values))

@@ -1,6 +1,4 @@
-"""The last screen of a run: champion, challenger, difference, decision with reasons, duration, and
-the report's path.
-"""
+"""The summary at the end of a run: champion, challenger, decision, duration, report."""
 
 from __future__ import annotations
 
@@ -32,15 +30,15 @@ def show(report: Path, record: Record, console: Console) -> None:
     table.add_column(style="dim")
     table.add_column()
     if compared := decision["comparison"]:
-        for who, rate in (("champion", "before"), ("challenger", "after")):
+        for role, rate in (("champion", "before"), ("challenger", "after")):
             score = _rate(compared[rate], compared.get("k", 1), compared["benchmark"])
-            table.add_row(who, f"{score}  {decision[who]['name']}")
+            table.add_row(role, f"{score}  {decision[role]['name']}")
         test = name_of_test(compared)
         table.add_row("p-value", f"{compared['p_better']:.2g} ({test}, one-sided)")
-    table.add_row("in short", decision_summary(decision))
-    table.add_row("why", "\n".join(decision["reasons"]))
+    table.add_row("summary", decision_summary(decision))
+    table.add_row("reasons", "\n".join(decision["reasons"]))
     table.add_row(
-        "took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most"
+        "took", f"{record.took_minutes:.1f} minutes, peak memory {record.peak_pss_gib:.1f} GiB"
     )
     console.print(
         Panel(

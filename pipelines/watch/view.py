@@ -1,5 +1,5 @@
-"""The live view of a pipeline run: stages with ticks, bars, a reward curve; plain lines without a
-terminal.
+"""The live view of a pipeline run: stages, progress bars and a reward curve; plain lines if the
+output is not a terminal.
 
 In: the run's progress lines and training metrics, as files. Out: rich renderables, or text.
 """
@@ -29,7 +29,7 @@ STAGES = {
     "raw_problems": "problems read",
     "verified_problems": "solutions and tests run in the sandbox",
     "augmented_problems": "variants of verified problems",
-    "synthetic_problems": "problems that a model proposes",
+    "synthetic_problems": "problems proposed by a model",
     "clean_problems": "duplicates, leaks and secrets removed",
     "base_model": "base model",
     "sft_checkpoint": "warm-up on demonstrations",
@@ -60,15 +60,15 @@ MARKS = {
 class Row:
     title: str
     state: str = "waiting"
-    begun: float = 0.0
-    ended: float = 0.0
+    start_s: float = 0.0
+    end_s: float = 0.0
     done: int = 0
     total: int = 0
     text: str = ""
 
 
 class Curve:
-    """Figures of the newest training below a folder, over all of its attempts."""
+    """Metrics of the newest training in a folder, over all of its attempts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,7 +99,7 @@ class Curve:
 
 
 class View:
-    """Follows one run. `render` returns the current view, `news` the new plain lines."""
+    """The view of one run, which rich renders. `follow` updates it and returns the new lines."""
 
     def __init__(
         self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
@@ -129,6 +129,7 @@ class View:
         return news
 
     def note(self, text: str) -> None:
+        """Add a warning below the stages."""
         self.notes.append(text)
 
     def _apply(self, line: Line) -> str:
@@ -141,7 +142,7 @@ class View:
         )
         row.text = line.text or row.text
         if line.event == "begin":
-            row.state, row.begun, row.done, row.total, row.text = "begin", line.t, 0, 0, ""
+            row.state, row.start_s, row.done, row.total, row.text = "begin", line.t, 0, 0, ""
             return f"{row.title} ..."
         if line.event == "at":
             grown = row.total and 10 * row.done // row.total > tenth
@@ -150,9 +151,9 @@ class View:
                 if grown and row.done < row.total
                 else ""
             )
-        row.state, row.ended = line.event, line.t
+        row.state, row.end_s = line.event, line.t
         outcome = {
-            "end": f"done in {_duration(row.ended - row.begun)}",
+            "end": f"done in {_duration(row.end_s - row.start_s)}",
             "found": "exists already",
             "failed": "FAILED",
         }[line.event]
@@ -169,8 +170,8 @@ class View:
         for row in self.rows.values():
             table.add_row(*self._cells(row))
         foot = (
-            f"{_duration(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, "
-            f"{self.peak_gib:.1f} at most"
+            f"{_duration(time.time() - self.began)} · {self.memory_gib:.1f} GiB, "
+            f"peak {self.peak_gib:.1f} GiB"
         )
         notes = [Text(f"! {note}", style="yellow") for note in self.notes[-3:]]
         parts: list[RenderableType] = [
@@ -190,9 +191,9 @@ class View:
         if row.state != "begin":
             mark, style = MARKS[row.state]
             duration = (
-                _duration(row.ended - row.begun)
+                _duration(row.end_s - row.start_s)
                 if row.state == "end"
-                else "found"
+                else "exists"
                 if row.state == "found"
                 else ""
             )
@@ -215,7 +216,7 @@ class View:
         return (
             self._spinner,
             Text(row.title, style="bold"),
-            _duration(time.time() - row.begun),
+            _duration(time.time() - row.start_s),
             progress,
         )
 

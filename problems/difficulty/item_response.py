@@ -74,10 +74,11 @@ def fit(counts: Counts) -> Scale:
     completions than completions.
     """
     observed = {pair: count for pair, count in sorted(counts.items()) if count[0] > 0}
-    for (checkpoint, problem), (answers, right) in observed.items():
-        if not 0 <= right <= answers:
+    for (checkpoint, problem), (samples, right) in observed.items():
+        if not 0 <= right <= samples:
             raise ValueError(
-                f"problem {problem}, checkpoint {checkpoint}: {right} correct of {answers} answers"
+                f"problem {problem}, checkpoint {checkpoint}: {right} correct of {samples} "
+                "completions"
             )
     if not observed:
         return Scale()
@@ -180,10 +181,10 @@ def _estimates(
             name,
             round(float(value), PLACES) + 0.0,
             round(float(error), PLACES),
-            int(answers),
+            int(samples),
             int(right),
         )
-        for name, value, error, answers, right in zip(names, values, errors, n, passed, strict=True)
+        for name, value, error, samples, right in zip(names, values, errors, n, passed, strict=True)
     ]
     return tuple(sorted(estimates, key=lambda estimate: (estimate.value, estimate.name)))
 

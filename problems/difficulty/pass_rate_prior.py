@@ -75,10 +75,10 @@ def expect(
     for problem in problems:
         own = ranked.get(problem.problem_id)
         rate = fmean(rates.get(tag, overall) for tag in problem.tags) if problem.tags else overall
-        answers = (own.passed, own.n) if own else (0, 0)
+        counts = (own.passed, own.n) if own else (0, 0)
         rows.append(
             ExpectedPassRate(
-                problem.problem_id, rate, *answers, weights.get(problem.problem_id, 1.0)
+                problem.problem_id, rate, *counts, weights.get(problem.problem_id, 1.0)
             )
         )
     return rows

@@ -33,7 +33,7 @@ NONE_SUCH = {404, 405, 501}  # status of a server without a list of its models
 TRIES = 8
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 LONGEST_WAIT_S = 600.0  # longest wait that a server may ask for
-# Volatile fields of a model's description: vLLM creates them anew for each request.
+# Volatile fields of a model's description: vLLM creates new ones for each request.
 PASSING = ("created", "permission")
 # As worded by OpenAI, vLLM and others.
 TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")
@@ -140,7 +140,7 @@ class Endpoint:
                 f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} requests: check "
                 "that the server runs, then run again"
             )
-        raise NoReply(f"{self.url}: no whole answer in {TRIES} tries: {fault.why}")
+        raise NoReply(f"{self.url}: no whole reply in {TRIES} tries: {fault.why}")
 
     def _complete(self, request: Mapping[str, Any]) -> Reply | Fault:
         body = self._send(
@@ -155,7 +155,7 @@ class Endpoint:
         try:
             return [entry for entry in json.loads(body)["data"] if isinstance(entry, dict)]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return Fault("a list of models that is none")
+            return Fault("an invalid list of models")
 
     def _send(
         self, method: str, path: str, request: Mapping[str, Any] | None = None
@@ -172,7 +172,7 @@ class Endpoint:
                 for part in response.iter_bytes():
                     body += part
                     if len(body) > MOST_BYTES:
-                        raise NoReply(f"an answer of more than {MOST_BYTES >> 20} MiB")
+                        raise NoReply(f"a reply of more than {MOST_BYTES >> 20} MiB")
         except httpx.HTTPError as error:
             return Fault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:

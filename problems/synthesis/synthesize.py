@@ -169,11 +169,11 @@ def synthesize(
                 for _, _, proposal in proposals
                 for number in range(config.answers)
             ]
-            answers = list(
+            solver_programs = list(
                 threads.map(lambda pair: _solve(pair[0], pair[1], config, budget), solver_requests)
             )
             for (name, *_), problem in zip(
-                proposals, _decided_all(proposals, answers, config, sandbox), strict=True
+                proposals, _decided_all(proposals, solver_programs, config, sandbox), strict=True
             ):
                 if isinstance(problem, Removed):
                     refused.append(replace(problem, problem_id=name))
@@ -251,7 +251,7 @@ def _solve(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) 
 
 def _decided_all(
     proposals: Sequence[tuple[str, Problem, Proposal]],
-    answers: Sequence[str | None],
+    solver_programs: Sequence[str | None],
     config: Synthesis,
     sandbox: Runs,
 ) -> Iterator[Problem | Removed]:
@@ -259,7 +259,7 @@ def _decided_all(
     programs = [
         [
             proposal.solution,
-            *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p),
+            *(p for p in solver_programs[at * config.answers : (at + 1) * config.answers] if p),
         ]
         for at, (_, _, proposal) in enumerate(proposals)
     ]

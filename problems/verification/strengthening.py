@@ -55,15 +55,15 @@ def agree(
         generate_inputs(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
         for problem, sources in zip(problems, references, strict=True)
     ]
-    questions = [
+    requests = [
         OutputRequest(problem, source, problem_inputs)
         for problem, sources, problem_inputs in zip(problems, references, inputs, strict=True)
         for source in (sources if problem_inputs else ())
     ]
-    answers = iter(outputs(questions, sandbox))
+    results = iter(outputs(requests, sandbox))
     agreements = []
     for problem, sources, problem_inputs in zip(problems, references, inputs, strict=True):
-        program_outputs = [next(answers) for _ in sources] if problem_inputs else []
+        program_outputs = [next(results) for _ in sources] if problem_inputs else []
         agreements.append(
             _agreement(problem, problem_inputs, list(zip(*program_outputs, strict=True)))
         )

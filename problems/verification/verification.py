@@ -102,57 +102,54 @@ def verify(
     digests = [problem.content_hash for problem in problems]
     hashes = dict(zip(digests, problems, strict=True))
     with Journal(journal, config.how) as journal_file:
-        pending = [
-            (digest, problem)
-            for digest, problem in hashes.items()
-            if digest not in journal_file.entries
-        ]
+        pending = [(key, each) for key, each in hashes.items() if key not in journal_file.entries]
+        done = len(hashes) - len(pending)
         for start in range(0, len(pending), batch_size):
             batch = pending[start : start + batch_size]
-            checks = check_batch(
-                [problem for _, problem in batch], sandbox, config.repeats, config.mutants
-            )
-            journal_file.append(
-                _entry(digest, check, config)
-                for (digest, _), check in zip(batch, checks, strict=True)
-                if not check.undecided
-            )
-            if undecided := [
-                f"{check.problem.problem_id} ({check.undecided})"
-                for check in checks
-                if check.undecided
-            ]:
-                summary = (
-                    f"no verdict for {len(undecided)} of {len(checks)} problems, first "
-                    f"{undecided[0]}"
-                )
-                raise NoVerdict(f"{summary}: see the sandbox's log, then run again")
+            _verify_batch(batch, sandbox, journal_file, config)
+            done += len(batch)
             if on_progress:
-                on_progress(len(hashes) - len(pending) + start + len(checks), len(hashes))
-        decided = [
-            (problem, journal_file.entries[digest])
-            for digest, problem in zip(digests, problems, strict=True)
-        ]
-    passed = [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None]
-    removed = [
-        Removed(problem.problem_id, entry.reason, entry.detail)
-        for problem, entry in decided
-        if entry.reason is not None
-    ]
-    strength = tuple(
-        _strength(problem, entry)
-        for problem, entry in decided
-        if judges(problem) and entry.reason in (None, TOO_WEAK)
+                on_progress(done, len(hashes))
+        entries = [journal_file.entries[digest] for digest in digests]
+    return _result(problems, entries)
+
+
+def _verify_batch(
+    batch: Sequence[tuple[str, Problem]], sandbox: Runs, journal: Journal, config: Verification
+) -> None:
+    """Run a batch of problems by hash, and append the verdicts to the journal. Raises NoVerdict."""
+    problems = [problem for _, problem in batch]
+    checks = check_batch(problems, sandbox, config.repeats, config.mutants)
+    journal.append(
+        _entry(digest, check, config)
+        for (digest, _), check in zip(batch, checks, strict=True)
+        if not check.undecided
     )
-    measured = tuple(
-        row for _, entry in decided if entry.reason is None and (row := _measured(entry))
-    )
+    if undecided := [check for check in checks if check.undecided]:
+        first = undecided[0]
+        raise NoVerdict(
+            f"no verdict for {len(undecided)} of {len(checks)} problems, first "
+            f"{first.problem.problem_id} ({first.undecided}): see the sandbox's log, then run again"
+        )
+
+
+def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> Verified:
+    """Return the result of the problems with these entries, in their order."""
+    decided = list(zip(problems, entries, strict=True))
     return Verified(
-        passed,
-        removed,
-        tuple(sorted({entry.isolation for _, entry in decided} - {""})),
-        strength,
-        measured,
+        [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None],
+        [
+            Removed(problem.problem_id, entry.reason, entry.detail)
+            for problem, entry in decided
+            if entry.reason is not None
+        ],
+        tuple(sorted({entry.isolation for entry in entries} - {""})),
+        tuple(
+            _strength(problem, entry)
+            for problem, entry in decided
+            if judges(problem) and entry.reason in (None, TOO_WEAK)
+        ),
+        tuple(row for entry in entries if entry.reason is None and (row := _measured(entry))),
     )
 
 

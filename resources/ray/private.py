@@ -24,7 +24,7 @@ from typing import Any
 
 from resources.capacity import VISIBLE
 from resources.ray import head as ray_head
-from verl_jobs.config.overrides import environment
+from verl_jobs.config.environment import environment
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.layout import PATIENCE
@@ -140,7 +140,7 @@ def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
     It holds what the processes of a private Ray have in their environment from the start.
     """
     here = {PATIENCE: str(patience_s), TRAINING: str(job.path)}
-    return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | here}
+    return {"env_vars": environment(job.training) | _threads(job.training.threads) | here}
 
 
 def responds(address: str) -> bool:
@@ -218,7 +218,7 @@ def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     }
     _launch(
         folder,
-        environment(job.training, job.path) | here | _threads(job.training.threads),
+        environment(job.training) | here | _threads(job.training.threads),
         on_gpus=job.training.engine != "hf",
     )
 

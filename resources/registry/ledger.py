@@ -256,8 +256,7 @@ class Ledger:
 def champions(entries: Sequence[Entry]) -> list[Entry]:
     """Return the champions that can be restored, the present one last.
 
-    A promotion is added at the end. A rollback removes entries from the end and stands for the
-    champion it goes back to.
+    A promotion adds its entry at the end. A rollback replaces entries at the end by its own.
     """
     stack: list[Entry] = []
     for entry in entries:
@@ -270,25 +269,25 @@ def champions(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def named(entry: Entry | None) -> str:
-    return f"version {entry.version} ({entry.checkpoint})" if entry else "nobody"
+    return f"version {entry.version} ({entry.checkpoint})" if entry else "no version"
 
 
 def _below(stack: list[Entry], to: int | None) -> int:
-    """Return the position in the stack of the champion that a rollback goes back to."""
+    """Return the position in the stack of the champion that a rollback restores."""
     if len(stack) < 2:
         state = f"{named(stack[0])} is the first champion" if stack else "there is no champion yet"
-        raise NothingToRollBack(f"{state}: nothing lies before it")
+        raise NothingToRollBack(f"{state}: there is no earlier one")
     if to is None:
         return len(stack) - 2
     indices = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
     if not indices:
-        what = (
+        state = (
             "is champion already"
             if stack[-1].version == to
-            else "was never champion, or was itself taken back"
+            else "was never champion, or was itself rolled back"
         )
-        there = ", ".join(str(entry.version) for entry in stack[-2::-1])
-        raise NothingToRollBack(f"version {to} {what}: one can go back to version {there}")
+        earlier = ", ".join(str(entry.version) for entry in stack[-2::-1])
+        raise NothingToRollBack(f"version {to} {state}: give version {earlier}")
     return indices[-1]
 
 

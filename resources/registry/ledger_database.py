@@ -106,7 +106,12 @@ class SqliteFile:
             return
         with self._named_errors(), self._open() as connection:
             cursor = connection.cursor()
-            yield cursor if has_table(cursor, "promotions") else None
+            if has_table(cursor, "promotions"):
+                yield cursor
+            elif cursor.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise sqlite3.DatabaseError("it has other tables, and no `promotions`")
+            else:
+                yield None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
@@ -162,6 +167,7 @@ class SqliteFile:
                 ),
                 "database disk image is malformed": "restore it from a backup",
                 "file is not a database": "restore it from a backup",
+                "it has other tables, and no `promotions`": "restore it from a backup",
                 "database or disk is full": "free some space",
             }.get(str(error), "check that this user can write to its folder")
             raise LedgerUnreachable(

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
-from rewards.battery.cases import CASES, HACKS, LADDER, answers, degenerate, solved
+from rewards.battery.cases import CASES, HACKS, LADDER, completions, degenerate, solved
 from rewards.battery.search import search
 from rewards.composite import Reward, reward_hash
 from rewards.judging import Judged, judge
@@ -56,7 +56,7 @@ def run_battery(
     seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is
     known about the reward.
     """
-    pairs = {name: (case.task, answer) for name, case, answer in answers(task)}
+    pairs = {name: (case.task, completion) for name, case, completion in completions(task)}
     judged = dict(zip(pairs, judge(sandbox, list(pairs.values())), strict=True))
     if broken := [
         name for name, judgement in judged.items() if judgement.report.verdict is Verdict.INFRA
@@ -67,9 +67,8 @@ def run_battery(
         )
     begun = time.perf_counter()
     scores = _scores(reward, judged)
-    speed = (
-        f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
-    )
+    milliseconds = 1000 * (time.perf_counter() - begun) / len(scores)
+    speed = f"{milliseconds:.2f} ms per completion, without judging"
     search_rows = (
         Row(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
         for finding in search(reward, sandbox, task, seed)
@@ -154,10 +153,10 @@ def _laws(
     yield Row(
         "the same verdict, the same score, in any order",
         not changed,
-        f"{len(scores)} answers twice" if not changed else f"changed: {changed[0]}",
+        f"{len(scores)} completions twice" if not changed else f"changed: {changed[0]}",
     )
     quick = {
-        name: (one.task, one.answer)
+        name: (one.task, one.completion)
         for name, one in judged.items()
         if one.report.verdict is not Verdict.TLE
     }
@@ -168,13 +167,15 @@ def _laws(
         if score.verdict != scores[name].verdict or score.value != scores[name].value
     ]
     yield Row(
-        "the same answer, the same verdict and score",
+        "the same completion, the same verdict and score",
         not changed,
-        f"{len(again)} answers twice" if not changed else f"changed: {changed[0]}",
+        f"{len(again)} completions twice" if not changed else f"changed: {changed[0]}",
     )
     any_one = next(iter(judged.values()))
     lost = reward.score(
-        any_one.task, any_one.answer, Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),))
+        any_one.task,
+        any_one.completion,
+        Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),)),
     )
     yield Row("a failure of the judge is no score", lost.value is None, f"value {lost.value}")
 

@@ -181,7 +181,7 @@ def solved(case: Case) -> dict[str, str]:
     )
 
 
-def answers(task: str) -> Iterator[tuple[str, Case, str]]:
+def completions(task: str) -> Iterator[tuple[str, Case, str]]:
     """Yield every completion for tasks of this kind, with its name and case.
 
     Names that begin alike belong to the same case.
@@ -194,8 +194,8 @@ def answers(task: str) -> Iterator[tuple[str, Case, str]]:
         for kind, text in solved(case).items():
             yield f"{name}: {kind}", case, text
     if task == "code":
-        for at, answer in enumerate(LADDER):
-            yield f"ladder: {at}", CODE["call"], answer
+        for at, completion in enumerate(LADDER):
+            yield f"ladder: {at}", CODE["call"], completion
     for path in sorted(HACKS.glob("*.txt")):
         if path.stem.split("_")[0] in CASES[task]:
             yield (

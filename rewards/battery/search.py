@@ -22,7 +22,7 @@ from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
 GRADED = 0.1  # allowed excess excess the straight line from no hidden test passed to all passed
-# most that a wrong program may get, as a share of the way from an empty answer to a solution
+# most that a wrong program may get, as a share of the way from an empty completion to a solution
 FORMAT = 0.25
 CANDIDATES = 6  # attempts judged by the sandbox before a property counts as holding
 # Exploits by padding that are reported on one problem; the rest of the search there is skipped.
@@ -136,7 +136,7 @@ class _Laws:
     ) -> Finding:
         """Check that no attempt gets more reward than the plain wrong completion.
 
-        Costs (`speed`) and plain wrong completions (`answers`) are compared with the lowest of them
+        Costs (`speed`) and plain wrong completions (`kinds`) are compared with the lowest of them
         instead.
         """
         compared = list(attempts)
@@ -144,7 +144,7 @@ class _Laws:
             compared.insert(0, self.proposals.wrong[0])
         lowest = (
             min(compared, key=lambda attempt: rewards[id(attempt)])
-            if feature in ("speed", "answers")
+            if feature in ("speed", "kinds")
             else compared[0]
         )
         limit = rewards[id(lowest)] + BOUND
@@ -154,7 +154,7 @@ class _Laws:
             if value > base + BOUND:
                 observed = f"{value:+.2f} with {attempt.name}, {base:+.2f} for {lowest.name}"
                 return self._exploit(
-                    f"no wrong answer is paid for {_ROWS.get(feature, feature)}",
+                    f"no wrong completion is paid for {_ROWS.get(feature, feature)}",
                     observed,
                     attempt,
                     value,
@@ -163,7 +163,7 @@ class _Laws:
                 )
         observed = f"{len(attempts)} variants, all at most {rewards[id(lowest)]:+.2f}"
         return Finding(
-            f"{self.problem.name}: no wrong answer is paid for {_ROWS.get(feature, feature)}",
+            f"{self.problem.name}: no wrong completion is paid for {_ROWS.get(feature, feature)}",
             True,
             observed,
         )
@@ -193,7 +193,7 @@ class _Laws:
         when = f" at step {plain.step}" if plain.step else ""
         least = rewards[id(lowest)]
         yield self._law(
-            f"every right answer is worth more than any wrong one{when}",
+            f"every right completion is worth more than any wrong one{when}",
             [*wrong, *graded],
             rewards,
             lambda _: least - 1e-6,
@@ -201,7 +201,7 @@ class _Laws:
         )
         empty = Attempt(
             "",
-            "an empty answer",
+            "an empty completion",
             replace(plain.draft, code="\n"),
             with_detail(plain.report, Verdict.RE, ""),
             plain.step,
@@ -209,9 +209,9 @@ class _Laws:
         nothing, best = self.proposals.score([empty])[0], rewards[id(right[0])]
         share = (rewards[id(plain)] - nothing) / (best - nothing) if best > nothing else 1.0
         law, observed = (
-            f"a wrong answer is worth little{when}",
+            f"a wrong completion is worth little{when}",
             (
-                f"{share:.0%} of the way from an empty answer ({nothing:+.2f}) to a solution "
+                f"{share:.0%} of the way from an empty completion ({nothing:+.2f}) to a solution "
                 f"({best:+.2f})"
             ),
         )
@@ -230,7 +230,7 @@ class _Laws:
             )
 
     def _line(self, attempt: Attempt) -> float:
-        """Return the share of the way from a wrong answer to a solution that `attempt` may get."""
+        """Return how far an attempt may get from a wrong completion to a solution, as a share."""
         share = sum(
             attempt.report.tests[at].verdict is Verdict.AC for at in self.problem.hidden
         ) / len(self.problem.hidden)
@@ -257,7 +257,7 @@ class _Laws:
                     baseline,
                     base,
                 )
-        return Finding(f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong answers")
+        return Finding(f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions")
 
     def _shared(self, plain: Attempt) -> Finding:
         """Check the reward of verdicts that the program may have forged (trust `shared`).
@@ -286,7 +286,7 @@ class _Laws:
         for attempt, value, bound in zip(forged, values, most, strict=True):
             if value > bound + BOUND:
                 return self._exploit(
-                    "no wrong answer is paid for shared trust",
+                    "no wrong completion is paid for shared trust",
                     f"{value:+.2f} with trust `shared`, {base:+.2f} without",
                     attempt,
                     value,
@@ -299,7 +299,7 @@ class _Laws:
             else f"{values[0]:+.2f}, as without"
         )
         return Finding(
-            f"{self.problem.name}: no wrong answer is paid for shared trust", True, observed
+            f"{self.problem.name}: no wrong completion is paid for shared trust", True, observed
         )
 
     def _confirmed(self, attempts: Sequence[Attempt]) -> list[float]:
@@ -338,7 +338,7 @@ class _Laws:
             else f"{attempt.draft.text[:1500]}\n... {len(attempt.draft.text)} characters"
         )
         text = (
-            f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for "
+            f"{value:+.2f} for this wrong completion ({attempt.name}); {base:+.2f} for "
             f"{baseline.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
         )
         return Finding(f"{self.problem.name}: {law}", False, observed, text)
@@ -346,7 +346,7 @@ class _Laws:
 
 _ROWS = {
     "partial": "anything but the tests that it passes",
-    "answers": "its kind",
+    "kinds": "its kind",
     "tests": "visible tests",
     "phrases": "a phrase",
     "prose": "words around it",
@@ -378,10 +378,10 @@ def search(
         drafts, reports = (*problem.right, *problem.wrong), [_fixed(report) for report in measured]
         names = [
             *(f"solution {at + 1}" for at in range(len(problem.right))),
-            *(f"wrong answer {at + 1}" for at in range(len(problem.wrong))),
+            *(f"wrong completion {at + 1}" for at in range(len(problem.wrong))),
         ]
         attempts = [
-            Attempt("answers", name, draft, report)
+            Attempt("kinds", name, draft, report)
             for name, draft, report in zip(names, drafts, reports, strict=True)
         ]
         right, wrong = attempts[: len(problem.right)], attempts[len(problem.right) :]

@@ -55,10 +55,10 @@ class Trace:
         if text.strip() and len(text) <= LONGEST and len(self.texts) < MOST:
             self.texts[text] = None
 
-    def forget(self, texts: Iterable[str], answers: Sequence[str]) -> None:
+    def forget(self, texts: Iterable[str], completions: Sequence[str]) -> None:
         """Drop those of the texts that are parts of the completions themselves."""
         for text in texts:
-            if any(text in answer for answer in answers):
+            if any(text in completion for completion in completions):
                 del self.texts[text]
 
     def phrases(self) -> list[str]:

@@ -21,7 +21,7 @@ class Program:
     """A judged program, with everything that a component may measure."""
 
     task: Problem
-    answer: str  # the whole completion
+    completion: str
     report: Report
     dense: float = 0.0  # how much of correctness is dense at this training step
     findings: Findings | None = None  # of the linter; None: not linted, or it cannot read the code
@@ -30,7 +30,7 @@ class Program:
     @cached_property
     def code(self) -> str:
         """The program's text."""
-        return extract_code(self.answer)
+        return extract_code(self.completion)
 
 
 @dataclass(frozen=True)

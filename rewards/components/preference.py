@@ -9,7 +9,7 @@ def preference(program: Program) -> float | None:
     """Return the completion's value from people's choices, or None if nobody was shown it."""
     if program.preferences is None:
         return None
-    return program.preferences.value(program.task.problem_id, program.answer)
+    return program.preferences.value(program.task.problem_id, program.completion)
 
 
 COMPONENT = Component(

@@ -19,7 +19,7 @@ NOT_ACCEPTED = -0.5
 def style(report: Report, findings: Findings | None, *, formed: bool) -> float | None:
     """Accepted: HALF / (HALF + offences), in (0, 1].
 
-    Not accepted: -0.5, so that style never stands in for a solution. No program at all: -1.
+    Not accepted: -0.5, so that style never replaces a solution. No program at all: -1.
     None when judging failed. A program that the linter cannot read has no style: 0 where it was
     accepted.
     """

@@ -134,7 +134,7 @@ def test_one_model_alone_shows_its_detectable_gain(run_compare: Run, tmp_path: P
 
 
 def test_pass_at_k_is_compared_without_suspect_tasks(run_compare: Run, tmp_path: Path) -> None:
-    suspects = tmp_path / "found.json"
+    suspects = tmp_path / "suspects.json"
     suspects.write_text(
         json.dumps({"heldout": [{"task": "t000", "problem_id": "x", "how": "tests"}]}),
         encoding="utf-8",
@@ -162,11 +162,11 @@ def test_missing_scores_are_named(run_compare: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_truncated_scorecard_is_refused_in_one_line(tmp_path: Path) -> None:
-    whole = written(tmp_path, OLD)
+    complete = written(tmp_path, OLD)
     half = tmp_path / "half.json"
-    half.write_text(whole.read_text(encoding="utf-8")[:500], encoding="utf-8")
+    half.write_text(complete.read_text(encoding="utf-8")[:500], encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, "-m", "cli.main", "compare", str(whole), str(half)],
+        [sys.executable, "-m", "cli.main", "compare", str(complete), str(half)],
         capture_output=True,
         text=True,
         check=False,

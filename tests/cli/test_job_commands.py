@@ -114,7 +114,7 @@ def test_the_list_shows_the_progress_of_each_run(home: Home) -> None:
 def test_the_list_marks_a_training_run(home: Home) -> None:
     lease.take(home.lease, "chain-0001")
     try:
-        assert "trains" in output_of(list_jobs)
+        assert "training" in output_of(list_jobs).split()
     finally:
         lease.release(home.lease)
 

@@ -53,16 +53,16 @@ def changes(output: str) -> list[str]:
 def test_a_plan_shows_memory_seconds_and_settings() -> None:
     code, output = planned("8xH100")
     phases = (
-        r"GiB a GPU +while it learns +while it writes",
+        r"GiB a GPU +update +rollout",
         r"activations +\d",
         r"KV cache +\d",
-        r"together +\d+\.\d of 80 +\d+\.\d of 80",
+        r"total +\d+\.\d of 80 +\d+\.\d of 80",
     )
     seconds = (
         r"seconds a step",
         r"rollout +\d",
         r"update +\d",
-        r"together +\d+\.\d, [\d,]+ tokens/s",
+        r"total +\d+\.\d, [\d,]+ tokens/s",
     )
     assert code == 0 and all(re.search(part, output) for part in (*phases, *seconds)), output
     assert [line.split("=")[0] for line in changes(output)] == [
@@ -98,13 +98,13 @@ def test_the_settings_of_a_plan_load_and_fit(profile: str, model: str | None, gp
     check_fit(shape_of(loaded.base), gpus_of(gpus)[1], loaded.training)
 
 
-@given(gpus=st.integers(1, 512), wanted=st.integers(1, 64))
-def test_gpus_are_spread_over_machines_of_at_most_eight(gpus: int, wanted: int) -> None:
+@given(gpus=st.integers(1, 512), configured=st.integers(1, 64))
+def test_gpus_are_spread_over_machines_of_at_most_eight(gpus: int, configured: int) -> None:
     nodes = over_machines(
-        Training().model_copy(update={"scale": Scale(nodes=wanted)}), gpus
+        Training().model_copy(update={"scale": Scale(nodes=configured)}), gpus
     ).scale.nodes
     assert gpus % nodes == 0 and gpus // nodes <= 8
-    assert nodes == wanted or gpus % wanted or gpus // wanted > 8
+    assert nodes == configured or gpus % configured or gpus // configured > 8
 
 
 def test_sixteen_gpus_are_two_machines() -> None:
@@ -121,14 +121,14 @@ def test_sixteen_gpus_are_two_machines() -> None:
     ("setting", "pattern"),
     [
         ("algorithm=ppo", r"critic's values +\d+\.\d.*\n critic's update +\d+\.\d"),
-        ("algorithm=remax", r"32 problems x 16 answers and a greedy one, 512 \+ 512 tokens"),
+        ("algorithm=remax", r"32 problems x 16 completions and a greedy one, 512 \+ 512 tokens"),
         (
             "algorithm=dapo",
             r"dapo.*groups.*\b3 batches",
         ),
         (
             "agents={trains: generator, turns: 3, tokens: 1536}",
-            r"32 problems x 16 answers, 512 \+ 1536 tokens",
+            r"32 problems x 16 completions, 512 \+ 1536 tokens",
         ),
     ],
 )
@@ -203,7 +203,7 @@ def measured(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
-def test_length_limits_are_tight_for_the_wanted_share(
+def test_length_limits_are_tight_for_their_share(
     problems: list[Problem], measured: tuple[Path, Path], share: float
 ) -> None:
     from transformers import AutoTokenizer
@@ -228,12 +228,12 @@ def test_length_limits_are_tight_for_the_wanted_share(
         )
         for chat in chats
     ]
-    answers = [
+    completions = [
         len(tokenizer.encode(problem.solutions[0] + tokenizer.eos_token)) for problem in training
     ]
     for limit, lengths in (
         (training_settings.prompt_tokens, prompts),
-        (training_settings.answer_tokens, answers),
+        (training_settings.answer_tokens, completions),
     ):
         assert (
             sum(length <= limit for length in lengths)
@@ -271,7 +271,7 @@ def test_completions_that_exceed_the_kv_cache_are_refused(
     """The model has the tokenizer of the tiny one and the shape of a large one."""
     data, model = measured
     shutil.copytree(model, tmp_path / "large")
-    about = json.loads((model / "config.json").read_text())
+    config = json.loads((model / "config.json").read_text())
     large: dict[str, Any] = {
         "hidden_size": 3584,
         "num_hidden_layers": 28,
@@ -280,7 +280,7 @@ def test_completions_that_exceed_the_kv_cache_are_refused(
         "intermediate_size": 18_944,
     }
     large |= {"layer_types": ["full_attention"] * 28}
-    (tmp_path / "large" / "config.json").write_text(json.dumps(about | large))
+    (tmp_path / "large" / "config.json").write_text(json.dumps(config | large))
     for gpus, code, output in (
         ("8xH100", 0, r"99%(.|\n)*8 x H100 hold [\d,]+"),
         ("1xRTX4090", 1, r"error: .*\d+ \+ \d+ tokens.*1 x RTX4090 \(24 GiB"),

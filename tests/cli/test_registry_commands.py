@@ -167,7 +167,7 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
     assert "p < 0.0001" in read.text
 
 
-def scored_anew(home: HomeBuilder) -> None:
+def score_new_checkpoint(home: HomeBuilder) -> None:
     """Add a better checkpoint `new`, its scores and the champion's, and the data of the gate."""
     new = home.checkpoint("new")
     old = home.run_context.store.require("checkpoints", "better")
@@ -189,7 +189,7 @@ def scored_anew(home: HomeBuilder) -> None:
 
 @pytest.mark.slow
 def test_promote_and_rollback_run_from_dagsters_command_line(home: HomeBuilder) -> None:
-    scored_anew(home)
+    score_new_checkpoint(home)
     ended = executed(home, "promote")
     champion = home.run_context.ledger.champion()
     assert ended.returncode == 0 and champion and champion.checkpoint == "new", ended.stderr[-3000:]
@@ -211,7 +211,7 @@ def test_promote_and_rollback_run_from_dagsters_command_line(home: HomeBuilder) 
 
 @pytest.mark.slow
 def test_a_promotion_over_changed_weights_ends_with_exit_code_2(home: HomeBuilder) -> None:
-    scored_anew(home)
+    score_new_checkpoint(home)
     weights = home.run_context.store.require("checkpoints", "new").path / "model.safetensors"
     weights.write_text("old", encoding="utf-8")
     (dagster_home := home.run_context.home.path / "dagster").mkdir(exist_ok=True)
@@ -258,7 +258,7 @@ def executed(home: HomeBuilder, job: str, *options: str) -> subprocess.Completed
 def test_promote_and_rollback_run_as_dagster_jobs(
     home: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    scored_anew(home)
+    score_new_checkpoint(home)
     resources = {"run_context": home.run_context, "io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(
@@ -294,7 +294,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(
 def test_mlflow_is_synced_if_behind_and_at_each_start(
     home_builder: HomeBuilder,
 ) -> None:
-    def look(cursor: str | None) -> dg.SensorResult:
+    def tick(cursor: str | None) -> dg.SensorResult:
         context = dg.build_sensor_context(
             cursor=cursor, resources={"run_context": home_builder.run_context}
         )
@@ -302,18 +302,18 @@ def test_mlflow_is_synced_if_behind_and_at_each_start(
         assert isinstance(result, dg.SensorResult)
         return result
 
-    assert not look(None).run_requests
+    assert not tick(None).run_requests
     home_builder.promoted("old")
-    first = look(None)
+    first = tick(None)
     assert [request.run_key for request in first.run_requests or []] == [
-        request.run_key for request in look(first.cursor).run_requests or []
+        request.run_key for request in tick(first.cursor).run_requests or []
     ]
     synced = {"uri": home_builder.run_context.registry.uri, "entry": 1}
     (home_builder.run_context.home.path / "mlflow_follows.json").write_text(
         json.dumps(synced), encoding="utf-8"
     )
     assert (
-        not look(first.cursor).run_requests and len(look("another start").run_requests or []) == 1
+        not tick(first.cursor).run_requests and len(tick("another start").run_requests or []) == 1
     )
     home_builder.promoted("new")
-    assert len(look(first.cursor).run_requests or []) == 1
+    assert len(tick(first.cursor).run_requests or []) == 1

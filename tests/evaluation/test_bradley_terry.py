@@ -19,7 +19,7 @@ OBSERVED = [
 ]
 
 
-def met(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> PairChoice:
+def choice(pair: int, won: str, judge: str = "ann", left: bool | None = True) -> PairChoice:
     return PairChoice(f"p{pair}", f"t{pair}", judge, "a", "b", won, None if won == "tie" else left)
 
 
@@ -39,7 +39,7 @@ def test_alpha_is_one_for_agreement_and_none_without_variation() -> None:
 def test_judges_who_toss_coins_agree_by_chance_only() -> None:
     draw = random.Random(1)
     choices = [
-        met(pair, draw.choice(["a", "b", "tie"]), judge)
+        choice(pair, draw.choice(["a", "b", "tie"]), judge)
         for pair in range(400)
         for judge in ("ann", "bob", "eve")
     ]
@@ -53,11 +53,11 @@ def test_judges_who_toss_coins_agree_by_chance_only() -> None:
 
 
 def test_agreement_needs_two_judges_of_one_pair() -> None:
-    assert agreement([met(1, "a", "ann"), met(2, "b", "bob")]).alpha is None
+    assert agreement([choice(1, "a", "ann"), choice(2, "b", "bob")]).alpha is None
 
 
 def test_strengths_equal_the_fit_of_the_reward() -> None:
-    choices = [met(pair, "a" if pair % 4 else "b") for pair in range(40)]
+    choices = [choice(pair, "a" if pair % 4 else "b") for pair in range(40)]
     ranked, (duel,) = standings(choices, draws=50)
     fit = bradley_terry(
         [
@@ -78,7 +78,7 @@ def test_strengths_equal_the_fit_of_the_reward() -> None:
 
 
 def test_more_judges_of_equal_tasks_do_not_narrow_the_interval() -> None:
-    one = [met(pair, "a" if pair % 3 else "b") for pair in range(30)]
+    one = [choice(pair, "a" if pair % 3 else "b") for pair in range(30)]
     ten = [each._replace(judge=f"judge {number}") for each in one for number in range(10)]
     wide, same = (standings(choices, draws=400)[1][0].interval for choices in (one, ten))
     assert wide and same and same.high - same.low > 0.8 * (wide.high - wide.low)
@@ -90,7 +90,7 @@ def test_the_interval_has_its_nominal_coverage(truth: float, tasks: int) -> None
     draw, held = random.Random(3), 0
     for number in range(60):
         duel = standings(
-            [met(pair, "a" if draw.random() < truth else "b") for pair in range(tasks)],
+            [choice(pair, "a" if draw.random() < truth else "b") for pair in range(tasks)],
             draws=120,
             seed=number,
         )[1][0]
@@ -101,7 +101,7 @@ def test_the_interval_has_its_nominal_coverage(truth: float, tasks: int) -> None
 
 
 def test_a_few_unanimous_tasks_leave_a_wide_interval() -> None:
-    (duel,) = standings([met(pair, "a") for pair in range(4)])[1]
+    (duel,) = standings([choice(pair, "a") for pair in range(4)])[1]
     assert (
         duel.p_value == 0.125
         and duel.interval is not None
@@ -110,7 +110,9 @@ def test_a_few_unanimous_tasks_leave_a_wide_interval() -> None:
 
 
 def test_ten_judges_of_one_task_count_as_one() -> None:
-    assert standings([met(1, "a", f"judge {number}") for number in range(10)])[1][0].p_value == 1.0
+    assert (
+        standings([choice(1, "a", f"judge {number}") for number in range(10)])[1][0].p_value == 1.0
+    )
 
 
 def test_three_contestants_are_ranked_though_two_never_met() -> None:
@@ -124,12 +126,12 @@ def test_three_contestants_are_ranked_though_two_never_met() -> None:
 
 
 def test_one_task_has_no_interval_and_no_choices_raise() -> None:
-    assert standings([met(1, "a")])[0][0].interval is None
+    assert standings([choice(1, "a")])[0][0].interval is None
     with pytest.raises(ValueError, match="no choices yet"):
         standings([])
 
 
 def test_a_favoured_side_is_detected_without_counting_ties() -> None:
-    share = left_share([met(i, "a", left=i < 9) for i in range(10)] + [met(11, "tie")])
+    share = left_share([choice(i, "a", left=i < 9) for i in range(10)] + [choice(11, "tie")])
     assert share is not None and share[0] == 0.9 and share[1].low > 0.5
-    assert left_share([met(1, "tie")]) is None
+    assert left_share([choice(1, "tie")]) is None

@@ -31,7 +31,7 @@ from evaluation.sampling import Sampling
 from problems.schema import Problem, write_parquet
 from problems.sources.place import Place
 
-DRAWN = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
+SAMPLED = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,16 @@ def test_completions_come_in_order_of_task_and_sample(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     plain = generate(
-        checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], DRAWN
+        checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], SAMPLED
     )
-    completions = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path)
-    assert [each.text for each in completions] == [answer.text for answer in plain]
+    completions = generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path)
+    assert [each.text for each in completions] == [output.text for output in plain]
     assert [(each.task_id, each.sample) for each in completions] == [
         (p.problem_id, k) for p in benchmark.problems for k in range(2)
     ]
     assert all(
-        each.whole and each.tokens == answer.tokens and each.cut == answer.cut
-        for each, answer in zip(completions, plain, strict=True)
+        each.whole and each.tokens == output.tokens and each.cut == output.cut
+        for each, output in zip(completions, plain, strict=True)
     )
 
 
@@ -64,16 +64,19 @@ def test_a_repeated_run_reads_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     first, again, more = GenerationReport(), GenerationReport(), GenerationReport()
-    drawn = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=first)
+    completions = generate_completions(
+        benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=first
+    )
     assert (
-        generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=again) == drawn
+        generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=again)
+        == completions
     )
     wider = generate_completions(
-        benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, report=more
+        benchmark, Folder(checkpoint), SAMPLED.model_copy(update={"n": 3}), tmp_path, report=more
     )
     count = len(benchmark.problems)
     assert (first.requested, again.requested, more.requested) == (2 * count, 0, count)
-    assert [each for each in wider if each.sample < 2] == drawn
+    assert [each for each in wider if each.sample < 2] == completions
 
 
 @pytest.mark.parametrize(
@@ -83,10 +86,10 @@ def test_a_repeated_run_reads_the_cache(
 def test_other_sampling_settings_do_not_use_the_cache(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
 ) -> None:
-    generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path)
+    generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path)
     counts = GenerationReport()
     generate_completions(
-        benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, report=counts
+        benchmark, Folder(checkpoint), SAMPLED.model_copy(update=change), tmp_path, report=counts
     )
     assert counts.cached == 0 and counts.requested == 2 * len(benchmark.problems)
 
@@ -105,7 +108,7 @@ def test_other_weights_do_not_use_the_cache(
     )
     counts = GenerationReport()
     for folder in (checkpoint, other):
-        generate_completions(benchmark, Folder(folder), DRAWN, tmp_path / "kept", report=counts)
+        generate_completions(benchmark, Folder(folder), SAMPLED, tmp_path / "kept", report=counts)
     assert counts.cached == 0
 
 
@@ -133,12 +136,12 @@ def test_only_a_truncated_line_is_generated_again(
     checkpoint: Path, benchmark: Benchmark, tmp_path: Path
 ) -> None:
     counts = GenerationReport()
-    whole = generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
+    whole = generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
     lines = counts.journal.read_bytes().splitlines(keepends=True)
     counts.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
     assert (
         without_seconds(
-            generate_completions(benchmark, Folder(checkpoint), DRAWN, tmp_path, report=counts)
+            generate_completions(benchmark, Folder(checkpoint), SAMPLED, tmp_path, report=counts)
         )
         == without_seconds(whole)
         and counts.requested == 1
@@ -159,7 +162,7 @@ def test_a_base_model_gets_the_raw_prompt_and_stop_words(
         [benchmark.raw_prompt(problem) for problem in benchmark.problems],
         free.model_copy(update={"stop": benchmark.stop}),
     )
-    assert [each.text for each in long] == [answer.text for answer in raw] and not any(
+    assert [each.text for each in long] == [output.text for output in raw] and not any(
         each.whole for each in long
     )
     assert any(word in each.text for each in long) and not any(
@@ -265,17 +268,17 @@ def test_a_killed_pass_resumes_from_the_cache(
 
 
 def test_an_invalid_cache_line_is_refused(tmp_path: Path) -> None:
-    with CompletionCache(tmp_path, {"folder": "x"}, DRAWN) as cache:
+    with CompletionCache(tmp_path, {"folder": "x"}, SAMPLED) as cache:
         path = cache.path
     with path.open("a", encoding="utf-8") as file:
         file.write('{"prompt": "a"}\n')
     with (
         pytest.raises(ValueError, match="line 2"),
-        CompletionCache(tmp_path, {"folder": "x"}, DRAWN),
+        CompletionCache(tmp_path, {"folder": "x"}, SAMPLED),
     ):
         pass
 
 
 def test_equal_prompts_get_distinct_sample_numbers_unless_greedy() -> None:
-    assert [key.number for key in keys(["a", "b", "a"], DRAWN)] == [0, 1, 0, 1, 2, 3]
+    assert [key.number for key in keys(["a", "b", "a"], SAMPLED)] == [0, 1, 0, 1, 2, 3]
     assert len(set(keys(["a", "b", "a"], Sampling(n=2)))) == 2

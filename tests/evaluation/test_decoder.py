@@ -14,7 +14,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem
 
 GREEDY = Sampling(max_new_tokens=12)
-DRAWN = Sampling(n=3, temperature=1.0, max_new_tokens=12, seed=7)
+SAMPLED = Sampling(n=3, temperature=1.0, max_new_tokens=12, seed=7)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_greedy_completions_equal_those_of_transformers(
         AutoTokenizer.from_pretrained(checkpoint),
         AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval(),
     )
-    for chat, answer in zip(prompts[:6], generate(checkpoint, prompts, GREEDY)[:6], strict=True):
+    for chat, output in zip(prompts[:6], generate(checkpoint, prompts, GREEDY)[:6], strict=True):
         text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         ids = tokenizer(
             text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False
@@ -40,10 +40,10 @@ def test_greedy_completions_equal_those_of_transformers(
         out = model.generate(**ids, max_new_tokens=12, do_sample=False)[
             0, ids["input_ids"].shape[1] :
         ]
-        assert answer.text == tokenizer.decode(out, skip_special_tokens=True)
+        assert output.text == tokenizer.decode(out, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("sampling", [GREEDY, DRAWN])
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED])
 def test_the_order_of_the_prompts_changes_no_completion(
     checkpoint: Path, prompts: list[Chat], sampling: Sampling
 ) -> None:
@@ -61,24 +61,24 @@ def test_the_order_of_the_prompts_changes_no_completion(
 def test_completions_differ_by_sample_number_and_seed(
     checkpoint: Path, prompts: list[Chat]
 ) -> None:
-    drawn = generate(checkpoint, prompts[:1], DRAWN)
-    assert len({answer.text for answer in drawn}) == 3
-    assert generate(checkpoint, prompts[:1], DRAWN.model_copy(update={"seed": 8})) != drawn
+    completions = generate(checkpoint, prompts[:1], SAMPLED)
+    assert len({output.text for output in completions}) == 3
+    assert generate(checkpoint, prompts[:1], SAMPLED.model_copy(update={"seed": 8})) != completions
 
 
 def test_the_batch_size_changes_no_completion(
     checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = generate(checkpoint, prompts, DRAWN)
+    whole = generate(checkpoint, prompts, SAMPLED)
     monkeypatch.setattr(generation, "BATCH", 5)
-    assert generate(checkpoint, prompts, DRAWN) == whole
+    assert generate(checkpoint, prompts, SAMPLED) == whole
 
 
 def test_an_unfinished_completion_is_marked_as_truncated(
     checkpoint: Path, prompts: list[Chat]
 ) -> None:
     assert all(
-        answer.cut == (answer.tokens == 12) for answer in generate(checkpoint, prompts, GREEDY)
+        output.cut == (output.tokens == 12) for output in generate(checkpoint, prompts, GREEDY)
     )
 
 
@@ -86,15 +86,15 @@ def test_a_too_long_prompt_gets_an_empty_truncated_completion(
     checkpoint: Path, prompts: list[Chat]
 ) -> None:
     long: Chat = [{"role": "user", "content": "sort upwards " * 600}]
-    answers = generate(checkpoint, [long, prompts[0]], GREEDY)
-    assert (answers[0].text, answers[0].tokens, answers[0].cut) == ("", 0, True)
-    assert answers[1].tokens > 0
+    outputs = generate(checkpoint, [long, prompts[0]], GREEDY)
+    assert (outputs[0].text, outputs[0].tokens, outputs[0].cut) == ("", 0, True)
+    assert outputs[1].tokens > 0
 
 
 def test_progress_ends_at_the_number_of_prompts(checkpoint: Path, prompts: list[Chat]) -> None:
-    seen: list[tuple[int, int]] = []
-    generate(checkpoint, prompts, GREEDY, lambda done, of: seen.append((done, of)))
-    assert seen[-1] == (len(prompts), len(prompts))
+    calls: list[tuple[int, int]] = []
+    generate(checkpoint, prompts, GREEDY, lambda done, of: calls.append((done, of)))
+    assert calls[-1] == (len(prompts), len(prompts))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:

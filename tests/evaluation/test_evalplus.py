@@ -188,8 +188,8 @@ CASES = [
 def test_a_completion_gets_the_verdict_of_evalplus(
     harness: PlusHarness, sandbox: Sandbox, task: str, program: str, expected: str, passed: bool
 ) -> None:
-    judged = verdict(harness, sandbox, task, program)
-    assert (judged.verdict, judged.row()["plus"]) == (expected, passed), judged.detail
+    result = verdict(harness, sandbox, task, program)
+    assert (result.verdict, result.row()["plus"]) == (expected, passed), result.detail
 
 
 HACKS = [

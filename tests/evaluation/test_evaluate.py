@@ -47,13 +47,13 @@ def test_verdicts_are_in_the_order_of_the_problems(
 ) -> None:
     benchmark = heldout(problems)
     wrong = "def solve(x):\n    return 'no'"
-    answers = [
+    outputs = [
         fenced(problem.solutions[0] if i % 2 else wrong)
         for i, problem in enumerate(benchmark.problems)
     ]
-    samples, isolation = judge_completions(benchmark, answers, sandbox)
+    samples, isolation = judge_completions(benchmark, outputs, sandbox)
     assert [s.task_id for s in samples] == [p.problem_id for p in benchmark.problems]
-    assert [s.verdict == "AC" for s in samples] == [bool(i % 2) for i in range(len(answers))]
+    assert [s.verdict == "AC" for s in samples] == [bool(i % 2) for i in range(len(outputs))]
     assert isolation == sandbox.describe()
 
 
@@ -92,8 +92,8 @@ def test_a_job_that_the_sandbox_failed_is_retried(
     problems: list[Problem], sandbox: Sandbox
 ) -> None:
     benchmark = heldout(problems)
-    answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
-    samples, _ = judge_completions(benchmark, answers, Flaky(sandbox, 1))
+    outputs = [fenced(problem.solutions[0]) for problem in benchmark.problems]
+    samples, _ = judge_completions(benchmark, outputs, Flaky(sandbox, 1))
     assert all(s.verdict == "AC" for s in samples)
 
 
@@ -101,9 +101,9 @@ def test_completions_without_a_verdict_give_no_score(
     problems: list[Problem], sandbox: Sandbox
 ) -> None:
     benchmark = heldout(problems)
-    answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
+    outputs = [fenced(problem.solutions[0]) for problem in benchmark.problems]
     with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
-        judge_completions(benchmark, answers, Flaky(sandbox, 99))
+        judge_completions(benchmark, outputs, Flaky(sandbox, 99))
 
 
 def test_other_problems_or_wording_change_the_version(problems: list[Problem]) -> None:
@@ -125,15 +125,15 @@ def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: lis
 
 def test_an_unavailable_public_benchmark_has_a_reason(tmp_path: Path) -> None:
     without = load_public("humaneval", None, tmp_path)
-    lost = load_public("mbpp", Place(tmp_path / "gone.jsonl"), tmp_path)
+    missing = load_public("mbpp", Place(tmp_path / "gone.jsonl"), tmp_path)
     assert isinstance(without, NotMeasured) and "ratchet data add humaneval" in without.reason
-    assert isinstance(lost, NotMeasured) and "gone.jsonl" in lost.reason
+    assert isinstance(missing, NotMeasured) and "gone.jsonl" in missing.reason
 
 
 def test_one_bad_row_leaves_the_benchmark_unmeasured(tmp_path: Path) -> None:
     (tmp_path / "mbpp.jsonl").write_text('{"task_id": 11}\n', encoding="utf-8")
-    found = load_public("mbpp", Place(tmp_path / "mbpp.jsonl"), tmp_path)
-    assert isinstance(found, NotMeasured) and "1 of 1 rows cannot be read" in found.reason
+    benchmark = load_public("mbpp", Place(tmp_path / "mbpp.jsonl"), tmp_path)
+    assert isinstance(benchmark, NotMeasured) and "1 of 1 rows cannot be read" in benchmark.reason
 
 
 def test_canonical_solutions_of_humaneval_are_accepted(sandbox: Sandbox, tmp_path: Path) -> None:

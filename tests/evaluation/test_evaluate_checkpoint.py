@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.evaluate_benchmark import EvaluationOptions, ModelOptions, evaluate_model
+from cli.evaluate.completions import EvaluationOptions, ModelOptions, evaluate_model
 from cli.reproduce import reproduce
 from evaluation.scorecard import Scorecard
 from resources.settings import Settings

@@ -24,8 +24,8 @@ def card(passed: dict[str, list[tuple[bool, bool]]], source: str = "humanevalplu
             verdict="AC" if plus else "WA",
             sets={"base": base, "plus": plus},
         )
-        for task, answers in passed.items()
-        for k, (base, plus) in enumerate(answers)
+        for task, completions in passed.items()
+        for k, (base, plus) in enumerate(completions)
     )
     return Scorecard(
         benchmark="humaneval+",

@@ -1,4 +1,4 @@
-"""A program that takes too long is judged again alone, and its verdict is not cached."""
+"""A program that takes too long runs again alone, and its verdict is not cached."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_late_program_is_judged_again_alone_and_not_cached(
     ]
     for attempt in range(2):
         recording, verdicts = Recording(sandbox), Verdicts(tmp_path / "verdicts.jsonl")
-        judged = judge(harness, completions, lambda: nullcontext(recording), verdicts)  # noqa: B023
+        results = judge(harness, completions, lambda: nullcontext(recording), verdicts)  # noqa: B023
         verdicts.close()
-        assert [each.verdict for each in judged] == ["AC", "TLE", "AC"]
+        assert [each.verdict for each in results] == ["AC", "TLE", "AC"]
         assert recording.sizes == ([3, 1] if attempt == 0 else [1, 1])

@@ -16,7 +16,7 @@ import pytest
 from evaluation.benchmarks.package_set import PackageSet, size_of
 from evaluation.completions import Completion
 from evaluation.judging.bigcodebench import CodeHarness, task
-from evaluation.judging.harness import Verdicts, judge
+from evaluation.judging.judge import Verdicts, judge
 from sandbox.sandbox import Sandbox
 from tests.problems.test_bigcodebench import ROW
 

@@ -1,4 +1,4 @@
-"""Pairs for judges: files are read, each pair is shown once, seed and judge decide the order."""
+"""Pairs for judges: files are read, each pair occurs once, seed and judge decide the order."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_sides_and_order_follow_the_seed_and_differ_between_judges() -> None:
         judge: [pair.sides(7, judge)[0] == pair.first for pair in pairs] for judge in ("ann", "bob")
     }
     assert sides["ann"] != sides["bob"] and all(
-        15 <= sum(shown) <= 45 for shown in sides.values()
+        15 <= sum(on_left) <= 45 for on_left in sides.values()
     )  # 60 coin tosses: outside with p = 0.0001
 
 
@@ -121,8 +121,8 @@ def test_the_winner_does_not_depend_on_the_side() -> None:
 
 
 def test_the_seed_decides_which_pairs_are_sampled() -> None:
-    drawn = [
+    pairs = [
         {pair.problem_id for pair in make_pairs([OLD, NEW], STATEMENTS, seed, 10)[0]}
         for seed in (1, 1, 2)
     ]
-    assert drawn[0] == drawn[1] != drawn[2] and len(drawn[0]) == 10
+    assert pairs[0] == pairs[1] != pairs[2] and len(pairs[0]) == 10

@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.judging.sanitize import longest, sanitize
 
-ANSWER = """Sure! Here it is:
+COMPLETION = """Sure! Here it is:
 
 ```python
 from __future__ import annotations
@@ -32,7 +32,7 @@ print(twice(2))
 
 It works by doubling."""
 
-KEPT = """import math
+SANITIZED = """import math
 LIMIT: int = 3
 def helper(n):
     return n + LIMIT
@@ -42,7 +42,7 @@ def twice(n):
 
 
 def test_imports_and_dependencies_of_the_entry_point_are_kept() -> None:
-    assert sanitize(ANSWER, "twice") == KEPT
+    assert sanitize(COMPLETION, "twice") == SANITIZED
 
 
 def test_an_unfinished_end_is_removed() -> None:

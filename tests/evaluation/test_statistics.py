@@ -115,8 +115,8 @@ def test_pass_at_1_is_the_mean_share(counts: list[tuple[int, int]]) -> None:
 def test_pass_at_k_equals_the_share_of_correct_subsets() -> None:
     from itertools import combinations
 
-    answers = [1, 1, 0, 0, 0, 0]
-    subsets = list(combinations(answers, 3))
+    completions = [1, 1, 0, 0, 0, 0]
+    subsets = list(combinations(completions, 3))
     assert pass_at_k([2], [6], 3) == pytest.approx(sum(any(s) for s in subsets) / len(subsets))
 
 

@@ -28,7 +28,7 @@ TASK = Problem(
     solutions=("def f(x):\n    return 2 * x\n",),
     limits=Limits(wall_s=20.0, cpu_s=1.0),
 )
-SAID = {
+CASES = {
     "AC": ("```python\ndef f(x):\n    return x + x\n```", None),
     "first": ("```python\ndef f(x):\n    return 0\n```", Kind("WA", "test 1")),
     "third": ("```python\ndef f(x):\n    return 2 * x if x < 3 else 0\n```", Kind("WA", "test 3")),
@@ -44,12 +44,12 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def card(sandbox: Sandbox) -> Scorecard:
-    names = sorted(SAID)
+    names = sorted(CASES)
     benchmark: Benchmark = from_problems(
         "toy", [replace(TASK, problem_id=f"toy/{name}") for name in names], Sampling()
     )
     samples, isolation = judge_completions(
-        benchmark, [CompletionOutput(SAID[name][0], 10, name == "cut") for name in names], sandbox
+        benchmark, [CompletionOutput(CASES[name][0], 10, name == "cut") for name in names], sandbox
     )
     return Scorecard(
         benchmark="toy",
@@ -64,17 +64,19 @@ def card(sandbox: Sandbox) -> Scorecard:
     )
 
 
-@pytest.mark.parametrize("name", sorted(SAID))
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_a_completion_has_its_failure_kind(card: Scorecard, name: str) -> None:
-    assert {sample.task_id: kind(sample) for sample in card.samples}[f"toy/{name}"] == SAID[name][1]
+    assert {sample.task_id: kind(sample) for sample in card.samples}[f"toy/{name}"] == CASES[name][
+        1
+    ]
 
 
 def test_failures_are_counted_by_kind_and_selected_by_task(
     card: Scorecard,
 ) -> None:
-    assert [found for _, found in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(
+    assert [each for _, each in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(
         kinds(card)
-    ) == len(SAID) - 1
+    ) == len(CASES) - 1
     table = rows(card)
     assert [(name, count) for name, _, count, _ in table[:2]] == [("WA", 2), ("extraction", 2)]
     assert next(of for name, _, _, of in table if name == "RE") == "ZeroDivisionError: 1"
@@ -86,22 +88,22 @@ def test_failures_are_counted_by_kind_and_selected_by_task(
 
 
 def test_a_hidden_test_is_named_by_its_number_alone(card: Scorecard) -> None:
-    shown = {sample.task_id: sample.first_failed for sample in card.samples}
-    assert shown["toy/first"] == "assert f(1) == 2" and shown["toy/third"] == ""
+    first_failed = {sample.task_id: sample.first_failed for sample in card.samples}
+    assert first_failed["toy/first"] == "assert f(1) == 2" and first_failed["toy/third"] == ""
 
 
 def test_the_truncated_share_is_over_all_completions(card: Scorecard) -> None:
-    assert card.cut == 1 / len(SAID)
+    assert card.cut == 1 / len(CASES)
 
 
 def test_quality_is_measured_on_passing_programs_only(card: Scorecard) -> None:
-    found = quality(card.samples, {"toy/AC": TASK.solutions[0]})
+    figures = quality(card.samples, {"toy/AC": TASK.solutions[0]})
     assert (
-        found is not None
-        and found.programs == 1
-        and found.style == 1.0
-        and found.complexity == 1.0
-        and found.length == 1.0
+        figures is not None
+        and figures.programs == 1
+        and figures.style == 1.0
+        and figures.complexity == 1.0
+        and figures.length == 1.0
     )
     assert size("x = 1  # one\n\n\ny   =  2") == size("x = 1\ny = 2") and size("def (") == 0
     assert quality([sample for sample in card.samples if sample.verdict != "AC"], {}) is None

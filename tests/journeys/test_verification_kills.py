@@ -50,8 +50,8 @@ with Sandbox(SandboxConfig(workers=1)) as sandbox:
     done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), \
 folder / "journal.jsonl", batch_size={BATCH})
 removed = sorted([row.problem_id, row.reason] for row in done.removed)
-(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), \
-"kept": len(done.kept), "removed": removed}}))
+(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.problems), \
+"kept": len(done.problems), "removed": removed}}))
 """
 
 

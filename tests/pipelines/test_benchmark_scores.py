@@ -62,7 +62,7 @@ def champion(home_builder: HomeBuilder) -> Artifact:
     return checkpoint
 
 
-def asked(home_builder: HomeBuilder, kitchen: Path, *changes: str) -> dict[str, object]:
+def resources_of(home_builder: HomeBuilder, kitchen: Path, *changes: str) -> dict[str, object]:
     entry = f"{{name: {kitchen}, n: 2, temperature: 0.8}}"
     run_context = RunContext(
         path=str(home_builder.run_context.home.path),
@@ -81,7 +81,7 @@ def test_one_cell_is_scored_and_on_the_leaderboard(
     ended = defs.resolve_job_def("score_benchmark").execute_in_process(
         instance=instance,
         partition_key=dg.MultiPartitionKey({"checkpoint": "tiny", "benchmark": "kitchen"}),
-        resources=asked(home_builder, kitchen),
+        resources=resources_of(home_builder, kitchen),
     )
     assert ended.success
     artifact = home_builder.run_context.store.require("scores", "tiny--kitchen")
@@ -106,7 +106,7 @@ def test_a_pipeline_run_reports_its_cells(
         instance=instance,
         partition_key="rescore-1",
         tags={"ratchet/kind": "rescore"},
-        resources=asked(home_builder, kitchen, "evaluation.heldout=4"),
+        resources=resources_of(home_builder, kitchen, "evaluation.heldout=4"),
     )
     assert ended.success
     assert instance.get_materialized_partitions(dg.AssetKey("benchmark_scores")) >= {

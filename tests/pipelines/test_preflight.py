@@ -49,7 +49,7 @@ def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuil
     check_policy(home, Profile(training=LONG))
 
 
-def test_a_run_without_a_held_out_draw_is_refused_at_the_end_of_the_stock(tmp_path: Path) -> None:
+def test_a_run_is_refused_when_held_out_draws_run_out(tmp_path: Path) -> None:
     home, profile = Home(tmp_path / "home"), Profile()
     run = open_run(
         home.runs, "chain-0001", kind="chain", base_seed=1, profile="", why="test", champion=None

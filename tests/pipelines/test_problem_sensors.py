@@ -237,8 +237,8 @@ def test_an_unreachable_hub_changes_nothing(
     add_source(
         home_builder.run_context.home.path, "mine", place := Place(hub="me/mine", commit="a" * 40)
     )
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     endpoint(f"http://127.0.0.1:{port}")
     result = look(changed_hub, home_builder, instance)
     assert "hub" in str(result.skip_reason) and not result.asset_events

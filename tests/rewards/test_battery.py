@@ -66,7 +66,7 @@ class Bent(Reward):
 
 class RewardsLength(Bent):
     def value(self, judged: Judged) -> float:
-        return min(1.0, len(judged.answer) / 100)
+        return min(1.0, len(judged.completion) / 100)
 
 
 class RewardsNotCrashing(Bent):

@@ -58,7 +58,7 @@ def test_the_search_finds_an_exploit_of_an_exploitable_reward(
         ),
         None,
     )
-    assert finding and "wrong answer" in finding.exploit and "solution 1" in finding.exploit
+    assert finding and "wrong completion" in finding.exploit and "solution 1" in finding.exploit
 
 
 @pytest.mark.parametrize(

@@ -99,5 +99,5 @@ def test_a_batch_scores_like_single_programs() -> None:
     ]
     reward = CompositeReward()
     assert reward.score_all(batch) == [
-        reward.score(one.task, one.answer, one.report) for one in batch
+        reward.score(one.task, one.completion, one.report) for one in batch
     ]

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from verl_jobs.config.environment import environment
 from verl_jobs.config.lora import Lora
-from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -102,7 +103,7 @@ def outcome(folder: Path, training: Training) -> dict[str, Any]:
         "folder": folder,
     }
     lines = overrides(training, seed=1, loggers=[], name="t", **paths)
-    settings = os.environ | environment(training, folder) | {"OMP_NUM_THREADS": "1"}
+    settings = os.environ | environment(training) | {"OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-c", ENGINE, str(folder)],
         input=json.dumps(lines),

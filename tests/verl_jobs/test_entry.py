@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verl_jobs.test_job import a_job
-from verl_jobs.config.overrides import environment
+from verl_jobs.config.environment import environment
 from verl_jobs.config.training import Training
 from verl_jobs.trainer import entry
 from verl_jobs.trainer import trainer_lease as owner
@@ -42,7 +42,7 @@ except KeyError:
 
 
 def test_exceptions_of_verl_pass_through_hydra(tmp_path: Path) -> None:
-    variables = os.environ | environment(Training(), tmp_path)
+    variables = os.environ | environment(Training())
     done = subprocess.run(
         [sys.executable, "-c", APP],
         capture_output=True,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.environment import environment
+from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Scale, token_budget
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -143,7 +144,7 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ]
     run = subprocess.run(
         [sys.executable, "-c", HANDED],
-        env=os.environ | environment(Training(), folder),
+        env=os.environ | environment(Training()),
         input=json.dumps(lines),
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from verl_jobs import samples
-from verl_jobs.planner.lengths import Lengths, limits, of_answers, of_prompts, of_run
+from verl_jobs.planner.lengths import Lengths, limits, of_completions, of_prompts, of_run
 from verl_jobs.samples import Sample
 from verl_jobs.sft.tiny_model import train_tokenizer
 
@@ -44,7 +44,7 @@ def test_a_prompt_is_counted_with_its_chat_template() -> None:
 
 
 def test_a_completion_is_counted_with_its_end_token() -> None:
-    assert of_answers("references", TOKENIZER, ["return sorted"]).tokens == (
+    assert of_completions("references", TOKENIZER, ["return sorted"]).tokens == (
         len(TOKENIZER.encode("return sorted")) + 1,
     )
 

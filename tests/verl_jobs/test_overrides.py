@@ -10,8 +10,9 @@ import pytest
 
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import NAMES
+from verl_jobs.config.environment import environment
 from verl_jobs.config.lora import Lora
-from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Distillation, Megatron, Scale
 from verl_jobs.config.training import Curriculum, Training
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -119,7 +120,7 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     lines = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
     run = subprocess.run(
         [sys.executable, "-c", COMPOSE],
-        env=os.environ | environment(runs[0], tmp_path),
+        env=os.environ | environment(runs[0]),
         input=json.dumps(lines),
         capture_output=True,
         text=True,

@@ -27,10 +27,11 @@ from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.review import comment_reward, reviewer_rollouts
 from verl_jobs.agents.rollout import Rollout, RolloutRequest
-from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.training import Training
+from verl_jobs.samples import SampledTokens
 from verl_jobs.trainer.reward_manager import Scorer
 
 DOUBLE = Problem(
@@ -75,7 +76,7 @@ def row(problem: Problem = DOUBLE) -> RolloutRequest:
 def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWriter:
     texts = iter(words)
 
-    async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
+    async def ask(prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
         tokens = [
             [*tokenizer.encode(next(texts), add_special_tokens=False), tokenizer.eos_token_id]
             for _ in prompts

@@ -18,7 +18,8 @@ from verl_jobs.agents.conversation import Conversation, Finding, begin
 from verl_jobs.agents.play import NoReviewer, Reviews, SelfReview, converse
 from verl_jobs.agents.rollout import rollout_of
 from verl_jobs.agents.shaping import improvements
-from verl_jobs.agents.stream import PolicyWriter, Template, Written, stream_of
+from verl_jobs.agents.stream import PolicyWriter, Template, stream_of
+from verl_jobs.samples import SampledTokens
 
 PROBLEM = Problem(
     problem_id="t/1",
@@ -75,7 +76,7 @@ class Policy:
             list[list[int]](),
         )
 
-    async def ask(self, prompts: list[list[int]], limits: list[int]) -> list[Written]:
+    async def ask(self, prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
         written = []
         for ids, limit in zip(prompts, limits, strict=True):
             tokens = self.answers.pop(0)[:limit]

@@ -61,7 +61,7 @@ class Finding:
 class Attempt:
     """A program of the Generator, the Executor's finding, and the Reviewer's comment."""
 
-    answer: str
+    completion: str
     finding: Finding
     comment: str = ""
 
@@ -120,7 +120,7 @@ def reviewer_prompt(conversation: Conversation) -> list[Message]:
     It has the problem, the last program, and the Executor's finding.
     """
     last = conversation.attempts[-1]
-    program = unmarked(extract_code(last.answer))[:LONGEST_PROGRAM].strip("\n")
+    program = unmarked(extract_code(last.completion))[:LONGEST_PROGRAM].strip("\n")
     request = (
         f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"
     )

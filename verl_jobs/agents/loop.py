@@ -18,10 +18,10 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import Rollout
-from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.agents.stream import PolicyWriter, Template
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.samples import BY_LENGTH
+from verl_jobs.samples import BY_LENGTH, SampledTokens
 from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
 
 
@@ -54,8 +54,7 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
 def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
     """Return the reward fields, as for a single completion (verl_jobs/trainer/reward_manager.py).
 
-    `score` also has what the conversation earned in addition, and `trace` lists it as
-    `conversation`.
+    `score` includes the conversation's bonus; `trace` lists the bonus as `conversation`.
     """
     score, bonus = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     fields = as_verl(score, rollout.text, bonus + overlong(training, rollout.last_tokens))
@@ -79,7 +78,7 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
             uuid4().hex,
         )
 
-        async def generate(prompts: list[list[int]], limits: list[int]) -> list[Written]:
+        async def generate(prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
             [ids], [limit] = prompts, limits
             params = sampling_params | {"max_tokens": limit}
             output = await self.server_manager.generate(

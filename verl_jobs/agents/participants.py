@@ -72,7 +72,7 @@ class Participants:
         ]
         program_scores = await asyncio.to_thread(
             scores,
-            [(requests[at].truth, conversations[at].attempts[-1].answer) for at in scored_at],
+            [(requests[at].truth, conversations[at].attempts[-1].completion) for at in scored_at],
         )
         scored = {
             at: score

@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
-from verl_jobs.samples import BY_LENGTH
+from verl_jobs.samples import BY_LENGTH, SampledTokens
 
 # placeholder of a message in the template: invisible separators that no text contains
-ANSWER = "\u2063answer\u2063"
+PLACEHOLDER = "\u2063answer\u2063"
 LEAST = 8  # minimum number of free tokens to start a message
-# token ids, their log-probabilities, the stop reason (verl_jobs/decoding.py)
-Written = tuple[list[int], list[float], str]
 # prompts, and the maximum tokens for each -> the policy's messages
-Ask = Callable[[list[list[int]], list[int]], Awaitable[list[Written]]]
+Ask = Callable[[list[list[int]], list[int]], Awaitable[list[SampledTokens]]]
 
 
 @dataclass
@@ -42,8 +40,8 @@ class Stream:
     def all(self) -> list[int]:
         return self.prompt + self.tokens
 
-    def append_reply(self, written: Written) -> None:
-        tokens, log_probs, reason = written
+    def append_reply(self, completion: SampledTokens) -> None:
+        tokens, log_probs, reason = completion
         self.tokens += tokens
         self.mask += [1] * len(tokens)
         self.log_probs += log_probs
@@ -79,12 +77,12 @@ class Template:
         """
         messages = [
             {"role": "user", "content": "?"},
-            {"role": "assistant", "content": ANSWER},
+            {"role": "assistant", "content": PLACEHOLDER},
             {"role": "user", "content": text},
         ]
         before, marker, after = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=True
-        ).partition(ANSWER)
+        ).partition(PLACEHOLDER)
         if not marker or not before:
             raise ValueError(
                 "the chat template changes or drops earlier messages, so conversations cannot be "

@@ -68,7 +68,7 @@ def _actor(key: str, value: object) -> str:
     return f"actor_rollout_ref.actor.{key}={value}"
 
 
-GROUP = "A = (r - mean of the G answers) / (their standard deviation)"
+GROUP = "A = (r - mean of the G completions) / (their standard deviation)"
 CONFIG_ONLY = "an entry of the configuration with its formula tested; no training was run with it"
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -89,8 +89,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         "Dr. GRPO",
         "Liu et al. 2025, arXiv:2503.20783",
         (
-            "A = r - mean of the G answers; the loss is summed over tokens and divided by a "
-            "constant, the longest that an answer may be"
+            "A = r - mean of the G completions; the loss is summed over tokens and divided by a "
+            "constant, the longest that a completion may be"
         ),
         _estimator(
             "grpo",
@@ -101,7 +101,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "rloo": Algorithm(
         "RLOO",
         "Ahmadian et al. 2024, arXiv:2402.14740",
-        "A = r - mean of the other G - 1 answers to the same problem",
+        "A = r - mean of the other G - 1 completions of the same problem",
         _estimator("rloo"),
     ),
     "reinforce_plus_plus": Algorithm(
@@ -117,13 +117,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "reinforce_plus_plus_baseline": Algorithm(
         "REINFORCE++ with a baseline",
         "Hu 2025, arXiv:2501.03262",
-        "A = r - mean of the G answers, then less the batch's mean and over its standard deviation",
+        "A = r - mean of the G completions, then less the batch's mean and over its standard "
+        "deviation",
         _estimator("reinforce_plus_plus_baseline"),
     ),
     "remax": Algorithm(
         "ReMax",
         "Li et al. 2023, arXiv:2310.10505",
-        "A = r - reward of the greedy answer to the same problem",
+        "A = r - reward of the greedy completion of the same problem",
         _estimator(REMAX),
         least=1,
     ),
@@ -132,7 +133,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         "Yu et al. 2025, arXiv:2503.14476",
         f"{GROUP}; groups that are all solved or all unsolved are drawn again until "
         f"{MOST_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
-        f"mean over tokens; an answer that reaches into the last {OVERLONG_SHARE:.0%} of its "
+        f"mean over tokens; a completion that reaches into the last {OVERLONG_SHARE:.0%} of its "
         "length loses up to 1",
         _estimator(
             "grpo",
@@ -149,8 +150,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         "GSPO",
         "Zheng et al. 2025, arXiv:2507.18071",
         (
-            f"{GROUP}; the ratio is that of the whole answer, to the power of 1 over its length, "
-            "clipped to (1 - 3e-4, 1 + 4e-4)"
+            f"{GROUP}; the ratio is that of the whole completion, to the power of 1 over its "
+            "length, clipped to (1 - 3e-4, 1 + 4e-4)"
         ),
         _estimator(
             "grpo",
@@ -193,7 +194,8 @@ ALGORITHMS: dict[str, Algorithm] = {
     "grpo_passk": Algorithm(
         "GRPO for pass@k",
         "Tang et al. 2025, arXiv:2503.19595",
-        "A of the best of the G answers = its reward - that of the second best; the others get 0",
+        "A of the best of the G completions = its reward - that of the second best; the others "
+        "get 0",
         _estimator("grpo_passk", "algorithm.norm_adv_by_std_in_grpo=False"),
         unrun=CONFIG_ONLY,
     ),

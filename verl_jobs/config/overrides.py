@@ -6,7 +6,6 @@ Each override changes a default of verl.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from verl_jobs.config.algorithms import MOST_DROPPED
@@ -38,6 +37,28 @@ def overrides(
     """
     t = training
     lines = [
+        *_engine(t),
+        *(_trace(t, folder / TRACES) if t.trace else []),
+        *_kl(t),
+        *_data(t, seed, train, validation),
+        *_actor(t, seed, model),
+        *(_critic(t, model) if t.method.critic else []),
+        *_rollout(t, seed),
+        "reward.reward_manager.source=importlib",
+        "reward.reward_manager.name=SandboxRewardManager",
+        "reward.reward_manager.module.path=pkg://verl_jobs.trainer.reward_manager",
+        *_trainer(t, folder, loggers, name),
+        *_own(t),
+    ]
+    if t.plugins.unbatched:
+        lines = [override for override in lines if override != BATCHED]
+    return list({override.split("=")[0]: override for override in lines}.values())
+
+
+def _engine(t: Training) -> list[str]:
+    """Return the overrides of the engine, and of the training's scale."""
+    lengths = t.prompt_tokens + t.response_tokens
+    return [
         *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
         *scale_overrides(
             t.scale,
@@ -45,54 +66,63 @@ def overrides(
             t.ranks,
             t.problems_per_step,
             t.group_size,
-            t.prompt_tokens + t.response_tokens,
+            lengths,
             t.method.critic,
         ),
-        *(_trace(t, folder / TRACES) if t.trace else []),
-        *_kl(t),
+    ]
+
+
+def _data(t: Training, seed: int, train: Path, validation: Path) -> list[str]:
+    return [
         f"data.train_files='{train}'",
         f"data.val_files='{validation}'",
         f"data.seed={seed}",
-        *_first_weights(t, seed),
         f"data.train_batch_size={t.problems_per_step}",
         f"data.max_prompt_length={t.prompt_tokens}",
         f"data.max_response_length={t.response_tokens}",
         "data.filter_overlong_prompts=True",
-        f"actor_rollout_ref.model.path='{model}'",
-        "actor_rollout_ref.actor.loss_agg_mode=token-mean",
-        *_importance(t),
-        *_learned_part(t),
         *_curriculum(t),
-        *(
-            f"actor_rollout_ref.actor.{key}={t.clip}"
-            for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")
-        ),
-        f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
+    ]
+
+
+def _actor(t: Training, seed: int, model: Path) -> list[str]:
+    """Return the overrides of the policy: its weights, loss, optimizer and checkpoints."""
+    actor = "actor_rollout_ref.actor"
+    return [
+        f"actor_rollout_ref.model.path='{model}'",
+        *_first_weights(t, seed),
+        *_learned_part(t),
+        f"{actor}.loss_agg_mode=token-mean",
+        *_importance(t),
+        *(f"{actor}.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")),
+        f"{actor}.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
         # without it verl divides each micro-batch by the length of its longest completion
-        *(
-            [f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"]
-            if t.method.sums_over_tokens
-            else []
-        ),
-        *(_critic(t, model) if t.method.critic else []),
+        *([f"{actor}.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),
+        *_pace(t, actor, t.learning_rate),
+        *_betas(t),
+        f"{actor}.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+    ]
+
+
+def _rollout(t: Training, seed: int) -> list[str]:
+    """Return the overrides of sampling: agent loops, group size, replay buffer, temperature."""
+    rollout = "actor_rollout_ref.rollout"
+    buffer = ",".join(f"{key}:{value}" for key, value in _sampler(t).items())
+    return [
         *_agent_loops(t),
         *(_conversations(t) if t.agents.on else []),
-        *_pace(t, "actor_rollout_ref.actor", t.learning_rate),
-        *_betas(t),
-        "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
-        f"actor_rollout_ref.rollout.n={t.group_size}",
-        (
-            "+trainer.v1.sampler.sampler_kwargs="
-            f"{{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}"
-        ),
-        f"actor_rollout_ref.rollout.temperature={t.temperature}",
-        f"actor_rollout_ref.rollout.seed={seed}",
-        "actor_rollout_ref.rollout.calculate_log_probs=True",
-        "actor_rollout_ref.rollout.val_kwargs.temperature=0",
-        "reward.reward_manager.source=importlib",
-        "reward.reward_manager.name=SandboxRewardManager",
-        "reward.reward_manager.module.path=pkg://verl_jobs.trainer.reward_manager",
+        f"{rollout}.n={t.group_size}",
+        f"+trainer.v1.sampler.sampler_kwargs={{{buffer}}}",
+        f"{rollout}.temperature={t.temperature}",
+        f"{rollout}.seed={seed}",
+        f"{rollout}.calculate_log_probs=True",
+        f"{rollout}.val_kwargs.temperature=0",
+    ]
+
+
+def _trainer(t: Training, folder: Path, loggers: list[str], name: str) -> list[str]:
+    return [
         f"trainer.logger=[{','.join(['file', *loggers])}]",
         "trainer.project_name=ratchet",
         f"trainer.experiment_name={name}",
@@ -109,11 +139,7 @@ def overrides(
         "trainer.max_actor_ckpt_to_keep=null",
         f"trainer.default_local_dir='{folder / 'saves'}'",
         "trainer.checkpoint_callback_class=verl_jobs.trainer.callback.AfterSave",
-        *_own(t),
     ]
-    if t.plugins.unbatched:
-        lines = [override for override in lines if override != BATCHED]
-    return list({override.split("=")[0]: override for override in lines}.values())
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
@@ -358,41 +384,3 @@ def _conversations(t: Training) -> list[str]:
         "actor_rollout_ref.rollout.agent.default_agent_loop=conversation",
         f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{loops}'",
     ]
-
-
-def environment(training: Training, folder: Path) -> dict[str, str]:
-    """Return the environment variables that every process of a run needs before it imports verl."""
-    common = {
-        "TRANSFER_QUEUE_ENABLE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        # without it hydra turns every exception of verl, including dead actors, into exit code 1
-        "HYDRA_FULL_ERROR": "1",
-        # the default of 8 logs a warning at every put and get on a small host
-        "TQ_NUM_THREADS": "1",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_DEDUP_LOGS": "0",
-        # from `ray job stop` to SIGKILL: time to finish a step and save; Ray's default of 3 s is
-        # too short
-        "RAY_JOB_STOP_WAIT_TIME_S": "60",
-        "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
-        "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
-    }
-    if training.engine != "hf":
-        return (
-            common
-            # the values that verl sets when it starts Ray itself (verl/trainer/constants_ppo.py)
-            | {
-                "VLLM_LOGGING_LEVEL": "WARN",
-                "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
-                "VLLM_DISABLE_COMPILE_CACHE": "1",
-                **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
-            }
-        )
-    return common | {
-        "VERL_PLATFORM": "cpu",
-        # verl registers its FSDP engine for cuda and npu; the code is device-neutral
-        "VERL_ENGINE_DEVICE": "cuda",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise Ray hides the logical GPUs
-        # spinning threads would take cores from the process that has work
-        "OMP_WAIT_POLICY": "PASSIVE",
-    }

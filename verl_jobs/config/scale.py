@@ -117,7 +117,7 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
 
     Empty if they fit. problems: problems in a step; group: completions per problem.
     """
-    answers = problems * group
+    completions = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
     megatron = scale.megatron or Megatron()
     model_ranks = (
@@ -146,16 +146,16 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
         return f"scale.{fsdp_only[0]} needs FSDP2: remove it, or scale.megatron"
     if ranks % scale.nodes:
         return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: use a multiple"
-    if answers % ranks:
+    if completions % ranks:
         return (
             f"{problems} problems x {group} completions do not divide among {ranks} ranks: use a "
             "multiple"
         )
     if problems % scale.updates:
         return f"{problems} problems do not divide into {scale.updates} updates: use a divisor"
-    if answers % (parts[0] * parts[1]):
+    if completions % (parts[0] * parts[1]):
         return (
-            f"{answers} completions do not divide among {ranks} ranks into {parts[1]} forward "
+            f"{completions} completions do not divide among {ranks} ranks into {parts[1]} forward "
             "passes each: use divisors"
         )
     if scale.shards and ranks % scale.shards:

@@ -29,9 +29,11 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
+from verl_jobs.samples import SampledTokens
 from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
+GREEDY = {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
 
 
 class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has no types
@@ -78,65 +80,52 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
     ) -> set[str]:
         """Decode, judge and store; return the prompts with a completion that has no score."""
-        rollout = self.config.actor_rollout_ref.rollout
-        sampling = rollout.val_kwargs if validate else rollout
-        tokens = [
+        step = int(prompts[0]["global_steps"])
+        sampling, params = self._sampling(step, validate)
+        ids = [
             self.tokenizer.apply_chat_template(
                 list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False
             )
             for p in prompts
         ]
         counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
-        temperature = (
-            sampling.temperature
-            if validate
-            else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
-        )
-        params = {
-            "temperature": float(temperature),
-            "top_p": float(sampling.top_p),
-            "top_k": int(sampling.top_k),
-        }
-        server, ids_of = ray.get_actor(server_name(0)), [list(map(int, ids)) for ids in tokens]
-        answers, version = await server.generate_batch.remote(ids_of, counts, params)
-        if self.job.training.method.greedy and not validate:
-            best, _ = await server.generate_batch.remote(
-                ids_of, [1] * len(ids_of), {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
-            )
-            # session 0 (verl_jobs/trainer/remax.py)
-            answers = [first + group for first, group in zip(best, answers, strict=True)]
+        greedy = self.job.training.method.greedy and not validate
+        groups, version = await _complete(ids, counts, params, greedy)
         rows = [
-            (prompt, ids, session, answer)
-            for prompt, ids, group in zip(prompts, tokens, answers, strict=True)
-            for session, answer in enumerate(group)
+            (prompt | {"session_id": session}, prompt_ids, completion)
+            for prompt, prompt_ids, group in zip(prompts, ids, groups, strict=True)
+            for session, completion in enumerate(group)
         ]
-        texts = [self.tokenizer.decode(answer[0], skip_special_tokens=True) for *_, answer in rows]
+        texts = [
+            self.tokenizer.decode(tokens, skip_special_tokens=True) for *_, (tokens, *_) in rows
+        ]
         pairs = [
             (prompt["reward_model"]["ground_truth"], text)
             for (prompt, *_), text in zip(rows, texts, strict=True)
         ]
-        scores = await asyncio.to_thread(self.scorer.score, pairs, int(prompts[0]["global_steps"]))
-        keys, fields, tags, failed = [], [], [], set()
-        for (prompt, ids, session, answer), text, score in zip(rows, texts, scores, strict=True):
+        scores = await asyncio.to_thread(self.scorer.score, pairs, step)
+        fields, failed = [], set()
+        for (prompt, prompt_ids, completion), text, score in zip(rows, texts, scores, strict=True):
             try:
-                reward = as_verl(score, text, overlong(self.job.training, len(answer[0])))
+                reward = as_verl(score, text, overlong(self.job.training, len(completion[0])))
             except NoScore as error:
-                logger.error("%s, answer %d: %s", prompt["uid"], session, error)
+                logger.error("%s, completion %d: %s", prompt["uid"], prompt["session_id"], error)
                 failed.add(prompt["uid"])
                 continue
-            keys.append(f"{prompt['uid']}_{session}_0")
-            fields.append(
-                fields_of(prompt | {"session_id": session}, _output(ids, answer, reward, version))
-            )
-            tags.append(tag_of(fields[-1], prompt["global_steps"], version))
-        if keys:
-            await tq.async_kv_batch_put(
-                keys=keys,
-                fields=list_of_dict_to_tensordict(fields),
-                tags=tags,
-                partition_id=partition,
-            )
+            fields.append(fields_of(prompt, _output(prompt_ids, completion, reward, version)))
+        await store(fields, version, partition)
         return failed
+
+    def _sampling(self, step: int, validate: bool) -> tuple[Any, dict[str, Any]]:
+        """Return verl's section of sampling for this step, and the parameters of decoding."""
+        rollout = self.config.actor_rollout_ref.rollout
+        sampling = rollout.val_kwargs if validate else rollout
+        temperature = sampling.temperature if validate else self.job.training.temperature_at(step)
+        return sampling, {
+            "temperature": float(temperature),
+            "top_p": float(sampling.top_p),
+            "top_k": int(sampling.top_k),
+        }
 
 
 class BatchedAgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types
@@ -153,10 +142,37 @@ def _row(value: Any, index: int) -> Any:
     return value.data if isinstance(value, NonTensorData) else value[index]
 
 
+async def _complete(
+    ids: list[list[int]], counts: list[int], params: dict[str, Any], greedy: bool
+) -> tuple[list[list[SampledTokens]], int]:
+    """Return each prompt's completions, and the version of the weights.
+
+    greedy: add a greedy completion as session 0 (verl_jobs/trainer/remax.py).
+    """
+    server = ray.get_actor(server_name(0))
+    prompts = [list(map(int, prompt)) for prompt in ids]
+    groups, version = await server.generate_batch.remote(prompts, counts, params)
+    if greedy:
+        best, _ = await server.generate_batch.remote(prompts, [1] * len(prompts), GREEDY)
+        groups = [first + group for first, group in zip(best, groups, strict=True)]
+    return groups, version
+
+
+async def store(fields: list[dict[str, Any]], version: int, partition: str) -> None:
+    """Put rollouts into TransferQueue, as verl's trainer reads them."""
+    if fields:
+        await tq.async_kv_batch_put(
+            keys=[f"{field['uid']}_{field['session_id']}_0" for field in fields],
+            fields=list_of_dict_to_tensordict(fields),
+            tags=[_tag(field, version) for field in fields],
+            partition_id=partition,
+        )
+
+
 def _output(
-    ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int
+    ids: list[int], completion: SampledTokens, reward: dict[str, Any], version: int
 ) -> AgentLoopOutput:
-    tokens, log_probs, reason = answer
+    tokens, log_probs, reason = completion
     return AgentLoopOutput(
         prompt_ids=list(ids),
         response_ids=tokens,
@@ -190,14 +206,14 @@ def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]
     return field
 
 
-def tag_of(field: dict[str, Any], step: int, version: int) -> dict[str, Any]:
+def _tag(field: dict[str, Any], version: int) -> dict[str, Any]:
     prompt_tokens, response_tokens = field["prompts"].size(0), field["responses"].size(0)
     return {
         "status": "success",
         "prompt_len": prompt_tokens,
         "response_len": response_tokens,
         "seq_len": prompt_tokens + response_tokens,
-        "global_steps": step,
+        "global_steps": field["global_steps"],
         "min_global_steps": version,
         "max_global_steps": version,
     }

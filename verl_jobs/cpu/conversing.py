@@ -9,26 +9,23 @@ from functools import partial
 from typing import Any
 
 import ray
-import transfer_queue as tq
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
-from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.loop import output_of
 from verl_jobs.agents.participants import Participants, request_of
 from verl_jobs.agents.rollout import Rollout
-from verl_jobs.agents.stream import PolicyWriter, Template, Written
-from verl_jobs.cpu.batched import BatchedAgentLoopWorker, fields_of, tag_of
+from verl_jobs.agents.stream import PolicyWriter, Template
+from verl_jobs.cpu.batched import GREEDY, BatchedAgentLoopWorker, fields_of, store
 from verl_jobs.cpu.rollout import server_name
-
-GREEDY = {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
+from verl_jobs.samples import SampledTokens
 
 
 class ConversingWorker(BatchedAgentLoopWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.template = Template(self.tokenizer)
-        self.cast = Participants(self.job.training.agents)
+        self.participants = Participants(self.job.training.agents)
 
     async def _generate_batch(
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
@@ -37,29 +34,18 @@ class ConversingWorker(BatchedAgentLoopWorker):
 
         Return the prompts with a conversation that has no score.
         """
-        rollout_config = self.config.actor_rollout_ref.rollout
-        sampling = rollout_config.val_kwargs if validate else rollout_config
-        temperature = (
-            sampling.temperature
-            if validate
-            else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
-        )
-        params = {
-            "temperature": float(temperature),
-            "top_p": float(sampling.top_p),
-            "top_k": int(sampling.top_k),
-        }
+        step = int(prompts[0]["global_steps"])
+        sampling, params = self._sampling(step, validate)
         sessions = [
             prompt
             for prompt in prompts
             for _ in range(int(prompt.pop("__rollout_n__", sampling.n)))
         ]
-        rollouts, version = await self._play(sessions, params, int(prompts[0]["global_steps"]))
+        rollouts, version = await self._play(sessions, params, step)
         rows = list(zip(_numbered(sessions), rollouts, strict=True))
-        if (
-            self.job.training.method.greedy and not validate
-        ):  # session 0 (verl_jobs/trainer/remax.py)
-            greedy_rollouts, _ = await self._play(prompts, GREEDY, int(prompts[0]["global_steps"]))
+        if self.job.training.method.greedy and not validate:
+            # session 0 (verl_jobs/trainer/remax.py)
+            greedy_rollouts, _ = await self._play(prompts, GREEDY, step)
             rows = [
                 ({**prompt, "session_id": 0}, rollout)
                 for prompt, rollout in zip(prompts, greedy_rollouts, strict=True)
@@ -67,22 +53,13 @@ class ConversingWorker(BatchedAgentLoopWorker):
                 ({**prompt, "session_id": prompt["session_id"] + 1}, rollout)
                 for prompt, rollout in rows
             ]
-        failed = {prompt["uid"] for prompt, rollout in rows if rollout is None}
         fields = [
             self._fields(prompt, rollout, version)
             for prompt, rollout in rows
             if rollout is not None
         ]
-        if fields:
-            keys = [f"{field['uid']}_{field['session_id']}_0" for field in fields]
-            tags = [tag_of(field, field["global_steps"], version) for field in fields]
-            await tq.async_kv_batch_put(
-                keys=keys,
-                fields=list_of_dict_to_tensordict(fields),
-                tags=tags,
-                partition_id=partition,
-            )
-        return failed
+        await store(fields, version, partition)
+        return {prompt["uid"] for prompt, rollout in rows if rollout is None}
 
     def _fields(self, prompt: dict[str, Any], rollout: Rollout, version: int) -> dict[str, Any]:
         """Return a conversation's fields, with each part of the reward on the token that earned it.
@@ -101,7 +78,7 @@ class ConversingWorker(BatchedAgentLoopWorker):
     ) -> tuple[list[Rollout | None], int]:
         server, versions, training = ray.get_actor(server_name(0)), [0], self.job.training
 
-        async def generate(ids: list[list[int]], limits: list[int]) -> list[Written]:
+        async def generate(ids: list[list[int]], limits: list[int]) -> list[SampledTokens]:
             completions, versions[0] = await server.generate_batch.remote(
                 ids, [1] * len(ids), params, limits
             )
@@ -114,7 +91,9 @@ class ConversingWorker(BatchedAgentLoopWorker):
             partial(self.scorer.score, step=step),
             [request_of(prompt) for prompt in prompts],
         )
-        return await self.cast.play(requests, policy, Executor(self.scorer), scores), versions[0]
+        return await self.participants.play(
+            requests, policy, Executor(self.scorer), scores
+        ), versions[0]
 
 
 class ConversingManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types

@@ -20,7 +20,8 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from verl_jobs.config.lora import merge_adapter, plain_name
-from verl_jobs.decoding import Answer, decode_batch
+from verl_jobs.decoding import decode_batch
+from verl_jobs.samples import SampledTokens
 
 QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
 
@@ -52,7 +53,7 @@ class HFServer:
         self.max_len = hf_config.max_position_embeddings
         self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
         self.version = 0
-        self.pending: list[tuple[dict[str, Any], asyncio.Future[Answer]]] = []
+        self.pending: list[tuple[dict[str, Any], asyncio.Future[SampledTokens]]] = []
         self.seen: Counter[bytes] = Counter()
         self.worker: asyncio.Task[None] | None = None
 
@@ -85,7 +86,7 @@ class HFServer:
         counts: list[int],
         params: dict[str, Any],
         limits: list[int] | None = None,
-    ) -> tuple[list[list[Answer]], int]:
+    ) -> tuple[list[list[SampledTokens]], int]:
         """Return completions per prompt, and the version of the weights that generated them.
 
         Prompt i gets `counts[i]` completions, each (token ids, log-probabilities, reason). limits:
@@ -100,14 +101,14 @@ class HFServer:
             for ids, count, limit in prompt_rows
             for _ in range(count)
         ]
-        decoded: list[Answer] = []
+        decoded: list[SampledTokens] = []
         size = self.config["max_num_seqs"]
         for i in range(0, len(requests), size):
             decoded += await asyncio.to_thread(
                 decode_batch, self.model, requests[i : i + size], self.eos, self.pad
             )
-        answers = iter(decoded)
-        return [[next(answers) for _ in range(count)] for count in counts], self.version
+        completions = iter(decoded)
+        return [[next(completions) for _ in range(count)] for count in counts], self.version
 
     def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:
         c = self.config

@@ -31,10 +31,10 @@ class Reading:
 def reading() -> Reading:
     """Measure this machine.
 
-    memory_gib: memory not available to others; GPUs: mean load, total memory.
+    memory_gib: memory in use. gpu_percent: mean load. gpu_memory_gib: memory in use on all GPUs.
     """
     memory, times = psutil.virtual_memory(), psutil.cpu_times()
-    passed = sum(times) - times.guest - times.guest_nice  # which are included in user and nice
+    passed = sum(times) - times.guest - times.guest_nice  # counted in user and nice too
     values = {"memory_gib": (memory.total - memory.available) / 2**30}
     values |= gpus(process.stdout) if (process := _smi()) and process.returncode == 0 else {}
     return Reading(passed - times.idle - times.iowait, passed, values)

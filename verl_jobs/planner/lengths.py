@@ -48,9 +48,9 @@ def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
     return _measured("prompts", tokenizer, texts, end=0)
 
 
-def of_answers(name: str, tokenizer: Any, answers: Iterable[str]) -> Lengths:
+def of_completions(name: str, tokenizer: Any, completions: Iterable[str]) -> Lengths:
     """Measure completions, including the end token."""
-    return _measured(name, tokenizer, answers, end=1)
+    return _measured(name, tokenizer, completions, end=1)
 
 
 def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
@@ -61,15 +61,15 @@ def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
     completions = [
         sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)
     ]
-    return of_answers("answers of the run", tokenizer, completions) if completions else None
+    return of_completions("completions of the run", tokenizer, completions) if completions else None
 
 
-def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[int, int]:
+def limits(prompts: Lengths, completions: Sequence[Lengths], share: float) -> tuple[int, int]:
     """Return token limits for prompts and completions that hold this share of each.
 
     The limits are multiples of STEP.
     """
-    return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in answers))
+    return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in completions))
 
 
 def _measured(name: str, tokenizer: Any, texts: Iterable[str], end: int) -> Lengths:

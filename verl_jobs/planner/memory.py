@@ -87,7 +87,7 @@ def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True)
     }
 
 
-def generation_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
+def generation_bytes(shape: Shape, rows: int, prompt: int, completion: int) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
     For `rows` completions at once (verl_jobs/decoding.py). The larger of two peaks: every row's
@@ -95,7 +95,7 @@ def generation_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[
     activations in one layer with the cache so far.
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
-    cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
+    cache = int(rows * (prompt + completion) * cached * (1 + 1 / shape.layers))
     reading = (
         rows
         * prompt

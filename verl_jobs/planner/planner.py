@@ -142,7 +142,7 @@ def _build_plan(
 ) -> Plan:
     longest, engines = t.prompt_tokens + t.response_tokens, gpus // parallel
     # tokens trained on, completions generated
-    tokens, answers = (
+    tokens, completions = (
         t.problems_per_step * t.group_size * longest,
         t.problems_per_step * (t.group_size + t.method.greedy),
     )
@@ -157,8 +157,8 @@ def _build_plan(
         )
     resident = 0 if offload else resident_bytes(update)
     rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, resident": resident}
-    rounds = ceil(answers / concurrent)
-    at_once = ceil(answers / rounds / engines)
+    rounds = ceil(completions / concurrent)
+    at_once = ceil(completions / rounds / engines)
     # bytes per decoding step and GPU
     bytes_read = (
         weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel

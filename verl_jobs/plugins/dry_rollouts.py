@@ -10,15 +10,13 @@ import torch
 from tensordict import TensorDict
 from verl import DataProto
 
-from verl_jobs.config.references import (
-    PluginError,
-)
+from verl_jobs.config.references import PluginError
 from verl_jobs.plugins.dry_run import (
-    _array,
-    _is_number,
-    _kind,
     check_signature,
     check_subclass,
+    described,
+    is_number,
+    object_array,
     run_user_code,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
@@ -45,7 +43,7 @@ def reward_manager(cls: Any, reference: str, tiny_training: TinyTraining) -> str
     for result in results:
         if not (
             isinstance(result, Mapping)
-            and _is_number(result.get("reward_score"))
+            and is_number(result.get("reward_score"))
             and isinstance(result.get("reward_extra_info"), Mapping)
         ):
             raise PluginError(
@@ -81,15 +79,17 @@ async def _scores(tiny_training: TinyTraining) -> list[Any]:
         reward_model_tokenizer=None,
     )
     problem = tiny_training.problems[0]
-    answers = (
+    completions = (
         f"```python\n{problem.solutions[0]}\n```",
         f"```python\ndef {problem.entry_point}(*_):\n    return None\n```",
         "",
     )
-    return [await manager.run_single(_rollout(tiny_training, answer)) for answer in answers]
+    return [
+        await manager.run_single(_rollout(tiny_training, completion)) for completion in completions
+    ]
 
 
-def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
+def _rollout(tiny_training: TinyTraining, completion: str) -> DataProto:
     """Return a completion in the form that verl passes to a reward manager.
 
     Follows agent_loop.py, `_compute_score`.
@@ -99,7 +99,7 @@ def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
         list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
     )
     response = [
-        *tiny_training.tokenizer.encode(answer, add_special_tokens=False),
+        *tiny_training.tokenizer.encode(completion, add_special_tokens=False),
         tiny_training.tokenizer.eos_token_id,
     ]
     prompts, responses = torch.tensor([prompt]), torch.tensor([response])
@@ -122,7 +122,7 @@ def _rollout(tiny_training: TinyTraining, answer: str) -> DataProto:
     }
     return DataProto(
         batch=TensorDict(tensors, batch_size=1),
-        non_tensor_batch={key: _array(value) for key, value in fields.items()},
+        non_tensor_batch={key: object_array(value) for key, value in fields.items()},
     )
 
 
@@ -198,7 +198,7 @@ def _check_output(
 
     if not isinstance(output, AgentLoopOutput):
         raise PluginError(
-            f"{reference}: run() returned {_kind(output)}: return verl's AgentLoopOutput, or a "
+            f"{reference}: run() returned {described(output)}: return verl's AgentLoopOutput, or a "
             "list of them"
         )
     tokens, mask, limit = (

@@ -1,4 +1,4 @@
-"""Helpers of every dry run: check the signature of a plugin, and run it."""
+"""What every dry run needs: check a plugin's signature or base class, run it, make its inputs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from verl_jobs.config.references import (
-    PluginError,
-    source,
-)
+from verl_jobs.config.references import PluginError, source
 
 LENGTHS = [5, 3, 1, 4]
 
@@ -62,23 +59,27 @@ def check_subclass(part: Any, reference: str, base: type) -> None:
         )
 
 
-def _mask(lengths: list[int]) -> torch.Tensor:
+def mask_of(lengths: list[int]) -> torch.Tensor:
+    """Return the mask of completions of these lengths: (completions, longest)."""
     return torch.tensor([[at < length for at in range(max(lengths))] for length in lengths])
 
 
-def _array(value: Any) -> Any:
+def object_array(value: Any) -> Any:
+    """Return an array that holds one object, whatever it is."""
     array = np.empty(1, dtype=object)
     array[0] = value
     return array
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether it is one finite number, also as a tensor or a numpy scalar."""
     if isinstance(value, torch.Tensor):
         return value.numel() == 1 and bool(torch.isfinite(value).all())
     return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
 
 
-def _kind(value: Any) -> str:
+def described(value: Any) -> str:
+    """Describe a value for an error: the shape of a tensor, else its type."""
     return (
         f"a tensor of shape {tuple(value.shape)}"
         if isinstance(value, torch.Tensor)

@@ -17,9 +17,7 @@ from verl import DataProto
 
 from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from rewards.question import task_from_ground_truth
-from verl_jobs.config.references import (
-    PluginError,
-)
+from verl_jobs.config.references import PluginError
 from verl_jobs.curriculum.own_sampler import OwnTable
 
 # Imported so that verl finds references in its registries.
@@ -27,11 +25,11 @@ from verl_jobs.plugins import own_algorithms  # noqa: F401
 from verl_jobs.plugins.dry_rollouts import agent_loop, reward_manager
 from verl_jobs.plugins.dry_run import (
     LENGTHS,
-    _is_number,
-    _kind,
-    _mask,
     check_signature,
     check_subclass,
+    described,
+    is_number,
+    mask_of,
     run_user_code,
 )
 from verl_jobs.plugins.tiny_training import TinyTraining
@@ -59,7 +57,7 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
     from verl.utils.config import omega_conf_to_dataclass
 
     check_signature(function, reference, LOSS)
-    mask = _mask(LENGTHS)
+    mask = mask_of(LENGTHS)
     config = omega_conf_to_dataclass(tiny_training.config.actor_rollout_ref.actor)
     config.global_batch_info.update(
         dp_size=1,
@@ -89,7 +87,8 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
         and isinstance(result[1], Mapping)
     ):
         raise PluginError(
-            f"{reference}: returned {_kind(result)}: return (loss, metrics), a tensor and a dict"
+            f"{reference}: returned {described(result)}: return (loss, metrics), a tensor and a "
+            "dict"
         )
     value, metrics = result
     if value.numel() != 1 or not torch.isfinite(value).all():
@@ -97,7 +96,7 @@ def loss(function: Any, reference: str, tiny_training: TinyTraining) -> str:
             f"{reference}: its loss is {value.detach().tolist()}: return one finite number, e.g. "
             "with verl's agg_loss(losses, response_mask, ...)"
         )
-    if not_numbers := [key for key, figure in metrics.items() if not _is_number(figure)]:
+    if not_numbers := [key for key, figure in metrics.items() if not is_number(figure)]:
         raise PluginError(
             f"{reference}: its metric {not_numbers[0]!r} is {metrics[not_numbers[0]]!r}: return a "
             "number"
@@ -130,7 +129,7 @@ def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str
 
     check_signature(function, reference, ADVANTAGE)
     lengths, rewards = [3, 2, 1, 2, 3, 0], [1.0, 0.0, 0.5, -1.0, 1.0, 0.0]
-    mask = _mask(lengths).float()
+    mask = mask_of(lengths).float()
     token_rewards = torch.zeros_like(mask)
     for row, (length, reward) in enumerate(zip(lengths, rewards, strict=True)):
         token_rewards[row, max(0, length - 1)] = reward
@@ -147,7 +146,7 @@ def advantage(function: Any, reference: str, tiny_training: TinyTraining) -> str
         values = result.batch[name]
         if not isinstance(values, torch.Tensor) or values.shape != mask.shape:
             raise PluginError(
-                f"{reference}: its {name} are {_kind(values)}, token_level_rewards has "
+                f"{reference}: its {name} are {described(values)}, token_level_rewards has "
                 f"{tuple(mask.shape)}: return the same shape"
             )
         if not torch.isfinite(values).all():
@@ -241,7 +240,7 @@ def _draw(table: OwnTable) -> list[int]:
     """Run a step of three problems with two completions each."""
     rows = table.draw(3)
     table.observe(
-        [(table.ids[row], (row + answer) % 2 == 0) for row in rows for answer in range(2)]
+        [(table.ids[row], (row + sample) % 2 == 0) for row in rows for sample in range(2)]
     )
     return rows
 

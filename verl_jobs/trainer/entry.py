@@ -20,7 +20,8 @@ from pathlib import Path
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
 from rewards import watch
-from verl_jobs.config.overrides import TRACES, environment, overrides
+from verl_jobs.config.environment import environment
+from verl_jobs.config.overrides import TRACES, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, metrics, next_attempt
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
@@ -94,7 +95,7 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
 
 
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
-    os.environ.update(environment(job.training, job.path))
+    os.environ.update(environment(job.training))
     try:
         fetch(job)
     except ForeignMirror as error:

@@ -103,18 +103,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
 
         Raises RuntimeError if no group can be trained on, and EarlyStop.
         """
-        scheduled: dict[str, float] = {}
-        if partition_id != "val":
-            saving.end_after_notice(_job_folder(), global_steps - 1)
-            try:
-                stopping.check(_job_folder())
-            except stopping.EarlyStop:
-                # this process ends with the training
-                self.trainer.checkpoint_callback.await_upload()
-                raise
-            scheduled = self._set_temperature(
-                TrainingJob.read(_job_folder() / "job.json").training, global_steps
-            )
+        figures = self._before_step(global_steps) if partition_id != "val" else {}
         self.dropped = 0
         batch, metrics = super().sample(
             global_steps=global_steps, partition_id=partition_id, batch_size=batch_size
@@ -126,8 +115,31 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
                 )
             return batch, metrics
         if self.greedy:
-            batch, baseline = self._without_greedy(batch, partition_id)
-            metrics = metrics | {BASELINE: baseline}
+            batch, figures[BASELINE] = self._without_greedy(batch, partition_id)
+        figures |= self._record(batch, partition_id, global_steps, batch_size)
+        batch, figures[LONE] = self._without_lone(batch, partition_id)
+        if self.normalised or self.clip:
+            figures |= rescale(
+                batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip
+            )
+        return batch, metrics | figures
+
+    def _before_step(self, step: int) -> dict[str, float]:
+        """End after a notice or a reason to stop early, else set the step's temperature."""
+        saving.end_after_notice(_job_folder(), step - 1)
+        try:
+            stopping.check(_job_folder())
+        except stopping.EarlyStop:
+            # this process ends with the training
+            self.trainer.checkpoint_callback.await_upload()
+            raise
+        job = TrainingJob.read(_job_folder() / "job.json")
+        return self._set_temperature(job.training, step)
+
+    def _record(
+        self, batch: Any, partition_id: str, step: int, batch_size: int
+    ) -> dict[str, float]:
+        """Write the step's samples and the curriculum's draws; return their figures."""
         fields = tq.kv_batch_get(
             keys=batch.keys,
             partition_id=partition_id,
@@ -139,33 +151,34 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         truncated = list(map(self._is_truncated, extra_fields, fields["rm_scores"]))
         samples.write(
             _job_folder(),
-            global_steps,
+            step,
             map(_sample, fields["extra_info"], reward_infos, fields["rm_scores"], truncated),
         )
-        figures = step_metrics(reward_infos, sampled=batch_size * self.answers) | {
-            CUT: fmean(truncated)
-        }
+        figures = step_metrics(reward_infos, sampled=batch_size * self.answers)
+        figures[CUT] = fmean(truncated)
         if table := curriculum.current_table():
-            step_draws = table.observe(
-                [*self.cleared, *map(_outcome, fields["extra_info"], reward_infos)]
-            )
-            draws.write(_job_folder(), global_steps, step_draws)
+            outcomes = [*self.cleared, *map(_outcome, fields["extra_info"], reward_infos)]
+            step_draws = table.observe(outcomes)
+            draws.write(_job_folder(), step, step_draws)
             figures |= curriculum.figures(step_draws, table)
             self.cleared = []
+        return figures
+
+    def _without_lone(self, batch: Any, partition_id: str) -> tuple[Any, float]:
+        """Return the batch without the completions of small groups, and their number.
+
+        Raises RuntimeError if nothing is left.
+        """
         lone = keys_of_small_groups(batch.keys, self.least)
-        if lone:
-            remaining = [key for key in batch.keys if key not in lone]
-            if not remaining:
-                raise RuntimeError(
-                    "no group has two scored completions: the judge failed, see the trainer's log"
-                )
-            tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
-            batch = batch.select_keys(remaining)
-        if self.normalised or self.clip:
-            figures |= rescale(
-                batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip
+        if not lone:
+            return batch, 0.0
+        remaining = [key for key in batch.keys if key not in lone]
+        if not remaining:
+            raise RuntimeError(
+                "no group has two scored completions: the judge failed, see the trainer's log"
             )
-        return batch, metrics | figures | scheduled | {LONE: float(len(lone))}
+        tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
+        return batch.select_keys(remaining), float(len(lone))
 
     def _set_temperature(self, training: Training, step: int) -> dict[str, float]:
         """Apply the temperature schedule, if any, to the trainer.

@@ -69,7 +69,7 @@ class Scorer:
         reward file raises for every completion.
         """
         completions: list[tuple[Task, str]] = [
-            (self._task(truth), answer) for truth, answer in pairs
+            (self._task(truth), completion) for truth, completion in pairs
         ]
         with self._lock:
             reward = self._reward
@@ -173,7 +173,7 @@ def overlong(training: Training, tokens: int) -> float:
     return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
 
 
-def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, Any]:
+def as_verl(score: Score, completion: str = "", penalty: float = 0.0) -> dict[str, Any]:
     """Return the fields that verl collates. Raises NoScore.
 
     Every call has the same keys, None for what was not measured; completion, verdict and trace are
@@ -196,7 +196,7 @@ def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, A
         "unpaid": score.unpaid,
         "trace": json.dumps(score.gave),
         "verdict": str(score.verdict),
-        "answer": answer,
+        "answer": completion,
     }
 
 
@@ -267,11 +267,11 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         item = data[-1:][0]
         ids = item.batch["responses"]
         valid = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())
-        answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
+        completion = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
         truth, step = (
             item.non_tensor_batch["reward_model"]["ground_truth"],
             int(item.non_tensor_batch.get("global_steps", 0)),
         )
-        [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
-        result = as_verl(score, answer, overlong(self.job.training, valid))
+        [score] = await asyncio.to_thread(self.scorer.score, [(truth, completion)], step)
+        result = as_verl(score, completion, overlong(self.job.training, valid))
         return {"reward_score": result["score"], "reward_extra_info": result}

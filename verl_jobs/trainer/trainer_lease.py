@@ -1,4 +1,4 @@
-"""Lease and notice: whether a training should continue, and how it is asked to end.
+"""Lease and notice: whether a training should continue, and the request to end it.
 
 The owner renews a lease in the training's folder. A notice in that folder asks the training to end.
 It comes from SIGTERM, from a preempted pod (verl_jobs/trainer/preemption_hook.py), from a user who
@@ -42,7 +42,7 @@ def give_notice(folder: Path, reason: str) -> None:
 
 
 def notice(folder: Path) -> str:
-    """Return why the training was asked to end; empty if it was not."""
+    """Return the reason of the notice; empty without one."""
     path = folder / NOTICE
     return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 

@@ -13,9 +13,15 @@ from resources.intake import import_checkpoint
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 
+STAGES = {
+    "evaluate_checkpoint": ("contestant_scores", "leaderboard"),
+    "score_benchmark": ("benchmark_scores", "leaderboard"),
+    "promote": ("promoted_model",),
+}
+
 
 def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -> int:
-    """A name of the store, or a folder, which is copied and hashed first."""
+    """Score a checkpoint on validation, a held-out draw and the profile's benchmarks."""
     prepare_run(settings, trains=False)
     name = checkpoint_name(checkpoint, settings.store)
     why = f"ratchet evaluate {checkpoint}"
@@ -23,7 +29,7 @@ def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -
 
 
 def score_benchmark(checkpoint: str, benchmark: str, settings: Settings, console: Console) -> int:
-    """Score one checkpoint on one benchmark, which the profile need not name."""
+    """Score a checkpoint on one benchmark, which the profile need not name."""
     from evaluation.benchmarks.registry import score_name
 
     name = (
@@ -36,8 +42,9 @@ def score_benchmark(checkpoint: str, benchmark: str, settings: Settings, console
 
 
 def checkpoint_name(checkpoint: str, store: Store) -> str:
-    """Return the checkpoint's name in the store; a folder is copied in first. Raises
-    FileNotFoundError, which lists the names.
+    """Return the checkpoint's name in the store; a folder is first copied into it.
+
+    Raises FileNotFoundError, which lists the known names.
     """
     if Path(checkpoint).is_dir():
         return import_checkpoint(store, Path(checkpoint)).manifest.name
@@ -54,18 +61,12 @@ def checkpoint_name(checkpoint: str, store: Store) -> str:
     return checkpoint
 
 
-def run_job(job: str, name: str, settings: Settings, why: str, console: Console) -> int:
-    folder = settings.home.runs / name
-    view = View(
-        folder,
-        f"{job} · {name}",
-        stages={
-            "evaluate_checkpoint": ("contestant_scores", "leaderboard"),
-            "score_benchmark": ("benchmark_scores", "leaderboard"),
-        }.get(job, ("promoted_model",)),
-    )
+def run_job(job: str, partition: str, settings: Settings, why: str, console: Console) -> int:
+    """Run a job to its end in a process of its own; return its exit code."""
+    folder = settings.home.runs / partition
+    view = View(folder, f"{job} · {partition}", stages=STAGES[job])
     code = run_with_view(
-        lambda: start_worker(settings, job, name, why), view, PipelineRun(folder), console
+        lambda: start_worker(settings, job, partition, why), view, PipelineRun(folder), console
     )
     if code:
         explain_failure(folder, code, console)

@@ -1,16 +1,17 @@
-"""`ratchet evaluate --benchmark --completions`, on tasks of HumanEval, in the real sandbox."""
+"""`ratchet evaluate --benchmark` judges completions of a file, in the real sandbox."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from cli.evaluate_benchmark import EvaluationOptions, evaluate_completions
+from cli.evaluate.completions import EvaluationOptions, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import Completion
@@ -28,72 +29,71 @@ pytestmark = pytest.mark.skipif(not HUMANEVAL.exists(), reason=f"no benchmark fi
 
 
 @pytest.fixture
-def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[dict[str, Any]]]:
-    """A file of HumanEval's first three tasks, and its rows."""
+def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[dict[str, Any]]]:
+    """Return a file with HumanEval's first three tasks, and its rows."""
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     with gzip.open(HUMANEVAL, "rt", encoding="utf-8") as lines:
         rows = [json.loads(next(lines)) for _ in range(3)]
-    file = tmp_path / "three.jsonl"
+    file = tmp_path / "tasks.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file, rows
 
 
-def told(file: Path, rows: list[tuple[str, str]]) -> Path:
+def write_completions(file: Path, rows: list[tuple[str, str]]) -> Path:
     file.write_text(
         "".join(json.dumps({"task_id": task, "completion": text}) + "\n" for task, text in rows)
     )
     return file
 
 
-def run(asked: EvaluationOptions, completions: Path) -> tuple[int, str]:
+def run(options: EvaluationOptions, completions: Path) -> tuple[int, str]:
+    """Return the exit code and the output."""
     console = Console(record=True, width=200, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     return evaluate_completions(
-        completions, asked, Settings.read().home.path, console, Console(stderr=True, quiet=True)
+        completions, options, Settings.read().home.path, console, Console(stderr=True, quiet=True)
     ), console.export_text()
 
 
-def test_verdicts_and_scorecard_are_written_and_a_second_run_judges_nothing(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_second_run_uses_the_cached_verdicts(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, rows = three
-    answers = [
+    file, rows = tasks
+    completions = [
         (row["task_id"], text)
         for row in rows
         for text in (row["canonical_solution"], "    return None\n")
     ]
-    asked = EvaluationOptions("humaneval", file, tmp_path / "verdicts.jsonl", ks=(1, 2, 3))
-    code, said = run(asked, told(tmp_path / "answers.jsonl", answers))
+    options = EvaluationOptions("humaneval", file, tmp_path / "verdicts.jsonl", ks=(1, 2, 3))
+    code, output = run(options, write_completions(tmp_path / "completions.jsonl", completions))
     written = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert code == 0 and "50.0 %" in said and "no estimate: HumanEval/0 has 2 samples" in said
+    assert code == 0 and "50.0 %" in output and re.search("HumanEval/0 has 2 samples", output)
     assert [(row["task_id"], row["sample"], row["base"]) for row in written][:2] == [
         ("HumanEval/0", 0, True),
         ("HumanEval/0", 1, False),
     ]
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
-    assert "took" not in said and set(card["figures"]["spent"].values()) == {
-        None
-    }  # the file does not say
+    # The file has neither tokens nor seconds.
+    assert "cost" not in output and set(card["figures"]["spent"].values()) == {None}
     base = card["figures"]["scores"]["base"]
     assert base["pass@2"]["value"] == 1.0 and base["pass@3"]["value"] is None
     monkeypatch.setattr(Sandbox, "__enter__", lambda self: pytest.fail("a sandbox was opened"))
-    assert run(asked, tmp_path / "answers.jsonl")[0] == 0
-    remembered = tmp_path / "home" / "benchmarks" / "humaneval.verdicts.jsonl"
-    lines = [json.loads(line) for line in remembered.read_text().splitlines()]
-    remembered.write_text(
+    assert run(options, tmp_path / "completions.jsonl")[0] == 0
+    cache = tmp_path / "home" / "benchmarks" / "humaneval.verdicts.jsonl"
+    lines = [json.loads(line) for line in cache.read_text().splitlines()]
+    cache.write_text(
         "".join(
             json.dumps({key: row[key] for key in ("key", "verdict", "detail", "seconds")}) + "\n"
             for row in lines
         )
     )
-    assert (
-        run(asked, tmp_path / "answers.jsonl")[0] == 0
-    )  # lines as they were before they told the failing test
+    # An older version wrote such lines, without the failing test.
+    assert run(options, tmp_path / "completions.jsonl")[0] == 0
 
 
-def test_what_a_solved_problem_took_is_said_where_the_answers_say_it(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+def test_the_cost_of_a_solved_problem_is_shown_if_known(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    file, rows = three
+    file, rows = tasks
     lines = [
         {
             "task_id": row["task_id"],
@@ -107,46 +107,44 @@ def test_what_a_solved_problem_took_is_said_where_the_answers_say_it(
         {"task_id": row["task_id"], "completion": "    pass\n", "tokens": 50, "seconds": 2.0}
         for row in rows[1:]
     ]
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    _, said = run(
+    (tmp_path / "completions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, output = run(
         EvaluationOptions("humaneval", file, price=Price(million_tokens=2.0)),
-        tmp_path / "answers.jsonl",
+        tmp_path / "completions.jsonl",
     )
-    assert "a solved problem took: 150 tokens, 6 s, 0.0003 of the price" in said
+    assert "150 tokens, 6 s, 0.0003" in output
 
 
-def test_tasks_without_answers_are_refused_or_stamped(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+def test_tasks_without_completions_are_refused_or_marked(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    file, rows = three
-    answers = told(
-        tmp_path / "answers.jsonl", [(rows[0]["task_id"], rows[0]["canonical_solution"])]
+    file, rows = tasks
+    completions = write_completions(
+        tmp_path / "completions.jsonl", [(rows[0]["task_id"], rows[0]["canonical_solution"])]
     )
     with pytest.raises(
         ProblemError,
-        match=r"2 of 3 tasks have no completion \(HumanEval/1, HumanEval/2\).*--allow-partial",
+        match=r"2 of 3 tasks.*HumanEval/1, HumanEval/2.*--allow-partial",
     ):
-        run(EvaluationOptions("humaneval", file), answers)
+        run(EvaluationOptions("humaneval", file), completions)
     assert (
         "PARTIAL: 2 of 3 tasks"
-        in run(EvaluationOptions("humaneval", file, partial=True), answers)[1]
+        in run(EvaluationOptions("humaneval", file, partial=True), completions)[1]
     )
 
 
-def test_answers_to_unknown_tasks_are_refused(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+def test_completions_of_unknown_tasks_are_refused(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    with pytest.raises(
-        ProblemError, match=r"1 task ids are unknown, the first is HumanEval/9.*--data"
-    ):
+    with pytest.raises(ProblemError, match=r"\b1 task.*HumanEval/9.*--data"):
         run(
-            EvaluationOptions("humaneval", three[0]),
-            told(tmp_path / "answers.jsonl", [("HumanEval/9", "x")]),
+            EvaluationOptions("humaneval", tasks[0]),
+            write_completions(tmp_path / "completions.jsonl", [("HumanEval/9", "x")]),
         )
 
 
 @pytest.mark.slow
-def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(
+def test_a_task_with_a_missing_package_is_unmeasured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -159,11 +157,11 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(
         }
     file = tmp_path / "some.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows.values()))
-    answers = told(
-        tmp_path / "answers.jsonl",
+    completions = write_completions(
+        tmp_path / "completions.jsonl",
         [(task, row["canonical_solution"]) for task, row in rows.items()],
     )
-    run(EvaluationOptions("bigcodebench", file, tmp_path / "verdicts.jsonl"), answers)
+    run(EvaluationOptions("bigcodebench", file, tmp_path / "verdicts.jsonl"), completions)
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
     assert "needs" in card["unmeasured"]["BigCodeBench/1034"]
     assert card["figures"]["verdicts"].get("AC", 0) == len(rows) - len(card["unmeasured"])
@@ -179,7 +177,7 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(
     assert json.loads((tmp_path / "again.json").read_text())["unmeasured"] == card["unmeasured"]
 
 
-def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_puts_before_it(
+def test_a_leetcode_completion_gets_upstream_s_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -194,18 +192,19 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
     }
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
     for key in ("completion", "solution"):
-        (tmp_path / "answers.jsonl").write_text(
+        (tmp_path / "completions.jsonl").write_text(
             json.dumps({"task_id": "twice", key: row["completion"]}) + "\n"
         )
         assert (
             "100.0 %"
             in run(
-                EvaluationOptions("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl"
+                EvaluationOptions("leetcode", tmp_path / "data.jsonl"),
+                tmp_path / "completions.jsonl",
             )[1]
         )
 
 
-def test_an_answer_to_livecodebench_has_upstream_s_names(
+def test_a_livecodebench_completion_gets_upstream_s_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -224,42 +223,45 @@ def test_an_answer_to_livecodebench_has_upstream_s_names(
         "metadata": json.dumps({"func_name": "twice"}),
     }
     (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
-    answer = row["starter_code"] + "return [pow(2, 1) * each for each in accumulate(xs)]"
-    (tmp_path / "said.json").write_text(json.dumps([{"question_id": "1", "code_list": [answer]}]))
+    program = row["starter_code"] + "return [pow(2, 1) * each for each in accumulate(xs)]"
+    (tmp_path / "completions.json").write_text(
+        json.dumps([{"question_id": "1", "code_list": [program]}])
+    )
     assert (
         "100.0 %"
-        in run(EvaluationOptions("livecodebench", tmp_path / "test.jsonl"), tmp_path / "said.json")[
-            1
-        ]
+        in run(
+            EvaluationOptions("livecodebench", tmp_path / "test.jsonl"),
+            tmp_path / "completions.json",
+        )[1]
     )
     at = opened("livecodebench", tmp_path / "test.jsonl", tmp_path)
     harness = at.benchmark().harness
     [task] = harness.tasks.values()
-    program = harness.program(task, Completion("1", 0, answer, whole=True), False)
-    assert program.startswith("from string import *") and program.endswith(answer)
+    judged = harness.program(task, Completion("1", 0, program, whole=True), False)
+    assert judged.startswith("from string import *") and judged.endswith(program)
 
 
-def test_of_what_a_chat_says_the_fenced_program_is_judged(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+def test_the_fenced_program_of_a_chat_is_judged(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    file, rows = three
+    file, rows = tasks
     harness = opened("humaneval", file, tmp_path).benchmark().harness
     for row in rows:
         program, task = row["prompt"] + row["canonical_solution"], harness.tasks[row["task_id"]]
-        said = Completion(
+        completion = Completion(
             row["task_id"], 0, f"Here it is:\n```python\n{program}```\nIt passes.", whole=True
         )
-        judged = harness.program(task, harness.extracted(task, said), False)
+        judged = harness.program(task, harness.extracted(task, completion), False)
         assert judged == f"{row['prompt'].rstrip()}\n{program}"  # after the task's own imports
 
 
-def test_what_the_sandbox_fails_is_asked_again_and_never_scored(
-    three: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+def test_infrastructure_failures_are_retried_and_never_scored(
+    tasks: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    found = opened("humaneval", three[0], tmp_path).benchmark().harness
+    harness = opened("humaneval", tasks[0], tmp_path).benchmark().harness
 
     class Broken:
-        asked = 0
+        runs = 0
 
         def __enter__(self) -> Broken:
             return self
@@ -267,17 +269,20 @@ def test_what_the_sandbox_fails_is_asked_again_and_never_scored(
         def __exit__(self, *_: object) -> None: ...
 
         def run(self, jobs: list[Any]) -> list[Report]:
-            Broken.asked += 1
+            Broken.runs += 1
             return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
 
-    with pytest.raises(NotJudged, match="run it again"):
+    with pytest.raises(NotJudged, match=rf"\b1 of 1\b.*\b{ATTEMPTS} attempts"):
         judging.judge(
-            found, [Completion("HumanEval/0", 0, "x", whole=False)], Broken, judging.Verdicts(None)
+            harness,
+            [Completion("HumanEval/0", 0, "x", whole=False)],
+            Broken,
+            judging.Verdicts(None),
         )
-    assert Broken.asked == ATTEMPTS
+    assert Broken.runs == ATTEMPTS
 
 
-def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(
+def test_a_custom_benchmark_sets_data_prompt_and_extraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
@@ -294,12 +299,15 @@ def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(
     )
     at = opened(str(tmp_path / "mine.yaml"), None, tmp_path)
     assert at.benchmark().prompt(at.problems[0]) == [{"role": "user", "content": "Write: Double."}]
-    said = Completion(
+    completion = Completion(
         "twice", 0, "Here:\n```python\ndef twice(n):\n    return 2 * n\n```", whole=True
     )
-    assert at.benchmark().harness.extracted(None, said).text == "def twice(n):\n    return 2 * n\n"
-    answers = tmp_path / "answers.jsonl"
-    answers.write_text(
+    assert (
+        at.benchmark().harness.extracted(None, completion).text
+        == "def twice(n):\n    return 2 * n\n"
+    )
+    completions = tmp_path / "completions.jsonl"
+    completions.write_text(
         json.dumps({"task_id": "twice", "solution": "def twice(n):\n    return 2 * n\n"})
     )
-    assert "100.0 %" in run(EvaluationOptions(str(tmp_path / "mine.yaml")), answers)[1]
+    assert "100.0 %" in run(EvaluationOptions(str(tmp_path / "mine.yaml")), completions)[1]

@@ -1,0 +1,71 @@
+"""Score a checkpoint on its profile's benchmarks, or completions on one benchmark."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from cli.evaluate import options
+from cli.options import ProfileOption
+from resources.settings import Settings
+
+GROUP = "Evaluate"
+
+
+def command(
+    checkpoint: options.CheckpointArgument = None,
+    benchmark: options.BenchmarkOption = None,
+    completions: options.CompletionsOption = None,
+    model: options.ModelOption = None,
+    endpoint: options.EndpointOption = None,
+    n: options.NOption = 1,
+    temperature: options.TemperatureOption = 0.0,
+    top_p: options.TopPOption = 1.0,
+    seed: options.SeedOption = 0,
+    form: options.FormOption = options.Form.auto,
+    data: options.DataOption = None,
+    out: options.OutOption = None,
+    sanitize: options.SanitizeOption = False,
+    partial: options.PartialOption = False,
+    k: options.KOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Score a checkpoint on its profile's benchmarks, or completions on one benchmark.
+
+    With CHECKPOINT alone: on validation, a held-out draw, and the benchmarks of the profile. With
+    CHECKPOINT and --benchmark: on that benchmark, with its generation settings in the profile's
+    `evaluation.benchmarks`. With --benchmark and --completions, --model or --endpoint: score
+    completions of a file or a model.
+    """
+    sources = [completions is not None, model is not None or endpoint is not None]
+    if benchmark is None and checkpoint is None:
+        raise typer.BadParameter("give a checkpoint, or --benchmark with --completions")
+    if checkpoint is not None and (benchmark is None or not any(sources)):
+        from cli.evaluate import checkpoint as jobs
+
+        settings, console = Settings.read(profile), Console()
+        if benchmark is None:
+            raise typer.Exit(jobs.evaluate_checkpoint(checkpoint, settings, console))
+        raise typer.Exit(jobs.score_benchmark(checkpoint, benchmark, settings, console))
+    if benchmark is None or sum(sources) != 1:
+        raise typer.BadParameter(
+            "--benchmark needs one of: CHECKPOINT, --completions FILE, --model or --endpoint"
+        )
+    from cli.evaluate.completions import (
+        EvaluationOptions,
+        ModelOptions,
+        evaluate_completions,
+        evaluate_model,
+    )
+    from cli.failures import price_of
+    from problems.dataset.evidence import suspects_of
+
+    settings, console, errors = Settings.read(profile), Console(), Console(stderr=True)
+    home, price = settings.home.path, price_of(settings.profile)
+    evaluation = EvaluationOptions(
+        benchmark, data, out, sanitize, partial, tuple(k or ()), price, suspects_of(settings.store)
+    )
+    if completions is not None:
+        raise typer.Exit(evaluate_completions(completions, evaluation, home, console, errors))
+    generation = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
+    raise typer.Exit(evaluate_model(generation, evaluation, home, console, errors))
