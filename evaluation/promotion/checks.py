@@ -50,6 +50,7 @@ class Facts(Plain):
     # By benchmark: tasks that resemble training data.
     suspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     gates: tuple[Gate, ...] = ()  # all earlier gates, oldest first
+    weights: str = ""  # hash of the challenger's tensors (artifacts/tensors.py)
     # Earlier decisions on these weights and benchmark, such as "chain-0003 (2026-11-20): refuse".
     earlier_tries: tuple[str, ...] = ()
 
