@@ -6,37 +6,21 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from artifacts.hashing import hash_data
 from cli.options import ProfileOption
+from cli.preference_result import print_result
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
-from evaluation.promotion.gate import p_text
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.bradley_terry import (
-    Agreement,
-    Duel,
-    PairChoice,
-    agreement,
-    left_share,
-    standings,
-)
-from evaluation.statistics.hypothesis_tests import Interval
 from problems.columns import ProblemError
 from resources.home import NotReady
 from resources.settings import Settings
 
 GROUP = "Evaluate"
-
-
-if TYPE_CHECKING:
-    from serving.preference.round import RoundInfo
-
-
 PORTS = 20  # number of ports that are tried
 
 
@@ -89,7 +73,7 @@ def prefer(
                 pass
             finally:
                 current.close()
-    show(folder, read_matches(folder), console)
+    print_result(folder, read_matches(folder), console)
     return 0
 
 
@@ -182,90 +166,6 @@ def _listening_socket(host: str, port: int) -> socket.socket:
         else:
             return listener
     raise NotReady(f"no free port from {port} on at {host} ({reason}): give another with --port")
-
-
-def show(folder: Path, matches: Sequence[PairChoice], console: Console) -> None:
-    """Print the result of the round, and write it to `standing.md` beside the choices."""
-    from artifacts.atomic import write_atomic
-    from assets.tables import markdown
-    from serving.preference.round import read_round
-
-    info, pairs = read_round(folder)
-    if not matches:
-        return console.print(f"No choices yet. Round: {folder}", soft_wrap=True, highlight=False)
-    ranked, duels = standings(matches)
-    lines = summary(matches, duels, info, len(pairs))
-    heading = ("contestant", "chance to be preferred to an average one")
-    rows = [(each.name, share(each.chance, each.interval)) for each in ranked]
-    table = Table(*heading, box=None, header_style="dim")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    for line in lines:
-        console.print(line, soft_wrap=True, highlight=False)
-    details = "\n".join(f"- {line}" for line in lines)
-    text = f"# {folder.name}\n\n{markdown(heading, rows)}\n\n{details}\n"
-    write_atomic(folder / "standing.md", text)
-    console.print(
-        f"Choices, in the format of reward.preferences: {folder / 'choices.jsonl'}",
-        soft_wrap=True,
-        highlight=False,
-    )
-
-
-def summary(
-    matches: Sequence[PairChoice], duels: Sequence[Duel], info: RoundInfo, pairs: int
-) -> list[str]:
-    """Return the result in sentences: the counts, each comparison, the judges' agreement, and
-    whether a side was favoured. pairs: number of pairs in the round.
-    """
-    judges = sorted({each.judge for each in matches})
-    compared_pairs = len({each.pair for each in matches})
-    lines = [
-        f"{len(matches)} choices by {len(judges)} judge{'s' if len(judges) > 1 else ''} "
-        f"({', '.join(judges)}) in {compared_pairs} of {pairs} pairs."
-    ]
-    if info.same:
-        lines.append(f"Not compared: {info.same} pairs of equal texts.")
-    for duel in duels:
-        preferred = duel.p_value <= 0.05 and duel.chance > 0.5
-        lines.append(
-            f"{duel.first} over {duel.second}: {share(duel.chance, duel.interval)}; {duel.won} "
-            f"won, {duel.lost} lost, {duel.tied} tied: "
-            f"{f'{duel.first} is preferred' if preferred else 'no preference shown'} "
-            f"({p_text(duel.p_value)}, sign test over tasks)."
-        )
-    lines.append(f"Agreement of the judges: {agreement_text(agreement(matches))}.")
-    if left := left_share(matches):
-        lines.append(
-            f"The left completion was chosen in {share(left[0], left[1])} of decided choices; "
-            f"seed {info.seed} decided the sides."
-        )
-    return lines
-
-
-def agreement_text(agreed: Agreement) -> str:
-    """Return Krippendorff's alpha with its interval in words, or why it is undefined."""
-    if not agreed.pairs:
-        return "unknown, no pair has two judges"
-    if agreed.alpha is None:
-        return "undefined, all choices are the same"
-    interval = (
-        f" ({agreed.interval.low:.2f} to {agreed.interval.high:.2f})" if agreed.interval else ""
-    )
-    return (
-        f"Krippendorff's alpha {agreed.alpha:.2f}{interval}; two judges agreed in "
-        f"{100 * (agreed.same or 0):.0f} % of cases, in {agreed.pairs} pairs with several judges"
-    )
-
-
-def share(value: float, interval: Interval | None) -> str:
-    """Return a share with its interval in per cent."""
-    return f"{100 * value:.0f} %" + (
-        f" ({100 * interval.low:.0f} to {100 * interval.high:.0f})"
-        if interval
-        else " (no interval from one task)"
-    )
 
 
 def command(

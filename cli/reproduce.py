@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,36 +10,23 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from artifacts.manifest import Manifest, code_version, hardware, package_versions
+from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
 from cli.options import ProfileOption
 from cli.provenance import names_manifest
 from cli.scorecards import at_path
-from evaluation.benchmark_settings import BenchmarkSettings
-from evaluation.benchmarks import NotMeasured, heldout, validation
-from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.benchmarks.registry import measured, published
+from cli.scored_benchmark import NotReproducible, scored_benchmark
 from evaluation.evaluate import evaluate
 from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
-from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
-from problems.schema import read_parquet
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_tasks, older_draw
-from resources.config.profile import Profile
-from resources.home import Home, NotReady
-from resources.run_record import records
+from resources.home import Home
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 
 GROUP = "Evaluate"
 MOST_DIFFERENCES = 40  # printed; all are counted
-
-
-class NotReproducible(NotReady):
-    """An input of the score is missing; the message names it and the fix."""
 
 
 def reproduce(
@@ -59,7 +44,7 @@ def reproduce(
     artifact = _score(score, store, index)
     manifest, card = artifact.manifest, Scorecard.stored(artifact)
     checkpoint = _checkpoint(card, store, index, settings)
-    benchmark = _benchmark(card, _candidates(card, artifact, index, settings))
+    benchmark = scored_benchmark(card, artifact, index, settings)
     with Sandbox(profile.sandbox) as sandbox, Progress(console=console, transient=True) as progress:
         bars = {stage: progress.add_task(stage, total=None) for stage in ("generate", "judge")}
         again = evaluate(
@@ -224,93 +209,6 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
         f"the weights of {card.checkpoint} ({card.checkpoint_hash[:12]}) are missing: put their "
         "folder back"
     )
-
-
-def _benchmark(card: Scorecard, candidates: Iterable[Benchmark | NotMeasured]) -> Benchmark:
-    """Return the candidate with the scorecard's version, with its generation settings."""
-    others = []
-    for candidate in candidates:
-        if isinstance(candidate, NotMeasured):
-            raise NotReproducible(f"{card.benchmark}: {candidate.reason}")
-        if candidate.version == card.benchmark_version:
-            return replace(candidate, sampling=Sampling.model_validate(card.sampling))
-        others.append(candidate.version[:12])
-    present = ", ".join(dict.fromkeys(others)) or "none"
-    raise NotReproducible(
-        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are missing "
-        f"(present versions: {present}): add the file that was scored"
-    )
-
-
-def _candidates(
-    card: Scorecard, artifact: Artifact, index: ManifestIndex, settings: Settings
-) -> Iterator[Benchmark | NotMeasured]:
-    """Yield every version of the scorecard's benchmark that this home can build."""
-    store, profile = settings.store, settings.profile
-    if card.benchmark == "heldout":
-        manifests = [manifest for versions in index.by_content.values() for manifest in versions]
-        draw_numbers = [
-            int(manifest.facts["draw"])
-            for manifest in manifests
-            if "draw" in manifest.facts and artifact.content_hash in manifest.inputs.values()
-        ]
-        draw_numbers += [record.number for record in records(settings.home.runs)]
-        for family in _families(manifests, profile.family):
-            yield from _heldout(card, family, draw_numbers)
-    elif card.benchmark == "validation":
-        for version in store.versions("datasets", "clean_problems")[::-1]:
-            clean = read_parquet(version.path / "problems.parquet")
-            yield validation(
-                [
-                    problem
-                    for problem in clean
-                    if problem.split == "validation" and problem.source == "embedded"
-                ]
-            )
-    elif benchmark := _benchmark_settings(card, profile):
-        for prompt in ("chat", "upstream"):
-            yield measured(
-                benchmark.model_copy(update={"prompt": prompt}),
-                settings.home.path,
-                profile.evaluation.hub,
-            )
-
-
-def _families(manifests: Sequence[Manifest], current: FamilyConfig) -> list[FamilyConfig]:
-    """Return the families of problems that this home used, then the profile's."""
-    known = FamilyConfig.model_fields
-    configs = [
-        json.dumps({key: value for key, value in manifest.config.items() if key in known})
-        for manifest in manifests
-        if manifest.name == "raw_problems"
-    ]
-    families = [*map(FamilyConfig.model_validate_json, configs), current]
-    return [family for at, family in enumerate(families) if family not in families[:at]]
-
-
-def _heldout(card: Scorecard, family: FamilyConfig, numbers: list[int]) -> Iterator[Benchmark]:
-    """Yield the tasks that the scorecard's task ids number.
-
-    Scorecards of an older home have no such ids: then yield each of its draws.
-    """
-    id_parts = [task.split("/")[2:] for task in card.solved]
-    if all(len(parts) == 2 for parts in id_parts):
-        first = min(int(number) for _, number in id_parts)
-        yield heldout(heldout_tasks(family, first, len(id_parts)))
-        return
-    for number in dict.fromkeys(numbers):
-        if tasks := older_draw(family, number, len(id_parts)):
-            yield heldout(tasks)
-
-
-def _benchmark_settings(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:
-    """Return the profile's settings of the scorecard's benchmark, else those of the published
-    benchmark.
-    """
-    if settings := profile.evaluation.settings_of(card.benchmark):
-        return settings
-    known = card.benchmark.partition("@")[0] in published()
-    return BenchmarkSettings(name=card.benchmark) if known else None
 
 
 def command(

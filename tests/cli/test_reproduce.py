@@ -13,7 +13,8 @@ from rich.console import Console
 from artifacts.integrity import CorruptArtifact, hashes_of
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
-from cli.reproduce import NotReproducible, differences, reproduce
+from cli.reproduce import differences, reproduce
+from cli.scored_benchmark import NotReproducible
 from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling

@@ -61,7 +61,7 @@ def test_gated_problems_and_their_copies_are_removed() -> None:
     }
 
 
-ANSWER = (
+SOLUTION = (
     "def f(grid):\n    best = []\n    for row in grid:\n        best.extend(row)\n"
     "    return sorted(sorted(best)[-3:])\n"
 )
@@ -90,7 +90,7 @@ TESTS = tuple(
 def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
     copy: Problem, how: str, tmp_path: Path
 ) -> None:
-    gated = toy("g", LONG, solution=ANSWER, tests=TESTS, gated=True)
+    gated = toy("g", LONG, solution=SOLUTION, tests=TESTS, gated=True)
     curated = curate([copy], [gated])
     leaks = {overlap.kind: overlap for overlap in curated.overlaps if overlap.leak}
     assert (leaks[how].problem_id, leaks[how].gated_id) == (
@@ -240,7 +240,7 @@ def test_the_normal_form_ignores_layout_but_not_names() -> None:
 
 
 def test_the_shape_of_a_program_ignores_names() -> None:
-    assert shape(ANSWER) == shape(RENAMED) != shape(ANSWER.replace("[-3:]", "[:3]"))
+    assert shape(SOLUTION) == shape(RENAMED) != shape(SOLUTION.replace("[-3:]", "[:3]"))
     assert shape("def f(x): return sorted(x)") != shape("def f(x): return list(x)") and shape(
         "def f(x): return 'x'"
     ) != shape("def f(y): return 'y'")

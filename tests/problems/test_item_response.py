@@ -28,7 +28,7 @@ counts = st.dictionaries(
 )
 
 
-def answers(hard: dict[str, float], able: dict[str, float], n: int, seed: int = 1) -> Table:
+def counts_for(hard: dict[str, float], able: dict[str, float], n: int, seed: int = 1) -> Table:
     rng = random.Random(seed)
     return {
         (c, p): (n, sum(rng.random() < chance(a, d) for _ in range(n)))
@@ -44,7 +44,7 @@ def difficulties_of(problems: int, seed: int) -> dict[str, float]:
 
 def test_known_difficulties_and_abilities_are_recovered() -> None:
     hard, able = difficulties_of(200, 7), {"weak": -1.0, "middle": 0.0, "good": 1.0, "best": 1.7}
-    scale = fit(answers(hard, able, 8))
+    scale = fit(counts_for(hard, able, 8))
     middle = sum(hard.values()) / len(hard)
     pairs = [(row, hard[row.name] - middle) for row in scale.difficulties]
     assert np.corrcoef([row.value for row, _ in pairs], [true for _, true in pairs])[0, 1] > 0.93
@@ -65,7 +65,7 @@ def test_checkpoints_with_different_problems_share_one_scale() -> None:
         dict.fromkeys(names[:80], 0.0),
         dict.fromkeys(names[40:], 0.0),
     )  # the stronger one has the harder problems
-    table = answers({name: hard[name] for name in weak}, {"weak": -0.5}, 8) | answers(
+    table = counts_for({name: hard[name] for name in weak}, {"weak": -0.5}, 8) | counts_for(
         {name: hard[name] for name in strong}, {"strong": 1.5}, 8, 2
     )
     scale = {row.name: row for row in fit(table).abilities}
@@ -105,7 +105,7 @@ def test_the_fit_matches_a_general_optimizer(table: Table) -> None:
 
 
 def test_standard_errors_match_the_inverse_hessian() -> None:
-    table = answers({"1": -1.0, "2": 0.0, "3": 2.0}, {"a": 0.0, "b": 1.0}, 6)
+    table = counts_for({"1": -1.0, "2": 0.0, "3": 2.0}, {"a": 0.0, "b": 1.0}, 6)
     scale = fit(table)
     hard, able = (
         {row.name: row.value for row in scale.difficulties},
@@ -148,7 +148,7 @@ def test_empty_counts_give_no_scale_and_wrong_counts_are_refused() -> None:
 def test_the_scale_survives_a_round_trip_byte_for_byte(
     tmp_path: Path,
 ) -> None:
-    table = answers(difficulties_of(30, 1), {"a": 0.0, "b": 1.0}, 4)
+    table = counts_for(difficulties_of(30, 1), {"a": 0.0, "b": 1.0}, 4)
     for name, counts in (("one", table), ("other", dict(reversed(table.items())))):
         (tmp_path / name).mkdir()
         write_scale(fit(counts), tmp_path / name)

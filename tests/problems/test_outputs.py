@@ -58,10 +58,10 @@ def outputs_of(sandbox: Sandbox, *questions: OutputRequest) -> list[list[Output]
 @settings(max_examples=15)
 @given(values=st.lists(PLAIN, min_size=1, max_size=12))
 def test_returned_values_keep_their_types(sandbox: Sandbox, values: list[Any]) -> None:
-    (answers,) = outputs_of(
+    (results,) = outputs_of(
         sandbox, question_of("f = lambda x: x", *({"args": [value]} for value in values))
     )
-    assert [output.same for output in answers] == [Output(value).same for value in values]
+    assert [output.same for output in results] == [Output(value).same for value in values]
 
 
 @pytest.mark.parametrize("size", [60, 66, 67, 5_000, 80_000])
@@ -82,8 +82,8 @@ def test_a_long_output_is_complete(sandbox: Sandbox, size: int) -> None:
 
 def test_a_too_long_output_is_a_fault(sandbox: Sandbox) -> None:
     noise = "import random\ndef f(n): return random.Random(1).randbytes(n)"
-    (answers,) = outputs_of(sandbox, question_of(noise, {"args": [1_000_000]}, {"args": [3]}))
-    assert answers[0].fault == TOO_LONG and len(answers[1].value) == 3
+    (results,) = outputs_of(sandbox, question_of(noise, {"args": [1_000_000]}, {"args": [3]}))
+    assert results[0].fault == TOO_LONG and len(results[1].value) == 3
 
 
 @pytest.mark.slow
@@ -91,16 +91,16 @@ def test_an_input_that_hangs_does_not_affect_other_outputs(
     sandbox: Sandbox,
 ) -> None:
     source = "def f(n):\n    while n == 3: pass\n    return 1 // n"
-    (answers,) = outputs_of(
+    (results,) = outputs_of(
         sandbox, question_of(source, *({"args": [n]} for n in (1, 3, 0, 3, 2)), limits=QUICK)
     )
-    assert [output.value for output in answers] == [1, None, None, None, 0]
-    assert [output.fault.split(" ")[0] for output in answers] == ["", "TLE", "RE", "TLE", ""]
+    assert [output.value for output in results] == [1, None, None, None, 0]
+    assert [output.fault.split(" ")[0] for output in results] == ["", "TLE", "RE", "TLE", ""]
 
 
 def test_an_output_that_is_not_plain_data_is_a_fault(sandbox: Sandbox) -> None:
-    (answers,) = outputs_of(sandbox, question_of("def f(x): return object()", {"args": [1]}))
-    assert "not plain data" in answers[0].fault
+    (results,) = outputs_of(sandbox, question_of("def f(x): return object()", {"args": [1]}))
+    assert "not plain data" in results[0].fault
 
 
 def test_a_function_of_style_assert_is_called(sandbox: Sandbox) -> None:

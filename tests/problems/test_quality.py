@@ -11,7 +11,7 @@ from problems.cleaning.curation import curate
 from problems.cleaning.quality import fault
 from problems.schema import Problem
 from problems.sources.registry import load
-from tests.problems.test_curation import ANSWER, toy
+from tests.problems.test_curation import SOLUTION, toy
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ from tests.problems.test_curation import ANSWER, toy
         ),
         (toy("q", solution=f"x = '{'a' * 20_000}'"), "solution too long"),
         (
-            toy("q", f"Write f as in this program:\n{ANSWER}", solution=ANSWER),
+            toy("q", f"Write f as in this program:\n{SOLUTION}", solution=SOLUTION),
             "the answer is given away",
         ),
-        (toy("q", starter_code=ANSWER, solution=ANSWER), "the answer is given away"),
+        (toy("q", starter_code=SOLUTION, solution=SOLUTION), "the answer is given away"),
         (toy("q", visible_tests=1), "the answer is given away"),
     ],
 )

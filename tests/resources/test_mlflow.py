@@ -170,7 +170,7 @@ PROJECT = """
 import sys; from pathlib import Path
 from resources.registry.ledger import Ledger; from resources.registry.mlflow import Registry
 print("ready", flush=True)
-Registry(Path(sys.argv[1])).project(Ledger(Path(sys.argv[2])))
+Registry(Path(sys.argv[1])).sync(Ledger(Path(sys.argv[2])))
 """
 
 

@@ -32,9 +32,9 @@ def report(*results: Verdict) -> Report:
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.text())
 def test_every_reward_is_bounded_and_reproducible(
-    config: RewardConfig, results: list[Verdict], answer: str
+    config: RewardConfig, results: list[Verdict], completion: str
 ) -> None:
-    scores = [Reward(config).score(MEDIAN, answer, report(*results)) for _ in range(2)]
+    scores = [Reward(config).score(MEDIAN, completion, report(*results)) for _ in range(2)]
     assert scores[0] == scores[1] and scores[0].value is not None and -1.0 <= scores[0].value <= 1.0
 
 
@@ -76,7 +76,7 @@ def test_components_explain_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "formed"),
+    ("completion", "formed"),
     [
         (REFERENCE, 1.0),
         (f"```python\n{REFERENCE}```", 1.0),
@@ -90,29 +90,31 @@ def test_components_explain_the_value() -> None:
         (REFERENCE + "#" * 200_000, -1.0),
     ],
 )
-def test_format_requires_a_program_that_defines_the_entry_point(answer: str, formed: float) -> None:
-    assert Reward().score(MEDIAN, answer, report(Verdict.WA)).components["format"] == formed
+def test_format_requires_a_program_that_defines_the_entry_point(
+    completion: str, formed: float
+) -> None:
+    assert Reward().score(MEDIAN, completion, report(Verdict.WA)).components["format"] == formed
 
 
 @pytest.mark.parametrize(
-    ("answer", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)]
+    ("completion", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)]
 )
-def test_format_requires_a_script_with_an_effect(answer: str, formed: float) -> None:
+def test_format_requires_a_script_with_an_effect(completion: str, formed: float) -> None:
     assert (
-        Reward().score(CASES["stdio"].task, answer, report(Verdict.WA)).components["format"]
+        Reward().score(CASES["stdio"].task, completion, report(Verdict.WA)).components["format"]
         == formed
     )
 
 
 def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
-    answers = [
+    completions = [
         REFERENCE,
         WRONG,
         f"```python\n{REFERENCE}```",
         "",
         "def median(xs): return sorted(xs)[len(xs) // 2]",
     ]
-    pairs: list[tuple[Task, str]] = [(MEDIAN, answer) for answer in answers]
+    pairs: list[tuple[Task, str]] = [(MEDIAN, completion) for completion in completions]
     scores = score_answers(sandbox, Reward(RewardConfig(sparse=False)), pairs)
     assert [(score.verdict, score.passed, score.total) for score in scores] == [
         ("AC", 4, 4),
@@ -126,10 +128,13 @@ def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
 def test_the_random_control_ignores_tests_and_is_reproducible() -> None:
     reward = Reward(RewardConfig(kind="random"))
     values = {
-        answer: reward.score(MEDIAN, answer, report(Verdict.WA)).value
-        for answer in map(str, range(400))
+        completion: reward.score(MEDIAN, completion, report(Verdict.WA)).value
+        for completion in map(str, range(400))
     }
-    again = {answer: reward.score(MEDIAN, answer, report(Verdict.AC)).value for answer in values}
+    again = {
+        completion: reward.score(MEDIAN, completion, report(Verdict.AC)).value
+        for completion in values
+    }
     assert (
         values == again
         and set(values.values()) == {1.0, -1.0}

@@ -16,7 +16,9 @@ from rewards.watch import DENIED, GAP, HIDDEN, LOST, OVERFIT, VISIBLE, growth, s
 from sandbox.sandbox import Sandbox
 
 
-def answer(visible: float | None, hidden: float | None, denied: int | None = 0) -> dict[str, Any]:
+def completion(
+    visible: float | None, hidden: float | None, denied: int | None = 0
+) -> dict[str, Any]:
     return {"visible": visible, "hidden": hidden, "denied": denied}
 
 
@@ -30,18 +32,18 @@ def run(
     """
     rng, history = random.Random(seed), []
     for step in range(steps):
-        at, answers = step / (steps - 1), []
+        at, completions = step / (steps - 1), []
         for _ in range(128):
             if rng.random() < hacks * at:
-                answers.append(answer(1.0, 0.0))
+                completions.append(completion(1.0, 0.0))
             else:
                 visible = rng.random() < solves + gains * at
-                answers.append(
-                    answer(
+                completions.append(
+                    completion(
                         float(visible), float(visible and rng.random() > harder * (1 - 0.5 * at))
                     )
                 )
-        history.append(step_metrics(answers, sampled=128))
+        history.append(step_metrics(completions, sampled=128))
     return history
 
 
@@ -76,8 +78,13 @@ def test_a_falling_gap_raises_no_alarm(gaps: list[float]) -> None:
 
 
 def test_the_figures_of_a_step_are_computed() -> None:
-    answers = [answer(1.0, 0.0, 2), answer(1.0, 1.0, 0), answer(0.0, 0.0, 1), answer(None, 0.5, 0)]
-    assert step_metrics(answers, sampled=6) == {
+    completions = [
+        completion(1.0, 0.0, 2),
+        completion(1.0, 1.0, 0),
+        completion(0.0, 0.0, 1),
+        completion(None, 0.5, 0),
+    ]
+    assert step_metrics(completions, sampled=6) == {
         VISIBLE: pytest.approx(2 / 3),
         HIDDEN: 0.375,
         GAP: pytest.approx(1 / 3),
@@ -104,4 +111,4 @@ def test_hard_coded_visible_tests_score_no_hidden_test(sandbox: Sandbox) -> None
 
 
 def test_missing_values_are_omitted_and_not_zero() -> None:
-    assert step_metrics([answer(None, 1.0, None)], sampled=1) == {HIDDEN: 1.0, LOST: 0.0}
+    assert step_metrics([completion(None, 1.0, None)], sampled=1) == {HIDDEN: 1.0, LOST: 0.0}

@@ -236,7 +236,7 @@ def test_gdpo_normalises_each_reward_separately() -> None:
     )
 
 
-# losses: log-probabilities of two answers, old and new
+# losses: log-probabilities of two completions, old and new
 OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.1]]
 NEW = [[-0.6, -2.5, -0.5], [-1.2, -0.2]]
 ADVANTAGES = [1.5, -0.8]

@@ -54,7 +54,7 @@ def table(schedule: str = "window", problems: int = 20, seed: int = 1, **keys: f
     return Table(plan(schedule, **keys), rows, steps=20, seed=seed)
 
 
-def answers(rows: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
+def outcomes(rows: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
     """Return n outcomes per row for a policy of this skill; row 0 is the hardest."""
     return [
         (f"p{row:02d}", k < round(n * min(1.0, skill * row / 20))) for row in rows for k in range(n)
@@ -207,7 +207,7 @@ def test_the_window_finds_problems_with_a_pass_rate_of_half(skill: float, row: f
     for step in range(60):
         rows = taught.draw(4)
         late_rows += rows if step >= 20 else []
-        taught.observe(answers(rows, skill))
+        taught.observe(outcomes(rows, skill))
     assert np.mean(late_rows) == pytest.approx(row, abs=2)
 
 
@@ -215,19 +215,19 @@ def test_the_window_finds_problems_with_a_pass_rate_of_half(skill: float, row: f
 def test_a_restored_table_draws_the_same_problems(schedule: str, before: int) -> None:
     first = table(schedule)
     for _ in range(before):
-        first.observe(answers(first.draw(5), 1.5))
+        first.observe(outcomes(first.draw(5), 1.5))
     resumed = table(schedule)
     resumed.load_state_dict(first.state_dict())
     for _ in range(4):
         rows = first.draw(5)
         assert resumed.draw(5) == rows
-        assert resumed.observe(answers(rows, 1.5)) == first.observe(answers(rows, 1.5))
+        assert resumed.observe(outcomes(rows, 1.5)) == first.observe(outcomes(rows, 1.5))
 
 
 def test_a_saved_state_is_independent_of_its_table() -> None:
     seen = table()
     state = seen.state_dict()
-    seen.observe(answers(seen.draw(5), 1.0))
+    seen.observe(outcomes(seen.draw(5), 1.0))
     fresh = table()
     fresh.load_state_dict(state)
     assert (fresh.rates() == table().rates()).all() and fresh.draw(5) == table().draw(5)

@@ -45,7 +45,7 @@ def scorer() -> Any:
 
 def test_a_batch_ends_although_its_sandbox_processes_are_killed(scorer: Any) -> None:
     pairs, stop = (
-        [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG) * 60],
+        [(ground_truth(MEDIAN), text) for text in (RIGHT, WRONG) * 60],
         threading.Event(),
     )
     scorer.score(pairs[:2])
@@ -105,14 +105,14 @@ def own_scorer(folder: Path, raises: str) -> Any:
 
 def test_a_reward_file_that_raises_once_loses_only_that_completion(tmp_path: Path) -> None:
     scorer = own_scorer(tmp_path, "'sum(xs)' in answer")
-    scores = scorer.score([(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG, RIGHT)])
+    scores = scorer.score([(ground_truth(MEDIAN), text) for text in (RIGHT, WRONG, RIGHT)])
     assert [score.value for score in scores] == [1.0, None, 1.0]
 
 
 def test_a_reward_file_that_always_raises_fails_the_batch(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="corner case"):
         own_scorer(tmp_path, "True").score(
-            [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG)]
+            [(ground_truth(MEDIAN), text) for text in (RIGHT, WRONG)]
         )
 
 

@@ -84,7 +84,7 @@ for told in json.load(sys.stdin):
     OmegaConf.resolve(config)
     control = core_algos.get_kl_controller(config.algorithm.kl_ctrl)
     found = {"kl": [control.value]}
-    for kl in (1.0, 0.0):  # as verl/trainer/ppo/ray_trainer.py does with the answers of a step
+    for kl in (1.0, 0.0):  # as verl/trainer/ppo/ray_trainer.py does with the completions of a step
         steps = config.data.train_batch_size * config.actor_rollout_ref.rollout.n
         control.update(current_kl=kl, n_steps=steps)
         found["kl"].append(control.value)

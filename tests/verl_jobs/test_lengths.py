@@ -22,13 +22,13 @@ def test_a_quantile_is_the_smallest_length_that_covers_the_share(share: float, l
 
 
 def test_limits_cover_the_longest_kind_in_multiples_of_eight() -> None:
-    short, long = Lengths("references", (10, 20, 30)), Lengths("answers", (10, 50, 70))
+    short, long = Lengths("references", (10, 20, 30)), Lengths("completions", (10, 50, 70))
     assert limits(Lengths("prompts", (5, 9, 17)), [short, long], 1.0) == (24, 72)
     assert limits(Lengths("prompts", (5, 9, 17)), [short, long], 0.6) == (16, 56)
 
 
 def test_at_most_the_remaining_share_exceeds_a_quantile() -> None:
-    kind = Lengths("answers", tuple(sorted(i * i % 97 for i in range(200))))
+    kind = Lengths("completions", tuple(sorted(i * i % 97 for i in range(200))))
     assert kind.over(kind.quantile(0.9)) <= 0.1 and kind.over(kind.quantile(1.0)) == 0
 
 
@@ -51,8 +51,8 @@ def test_a_completion_is_counted_with_its_end_token() -> None:
 
 def test_a_past_run_is_measured_over_all_its_steps(tmp_path: Path) -> None:
     assert of_run(TOKENIZER, tmp_path) is None
-    for step, answer in ((1, "return"), (2, "return sorted(x)")):
-        samples.write(tmp_path, step, [Sample("p", answer, 1.0, "AC", 1.0, {})])
+    for step, text in ((1, "return"), (2, "return sorted(x)")):
+        samples.write(tmp_path, step, [Sample("p", text, 1.0, "AC", 1.0, {})])
     lengths = of_run(TOKENIZER, tmp_path)
     assert (
         lengths is not None and len(lengths.tokens) == 2 and lengths.tokens[0] < lengths.tokens[1]

@@ -246,7 +246,7 @@ class Goes:
     def ask(self, question: dict[str, Any]) -> Reply:
         last = question["messages"][-1]["content"]
         if len(question["messages"]) > 1 and self.fails in last:
-            raise self.error("no whole answer")
+            raise self.error("no whole reply")
         return Reply(WRONG if len(question["messages"]) == 1 else RIGHT)
 
 

@@ -20,7 +20,7 @@ from verl_jobs.trainer.checkpoints import damage, seal
 from verl_jobs.trainer.resharding import reshard
 
 ROOT = Path(__file__).parents[2]
-PROMPT, ANSWER, COUNT = 88, 40, 32
+PROMPT, COMPLETION, COUNT = 88, 40, 32
 
 pytestmark = [pytest.mark.timeout(400)]
 
@@ -39,7 +39,7 @@ def training(ranks: int) -> Training:
         problems_per_step=4,
         group_size=8,
         prompt_tokens=PROMPT,
-        answer_tokens=ANSWER,
+        answer_tokens=COMPLETION,
         scale=Scale(updates=2),
     )
 
@@ -50,7 +50,7 @@ def trained(model: Path, ranks: int, **changes: Any) -> dict[str, Any]:
         "model": str(model),
         "training": training(ranks).model_dump(),
         "prompt": PROMPT,
-        "answer": ANSWER,
+        "answer": COMPLETION,
         "count": COUNT,
         "steps": 2,
     } | changes

@@ -113,7 +113,7 @@ def test_fix_examples_pair_a_report_with_a_correct_program(
     fallible = [problem for problem in problems if problem.split == "demonstrations"]
     examples = corrections(fallible, executor)
     right = {problem.solutions[0] for problem in fallible}
-    assert 0 < len(examples) < len(fallible) and {answer for _, answer in examples} <= right
+    assert 0 < len(examples) < len(fallible) and {completion for _, completion in examples} <= right
     assert all(
         [m["role"] for m in talk] == ["user", "assistant", "user"]
         and talk[-1]["content"].endswith(MEND)

@@ -68,9 +68,9 @@ class Fails:
 class Policy:
     """A policy that writes given tokens and records its prompts and completions."""
 
-    def __init__(self, answers: Sequence[list[int]], eos: int) -> None:
-        self.answers, self.eos, self.prompts, self.append_reply = (
-            list(answers),
+    def __init__(self, completions: Sequence[list[int]], eos: int) -> None:
+        self.completions, self.eos, self.prompts, self.append_reply = (
+            list(completions),
             eos,
             list[list[int]](),
             list[list[int]](),
@@ -79,7 +79,7 @@ class Policy:
     async def ask(self, prompts: list[list[int]], limits: list[int]) -> list[SampledTokens]:
         written = []
         for ids, limit in zip(prompts, limits, strict=True):
-            tokens = self.answers.pop(0)[:limit]
+            tokens = self.completions.pop(0)[:limit]
             self.prompts.append(ids)
             self.append_reply.append(tokens)
             written.append(
@@ -90,13 +90,13 @@ class Policy:
 
 def played(
     tokenizer: Any,
-    answers: Sequence[list[int]],
+    completions: Sequence[list[int]],
     turns: int,
     room: int = 400,
     itself: bool = False,
     shares: Sequence[float] = (),
 ) -> tuple[Conversation, Policy]:
-    policy = Policy(answers, tokenizer.eos_token_id)
+    policy = Policy(completions, tokenizer.eos_token_id)
     writer = PolicyWriter(Template(tokenizer), policy.ask, 40, room)
     conversation = begin(PROBLEM, [{"role": "user", "content": prompt_text(PROBLEM)}])
     reviews: Reviews = SelfReview(writer) if itself else NoReviewer()
@@ -104,7 +104,7 @@ def played(
     return conversation, policy
 
 
-ANSWERS = st.lists(
+REPLIES = st.lists(
     st.tuples(st.lists(st.integers(3, 259), min_size=1, max_size=30), st.booleans()),
     min_size=8,
     max_size=8,
@@ -112,11 +112,11 @@ ANSWERS = st.lists(
 
 
 @settings(max_examples=60)
-@given(answers=ANSWERS, turns=st.integers(1, 4), room=st.integers(40, 400), itself=st.booleans())
+@given(replies=REPLIES, turns=st.integers(1, 4), room=st.integers(40, 400), itself=st.booleans())
 def test_the_mask_is_one_only_on_tokens_of_the_policy(
-    tokenizer: Any, answers: list[tuple[list[int], bool]], turns: int, room: int, itself: bool
+    tokenizer: Any, replies: list[tuple[list[int], bool]], turns: int, room: int, itself: bool
 ) -> None:
-    completions = [ids + [tokenizer.eos_token_id] * ends for ids, ends in answers]
+    completions = [ids + [tokenizer.eos_token_id] * ends for ids, ends in replies]
     conversation, policy = played(tokenizer, completions, turns, room, itself)
     stream = stream_of(conversation)
     own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]

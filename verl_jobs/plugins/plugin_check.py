@@ -5,6 +5,9 @@ verl_jobs.plugins.plugin_check` reads a `Training` as JSON from stdin. Its last 
 JSON list with one sentence per plugin. It exits with status 2 and the error of the first plugin
 that cannot be used. It is a separate process because plugins are user code, and because verl reads
 the environment at import.
+
+One real step of verl takes 90 s on two cores, most of it the start of Ray. The dry steps of all six
+kinds take 10 s of CPU, and also check masks, gradients and the state after a resume.
 """
 
 from __future__ import annotations
