@@ -13,6 +13,7 @@ from rich.table import Table
 
 from artifacts.integrity import check_champion
 from cli.options import ProfileOption
+from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.run_record import records
@@ -106,18 +107,20 @@ def verify(settings: Settings, console: Console) -> int:
     ledger.compare(
         {record.id: record.decision for record in records(settings.home.runs) if record.decision}
     )
+    entries = count(number, "entry")
     if number and not head:
-        console.print(f"{number} entries of an older version: the next entry adds their hashes")
+        console.print(f"{entries} of an older version: the next entry adds the hashes")
     else:
-        console.print(f"{number} entries, each as recorded; hash of the last: {head or 'none'}")
+        console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
-    console.print(f"{settings.store.verify_all()} artifacts: their files are as published")
+    artifacts = count(settings.store.verify_all(), "artifact")
+    console.print(f"{artifacts}: each file is as published")
     verified = verify_records(settings.home.path)
     console.print(
-        f"{len(verified.files)} other files with a hash, and {verified.lines} "
-        "lines with one: as written"
+        f"{count(len(verified.files), 'other file')} with a hash, and "
+        f"{count(verified.lines, 'line')} with one: as written"
     )
     if others := verified.without_hash:
         counts = Counter(path.parts[0] for path in others)
