@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from artifacts.atomic import write_atomic
 from artifacts.hashing import MEASURED, folder_hash, hash_file
 from artifacts.manifest import NAME, Manifest
 
+SEAL = "sha256"
+SEALED = f'{{\n "{SEAL}"'  # beginning of a sealed file
 FIX = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
 FIX_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
 
@@ -102,7 +105,7 @@ def changed(path: Path | str, what: str = "was changed", fix: str = FIX) -> Corr
 def seal(text: str) -> str:
     """Return a JSON object, indented by 1, with the sha256 of its lines as its first entry."""
     body = text.removeprefix("{\n") + "\n"
-    return f'{{\n "sha256": "{_sha256(body)}",\n{body}'
+    return f'{SEALED}: "{_sha256(body)}",\n{body}'
 
 
 def unseal(text: str, path: Path | str, fix: str = FIX) -> Any:
@@ -110,11 +113,29 @@ def unseal(text: str, path: Path | str, fix: str = FIX) -> Any:
     for text that is no JSON, and CorruptArtifact for an object that differs from its seal.
     """
     data = json.loads(text)
-    if isinstance(data, dict) and (expected := data.pop("sha256", "")):
-        body = text.partition("\n")[2].partition("\n")[2]
-        if _sha256(body) != expected:
+    if isinstance(data, dict):
+        if is_damaged(text[: len(SEALED)], SEALED):
             raise changed(path, fix=fix)
+        if expected := data.pop(SEAL, ""):
+            body = text.partition("\n")[2].partition("\n")[2]
+            if _sha256(body) != expected:
+                raise changed(path, fix=fix)
     return data
+
+
+def is_damaged(text: str, expected: str) -> bool:
+    """Return whether one character was changed, so that the hash after it would not be seen."""
+    return len(text) == len(expected) and sum(map(str.__ne__, text, expected)) == 1
+
+
+def check_files(folder: Path, hashes: Mapping[str, str], fix: str = FIX) -> None:
+    """Raise CorruptArtifact for the first of these files that is missing or has another hash."""
+    for name, expected in hashes.items():
+        path = folder / name
+        if not path.exists():
+            raise changed(path, "is missing; it was removed", fix)
+        if hash_file(path) != expected:
+            raise changed(path, fix=fix)
 
 
 def manifest_of(text: bytes, path: Path | str) -> Manifest:

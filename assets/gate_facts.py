@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from artifacts.integrity import read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store, manifests
+from artifacts.tensors import weights_hash
 from assets.verified_reward import unverified_by
 from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import Gate
@@ -48,6 +50,7 @@ def facts_of(stage: StageContext, gated: Scorecard, cards: Iterable[Scorecard] =
         measures=_measures(stage, artifact, gated, suspects.get(gated.benchmark)),
         suspects={name: tasks for name, tasks in suspects.items() if tasks},
         gates=gates_of(before),
+        weights=_weights(_checkpoints(stage.store), gated.checkpoint_hash),
         earlier_tries=earlier_tries(stage.store, before, gated),
     )
 
@@ -76,29 +79,34 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
 def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> tuple[str, ...]:
     """Return the earlier decisions on this challenger's weights and benchmark, oldest first.
 
-    Weights are equal if their *.safetensors files are; other files in the folder do not count.
+    Weights are the same if all tensors are, whatever else is in the folder. A decision of an older
+    version has no hash of them: it is that of the checkpoint in the store.
     """
-    by_hash = {
-        manifest.content_hash: manifest
-        for path in manifests(store.cache / "checkpoints")
-        for manifest in [read_manifest(path)]
-    }
-    weights = _weights(by_hash, gated.checkpoint_hash)
+    folders = _checkpoints(store)
+    weights = _weights(folders, gated.checkpoint_hash)
     return tuple(
         f"{entry.chain} ({entry.created_at[:10]}): {entry.kind}"
         for entry in entries
         if (entry.decision.get("comparison") or {}).get("benchmark") == gated.benchmark
-        and _weights(by_hash, entry.checkpoint_hash) == weights
+        and (entry.checkpoint_hash == gated.checkpoint_hash or _recorded(entry, folders) == weights)
     )
 
 
-def _weights(by_hash: Mapping[str, Manifest], content: str) -> tuple[str, ...]:
-    """Return the hashes of a checkpoint's weights, or its content hash if they are unknown."""
-    manifest = by_hash.get(content)
-    files = manifest.files if manifest and manifest.files else {}
-    return tuple(sorted(files[name] for name in files if name.endswith(".safetensors"))) or (
-        content,
-    )
+def _checkpoints(store: Store) -> dict[str, Path]:
+    """Return the folder of each checkpoint in the store, by its content hash."""
+    paths = manifests(store.cache / "checkpoints")
+    return {read_manifest(path).content_hash: path.parent for path in paths}
+
+
+def _recorded(entry: Entry, folders: Mapping[str, Path]) -> str:
+    facts = entry.decision.get("facts") or {}
+    return facts.get("weights") or _weights(folders, entry.checkpoint_hash)
+
+
+def _weights(folders: Mapping[str, Path], content: str) -> str:
+    """Return the hash of a checkpoint's tensors; its content hash where they are not known."""
+    folder = folders.get(content)
+    return (weights_hash(folder, content) if folder else "") or content
 
 
 def alpha_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:

@@ -133,6 +133,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from resources.ray.private import TrainingFailed
     from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
     from resources.registry.ledger_database import LedgerUnreachable
+    from resources.registry.regressions import BadLine
     from rewards.own import RewardFileError
     from verl_jobs.config.references import PluginError
     from verl_jobs.planner.preflight import CannotTrain
@@ -142,7 +143,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     training = (UnverifiedReward, UnfitStart, CannotTrain, TrainingFailed)
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
-    changed = (CorruptArtifact, LedgerChanged)
+    changed = (CorruptArtifact, LedgerChanged, BadLine)
     return (FileNotFoundError, *configuration, *training, *evaluation, *registry, *changed)
 
 

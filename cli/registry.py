@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +13,12 @@ from rich.table import Table
 
 from artifacts.integrity import check_champion
 from cli.options import ProfileOption
+from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.run_record import records
 from resources.settings import Settings
+from resources.verification import verify_records
 
 GROUP = "Promote and explain"
 
@@ -95,28 +98,40 @@ class Action(StrEnum):
 
 
 def verify(settings: Settings, console: Console) -> int:
-    """Check every entry of the ledger, the champion's files and all artifacts of the home. Raises
-    LedgerChanged and CorruptArtifact.
+    """Check every entry of the ledger, the champion's files and all files of the home that have a
+    hash. Raises LedgerChanged and CorruptArtifact.
     """
     ledger = settings.ledger
+    ledger.check_file()
     number, head = ledger.head()
     ledger.compare(
         {record.id: record.decision for record in records(settings.home.runs) if record.decision}
     )
+    entries = count(number, "entry")
     if number and not head:
-        console.print(f"{number} entries of an older version: the next entry adds their hashes")
+        console.print(f"{entries} of an older version: the next entry adds the hashes")
     else:
-        console.print(f"{number} entries, each as recorded; hash of the last: {head or 'none'}")
+        console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
-    console.print(f"{settings.store.verify_all()} artifacts: their files are as published")
+    artifacts = count(settings.store.verify_all(), "artifact")
+    console.print(f"{artifacts}: each file is as published")
+    verified = verify_records(settings.home.path)
+    console.print(
+        f"{count(len(verified.files), 'other file')} with a hash, and "
+        f"{count(verified.lines, 'line')} with one: as written"
+    )
+    if others := verified.without_hash:
+        counts = Counter(path.parts[0] for path in others)
+        names = ", ".join(f"{name} ({n})" if n > 1 else name for name, n in counts.items())
+        console.print(f"without a hash, not checked: {names}")
     return 0
 
 
 def command(
     action: Annotated[
-        Action, typer.Argument(help="verify: check the ledger and the files of all artifacts.")
+        Action, typer.Argument(help="verify: check the ledger and every file that has a hash.")
     ] = Action.show,
     profile: ProfileOption = None,
 ) -> None:

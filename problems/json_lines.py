@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from artifacts.integrity import is_damaged
 from problems.columns import ProblemError
 
 HASH = "line_hash"
@@ -32,6 +33,8 @@ def row_of(line: bytes) -> dict[str, Any]:
     row = json.loads(line)
     if not isinstance(row, dict):
         raise TypeError("not an object")
+    if is_damaged(next(reversed(row), ""), HASH):
+        raise ValueError("its hash was changed after it was written")
     if expected := row.pop(HASH, None):
         text = line.decode().rpartition(f', "{HASH}"')[0] + "}"
         if _hash(text) != expected:

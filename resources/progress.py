@@ -1,12 +1,11 @@
 """Progress of a run: one JSON line per event, in a file that the command line and the UI read.
 
 A line is {"t": seconds since 1970, "stage": name, "event": begin|at|end|found|failed, "done",
-"total", "text"}.
+"total", "text", "line_hash"}.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from problems.json_lines import line_of, row_of
 
 Event = Literal["begin", "at", "end", "found", "failed"]
 EVERY_S = 0.3  # seconds between two lines about the same stage
@@ -54,7 +55,7 @@ class Progress:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(handle, line.model_dump_json().encode() + b"\n")
+            os.write(handle, line_of(line.model_dump()))
         finally:
             os.close(handle)
 
@@ -62,7 +63,7 @@ class Progress:
 def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
     """Return the whole lines from byte `offset` on, and the next offset.
 
-    A line torn by a crash is skipped.
+    A line that a crash truncated, or that was changed, is skipped.
     """
     if not path.exists():
         return [], offset
@@ -76,6 +77,6 @@ def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
 def _parse(data: bytes) -> Iterator[Line]:
     for text in data.splitlines():
         try:
-            yield Line.model_validate(json.loads(text))
-        except ValueError:
+            yield Line.model_validate(row_of(text))
+        except (ValueError, TypeError):
             continue

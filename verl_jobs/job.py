@@ -14,7 +14,7 @@ Files and folders:
     lease, notice.json        the owner's lease, and the request to end
                               (verl_jobs/trainer/trainer_lease.py)
     faults.jsonl              faults that the training survived (verl_jobs/faults.py)
-    done.json                 written last
+    done.json                 written last, with the hashes of metrics and samples
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import hash_data
+from artifacts.hashing import hash_data, hash_file
+from artifacts.integrity import check_files, seal, unseal
 from rewards.composite import RewardConfig
 from sandbox.backends import Kind
 from verl_jobs.config.training import Training
@@ -41,6 +42,8 @@ SWEEP = (
     "WANDB_PROJECT",
 )
 VALIDATION = "val-core/embedded/acc/mean@1"
+DONE = "done.json"
+FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"
 
 
 class TrainingJob(BaseModel):
@@ -114,18 +117,38 @@ class TrainingJob(BaseModel):
 
     def write(self) -> Path:
         target = self.path / "job.json"
-        write_atomic(target, self.model_dump_json(indent=1))
+        write_atomic(target, seal(self.model_dump_json(indent=1)))
         return target
 
     @classmethod
     def read(cls, path: Path) -> TrainingJob:
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        """Raises CorruptArtifact for a file that was changed after it was written."""
+        return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path, FIX))
 
     @property
     def done(self) -> dict[str, Any] | None:
-        """Contents of `done.json`; None while the run has not finished."""
-        path = self.path / "done.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        """Contents of `done.json`; None while the run has not finished.
+
+        Raises CorruptArtifact if it or the metrics were changed after the end of the run.
+        """
+        path = self.path / DONE
+        if not path.exists():
+            return None
+        done: dict[str, Any] = unseal(path.read_text(encoding="utf-8"), path, FIX)
+        files = done.get("files", {})
+        check_files(self.path, {n: each for n, each in files.items() if "/" not in n}, FIX)
+        return done
+
+    def finish(self) -> None:
+        """Write `done.json`, with the hashes of metrics and samples, which change no more."""
+        logs = sorted([*self.path.glob("metrics-*.jsonl"), *self.path.glob("samples/*.jsonl")])
+        done = {
+            "steps": self.training.steps,
+            "candidates": sorted(candidates(self.path)),
+            "stopped": self.stopped,
+            "files": {path.relative_to(self.path).as_posix(): hash_file(path) for path in logs},
+        }
+        write_atomic(self.path / DONE, seal(json.dumps(done, indent=1)))
 
     @property
     def stopped(self) -> str:

@@ -32,6 +32,7 @@ from sandbox.protocol import Job, Limits, Report, Verdict
 
 VERSION = "2"  # raised whenever the same program could get another verdict
 REFERENCE_S = 240.0  # CPU time of the canonical solution on one set of inputs
+REPEATS = 2  # further runs of a slow canonical solution
 TOGETHER = 8  # canonical solutions run in one batch
 PIECE = 32  # inputs in one job where each result is reported
 
@@ -39,6 +40,9 @@ PIECE = 32  # inputs in one job where each result is reported
 def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str, Expected]]:
     """Return the canonical solutions' results, by task and set. Raises ProblemError for one that
     fails on its own inputs.
+
+    A slow one runs again, alone, and its least CPU times count: load makes a run slower, never
+    faster. They are cached because all models must be judged by the same limits.
     """
     requests = [(task, which) for task in tasks for which in SETS]
     output_requests = [
@@ -46,14 +50,15 @@ def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str
         for task, which in requests
     ]
     expected: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
-    for (task, which), (output,) in zip(requests, outputs(output_requests, sandbox), strict=True):
-        if output.fault:
-            raise ProblemError(
-                f"the canonical solution fails on the {which} inputs: {output.fault}",
-                "is the file whole?",
-                task.task_id,
-            )
-        digest, floats, slow, whole_s = output.value
+    for (task, which), request, (output,) in zip(
+        requests, output_requests, outputs(output_requests, sandbox), strict=True
+    ):
+        digest, floats, slow, whole_s = _value(output, task, which)
+        for _ in range(REPEATS if slow else 0):
+            [[again]] = outputs([request], sandbox)
+            _, _, slow_again, whole_again = _value(again, task, which)
+            slow = {at: min(seconds, slow_again.get(at, 0.0)) for at, seconds in slow.items()}
+            whole_s = min(whole_s, whole_again)
         exact = not (floats or task.atol or task.oracle)
         expected[task.task_id][which] = Expected(
             digest, None if exact else _results(task, which, sandbox), slow, whole_s
@@ -98,19 +103,23 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
         for (a, b), output in zip(waiting, piece_outputs, strict=True):
             if output.fault == TOO_LONG and b - a > 1:
                 again += [(a, (a + b) // 2), ((a + b) // 2, b)]
-            elif output.fault:
-                raise ProblemError(
-                    f"the canonical solution fails on the {which} inputs: {output.fault}",
-                    "is the file whole?",
-                    task.task_id,
-                )
             else:
-                results |= dict(zip(range(a, b), output.value, strict=True))
+                results |= dict(zip(range(a, b), _value(output, task, which), strict=True))
         waiting = again
     return tuple(
         (kind, digest, value, _floats(kind, value))
         for _, (kind, digest, value) in sorted(results.items())
     )
+
+
+def _value(output: Output, task: PlusTask, which: str) -> Any:
+    if output.fault:
+        raise ProblemError(
+            f"the canonical solution fails on the {which} inputs: {output.fault}",
+            "is the file whole?",
+            task.task_id,
+        )
+    return output.value
 
 
 def _floats(kind: str, value: Any) -> bool:

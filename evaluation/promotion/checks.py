@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from evaluation.promotion.comparison import Comparison, odds, p_text, signed
+from evaluation.promotion.comparison import Comparison, count, odds, p_text, signed
 from evaluation.promotion.methods import name_of_test, recorded_test
 from evaluation.promotion.policy import Measure, Policy
 from evaluation.promotion.rate import Plain, points
@@ -50,6 +50,7 @@ class Facts(Plain):
     # By benchmark: tasks that resemble training data.
     suspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     gates: tuple[Gate, ...] = ()  # all earlier gates, oldest first
+    weights: str = ""  # hash of the challenger's tensors (artifacts/tensors.py)
     # Earlier decisions on these weights and benchmark, such as "chain-0003 (2026-11-20): refuse".
     earlier_tries: tuple[str, ...] = ()
 
@@ -193,7 +194,8 @@ def tags(comparisons: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
     harmed = [
         (group, p) for group, p in zip(groups, adjusted, strict=True) if p <= policy.harm_alpha
     ]
-    test = f"Holm's correction for {len(groups)} tests, the level is {policy.harm_alpha:g}"
+    tests = count(len(groups), "test")
+    test = f"Holm's correction for {tests}, the level is {policy.harm_alpha:g}"
     falls = [
         f"on the {tasks} {about} from {points(was)} to {points(now)} % ({p_text(p)})"
         for (about, tasks, was, now, _), p in harmed

@@ -197,13 +197,13 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
     tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
     if odd := sorted(tasks[0] ^ tasks[1]):
         raise Incomparable(
-            f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is "
+            f"{before.benchmark}: {count(len(odd))} in one scorecard only, the first is "
             f"{odd[0]}: evaluate both on all tasks"
         )
     hashes = after.task_hashes
     if odd := sorted(t for t, each in before.task_hashes.items() if hashes.get(t, each) != each):
         raise Incomparable(
-            f"{before.benchmark}: {len(odd)} tasks have another text in each log, the first is "
+            f"{before.benchmark}: {count(len(odd))} with another text in each log, the first is "
             f"{odd[0]}: evaluate both on the same data"
         )
 
@@ -216,8 +216,8 @@ def check_equal_n(before: Scorecard, after: Scorecard) -> None:
     if unequal := sorted(task for task in old if old[task] != new[task]):
         task = unequal[0]
         raise Incomparable(
-            f"{before.benchmark}: {len(unequal)} tasks have unequal numbers of completions, {task} "
-            f"has {old[task]} of {before.checkpoint} and {new[task]} of {after.checkpoint}: "
+            f"{before.benchmark}: {count(len(unequal))} with unequal numbers of completions, "
+            f"{task} has {old[task]} of {before.checkpoint} and {new[task]} of {after.checkpoint}: "
             "evaluate both with the same n"
         )
 
@@ -277,10 +277,12 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
 
 
-def count(tasks: float) -> str:
-    """Return a number of tasks as text, rounded up: "1 task", "2 tasks"."""
-    whole = ceil(tasks - 1e-9)
-    return f"{whole} task{'' if whole == 1 else 's'}"
+def count(number: float, noun: str = "task") -> str:
+    """Return a number with its noun, rounded up: "1 task", "2 tasks", "2 entries"."""
+    whole = ceil(number - 1e-9)
+    if whole == 1:
+        return f"1 {noun}"
+    return f"{whole} {noun[:-1]}ies" if noun.endswith("y") else f"{whole} {noun}s"
 
 
 def odds(p_value: float) -> str:

@@ -18,6 +18,7 @@ from evaluation.promotion.comparison import (
     check_comparable,
     clean_score,
     compare,
+    count,
 )
 from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.policy import Policy
@@ -149,8 +150,8 @@ def _row(
     runs = len(old), len(new)
     if runs != (1, 1) and min(runs) < 2:
         raise Incomparable(
-            f"{benchmark}: {runs[0]} runs of {first.name} against {runs[1]} of {other.name}: give "
-            "one of each, or at least two of each"
+            f"{benchmark}: {count(runs[0], 'run')} of {first.name} against {runs[1]} of "
+            f"{other.name}: give one of each, or at least two of each"
         )
     single = runs == (1, 1)
     figures = (

@@ -88,6 +88,14 @@ class Ledger:
             entries = self._entries(cursor) if cursor else []
             return len(entries), (recorded_hashes(cursor) or [""])[-1] if cursor else ""
 
+    def check_file(self) -> None:
+        """Raise LedgerChanged where the database's own structure is damaged."""
+        if damage := self._database.damage():
+            raise LedgerChanged(
+                f"{self.place}: the file is damaged ({damage}): put a backup in its place; nothing "
+                "is promoted until then"
+            )
+
     def compare(self, decided: Mapping[str, str]) -> None:
         """Raise LedgerChanged for the first pipeline run whose entry is missing or another one.
 

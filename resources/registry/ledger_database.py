@@ -106,7 +106,12 @@ class SqliteFile:
             return
         with self._named_errors(), self._open() as connection:
             cursor = connection.cursor()
-            yield cursor if has_table(cursor, "promotions") else None
+            if has_table(cursor, "promotions"):
+                yield cursor
+            elif cursor.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise sqlite3.DatabaseError("it has other tables, and no `promotions`")
+            else:
+                yield None
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Cursor]:
@@ -121,6 +126,14 @@ class SqliteFile:
                     if older:
                         record_hashes(cursor, self.mark)
                     yield cursor
+
+    def damage(self) -> str:
+        """Return the first thing that SQLite finds wrong in the file; "" if there is none."""
+        with self.reading() as cursor:
+            if cursor is None:
+                return ""
+            (found,) = cursor.execute("PRAGMA integrity_check(1)").fetchone()
+        return "" if found == "ok" else " ".join(found.split())
 
     @contextmanager
     def sync_lock(self) -> Iterator[None]:
@@ -154,6 +167,7 @@ class SqliteFile:
                 ),
                 "database disk image is malformed": "restore it from a backup",
                 "file is not a database": "restore it from a backup",
+                "it has other tables, and no `promotions`": "restore it from a backup",
                 "database or disk is full": "free some space",
             }.get(str(error), "check that this user can write to its folder")
             raise LedgerUnreachable(
@@ -194,6 +208,10 @@ class PostgresServer:
                 cursor.execute(TABLE + POSTGRES_TRIGGERS)
                 record_hashes(cursor, self.mark)
             yield cursor
+
+    def damage(self) -> str:
+        """Return "": the server checks its own files."""
+        return ""
 
     @contextmanager
     def sync_lock(self) -> Iterator[None]:
@@ -247,7 +265,8 @@ def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return a sha256 for each row, which covers the row and all rows before it."""
     hashes, before = [], ""
     for row in rows:
-        before = hashlib.sha256(json.dumps([before, *row]).encode()).hexdigest()
+        text = json.dumps([before, *row], default=str)  # a damaged type can make bytes of a text
+        before = hashlib.sha256(text.encode()).hexdigest()
         hashes.append(before)
     return hashes
 

@@ -6,12 +6,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from artifacts.integrity import CorruptArtifact, hashes_of, read_manifest
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
-from assets.gate_facts import alpha_rows, facts_of, gates_of, missing_links
+from assets.gate_facts import alpha_rows, earlier_tries, facts_of, gates_of, missing_links
 from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
@@ -173,6 +175,34 @@ def test_the_same_weights_are_decided_on_once(home_builder: HomeBuilder) -> None
     second = gate(challenge(home_builder, "copied", 160, copied=copied))
     assert second.kind == "refuse"
     assert any("chain-0002" in str(reason) for reason in second.decision["reasons"])
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "older decision"])
+def test_divided_weights_are_the_same_weights(home_builder: HomeBuilder, recorded: bool) -> None:
+    home_builder.promoted("first")
+    store = home_builder.run_context.store
+    tensors = {f"layer{i}": np.full(4, i, dtype=np.float32) for i in range(4)}
+
+    def published(name: str, shards: int) -> Artifact:
+        with store.draft("checkpoints", name) as folder:
+            for shard in range(shards):
+                part = {key: tensors[key] for key in sorted(tensors)[shard::shards]}
+                save_file(part, folder / f"model-{shard}.safetensors")
+            manifest = Manifest(kind="checkpoints", name=name, key=name, content_hash="")
+            return store.publish(folder, manifest)
+
+    gate(challenge(home_builder, "whole", 101, copied=published("whole", 1)))
+    ledger = home_builder.run_context.ledger
+    [*_, entry] = ledger.history()
+    assert entry.decision["facts"]["weights"]
+    if not recorded:
+        entry.decision["facts"].pop("weights")
+    divided = published("divided", 3)
+    challenger = card(divided, 160, 400, "draw of divided")
+    assert earlier_tries(store, [entry], challenger) == (
+        f"whole ({entry.created_at[:10]}): refuse",
+    )
+    assert gate(challenge(home_builder, "divided", 160, copied=divided)).kind == "refuse"
 
 
 def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None:

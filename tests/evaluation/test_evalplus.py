@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from evaluation.judging import evalplus, plus_program, plus_task
 from evaluation.judging.evalplus import PlusHarness
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
 from evaluation.judging.plus_task import PlusTask
+from problems.verification.outputs import Output, OutputRequest, Runs, outputs
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -88,6 +90,31 @@ def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox)
         assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (
             task != "HumanEval/32"
         ), task  # evalplus 0.3.1 fails every completion of HumanEval/32
+
+
+@pytest.mark.slow
+def test_a_slow_reference_sets_its_limit_by_the_least_of_three_times(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[float] = []
+
+    def recorded(requests: Sequence[OutputRequest], runs: Runs) -> list[list[Output]]:
+        found = outputs(requests, runs)
+        measured.extend(output.value[2]["0"] for [output] in found)
+        return found
+
+    monkeypatch.setattr(evalplus, "outputs", recorded)
+    [task] = tasks("HumanEval/2").values()
+    busy = (
+        "import os, time\ndef truncate_number(number):\n"
+        "    until = time.process_time() + 0.3 + os.urandom(1)[0] / 512\n"
+        "    while time.process_time() < until: pass\n    return 'a text'\n"
+    )
+    slow = replace(task, canonical=busy, atol=0, inputs={key: [[3.5]] for key in plus_task.SETS})
+    expected = evalplus.expectations([slow], sandbox)[task.task_id]
+    base, plus = (expected[which].slow["0"] for which in plus_task.SETS)
+    assert len(measured) == 6 and len(set(measured)) > 1
+    assert base == min(measured[0], *measured[2:4]) and plus == min(measured[1], *measured[4:])
 
 
 GCD = "def greatest_common_divisor(a, b):\n    "

@@ -20,14 +20,24 @@ from artifacts.integrity import CorruptArtifact, content_of, hashes_of, read_man
 from artifacts.manifest import Manifest
 from artifacts.store import KINDS, Artifact, manifests
 from cli.registry import verify
+from evaluation.generation.completion_cache import CompletionCache, Key
+from evaluation.sampling import CompletionOutput, Sampling
+from problems.json_lines import line_of
+from problems.schema import read_parquet
 from resources.home import Home
-from resources.registry.ledger import Kind, Ledger
+from resources.problem_intake import import_problems
+from resources.registry.ledger import Kind, Ledger, LedgerChanged
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.regressions import RegressionSet
 from resources.run_record import PipelineRun
 from resources.settings import Settings
+from tests.test_extensions import PROBLEM
+from verl_jobs.job import TrainingJob
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "tests" / "homes" / "first.tar.xz"
 WEIGHTS = "model.safetensors"
+ADDED = ("regressions.jsonl", "answers/*.jsonl", "problem_files/*/own.jsonl")
 
 
 def members(*folders: str) -> list[str]:
@@ -60,9 +70,36 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pointer = path.parent.parent / "current.json"
         if pointer.exists() and json.loads(pointer.read_text())["key"] == manifest.key:
             store.point(manifest)
-    PipelineRun(folder / "runs" / "chain-0001").change(state="done")
     (folder / "promotions.db").unlink()
+    write_records_again(Home(folder))
     return folder
+
+
+def write_records_again(home: Home) -> None:
+    """Write what is not an artifact as this version does, and what the archive lacks."""
+    PipelineRun(home.runs / "chain-0001").change(state="done")
+    [job_file] = home.runs.glob("*/training/*/job.json")
+    job = TrainingJob.read(job_file).model_copy(update={"folder": str(job_file.parent)})
+    job.write()
+    job.finish()
+    [events] = home.runs.glob("*/progress.jsonl")
+    rows = [json.loads(line) for line in events.read_bytes().splitlines()]
+    events.write_bytes(b"".join(map(line_of, rows)))
+    for battery in home.batteries.glob("*.json"):
+        result = json.loads(battery.read_text(encoding="utf-8"))
+        battery.write_text(seal(json.dumps(result, indent=1)), encoding="utf-8")
+    clean = home.store().require("datasets", "clean_problems")
+    RegressionSet(home.regressions).remember(
+        read_parquet(clean.path / "problems.parquet")[:2],
+        benchmark="heldout", solved_by="one", lost_by="two", chain="chain-0001", number=1,
+    )  # fmt: skip
+    with CompletionCache(home.path / "answers", {"model": "one"}, Sampling()) as cache:
+        cache.add([(Key("hash of a prompt", 0), CompletionOutput("x = 1", 5, False, 0.1))])
+    home.problem_inbox.mkdir()
+    own = home.problem_inbox / "own.jsonl"
+    own.write_text(json.dumps(PROBLEM) + "\n", encoding="utf-8")
+    import_problems(home, own)
+    own.unlink()
 
 
 @pytest.fixture
@@ -106,16 +143,48 @@ def accept_all(path: Path) -> None:
     path.write_text(json.dumps(card, indent=1), encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", members(*KINDS, "runs/chain-0001/chain.json"))
+@pytest.mark.parametrize("name", [*members(*KINDS, "runs", "batteries"), *ADDED])
 def test_the_registrys_verification_names_every_changed_file(
     home: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     monkeypatch.setenv("RATCHET_PROFILE", "small")
     assert verify(Settings.read(), Console(quiet=True)) == 0
-    flip(home.path / name)
-    with pytest.raises(CorruptArtifact, match=re.escape(name)):
+    [path] = home.path.glob(name)
+    flip(path)
+    with pytest.raises(CorruptArtifact, match=re.escape(str(path))):
         verify(Settings.read(), Console(quiet=True))
+
+
+def test_every_file_of_a_home_is_tampered_with(home: Home) -> None:
+    files = {path for path in home.path.rglob("[!.]*") if path.is_file() and path.stat().st_size}
+    tried = {
+        path
+        for name in [*members(*KINDS, "runs", "batteries"), *ADDED]
+        for path in home.path.glob(name)
+    }
+    others = {path.relative_to(home.path).as_posix() for path in files - tried}
+    assert others == {"promotions.db", "sources.json"}  # the second is a user's, by hand
+
+
+@pytest.mark.slow
+def test_a_flipped_byte_of_the_ledger_is_named_or_is_never_read(home: Home) -> None:
+    content = home.ledger.read_bytes()
+    written = Ledger(home.ledger).history()
+    noticed = 0
+    name = content.index(b"tablepromotions") + len("table")  # a ledger of another name is empty
+    for at in [name, *range(0, len(content), 31)]:
+        damaged = bytearray(content)
+        damaged[at] ^= 1
+        home.ledger.write_bytes(damaged)
+        try:
+            ledger = Ledger(home.ledger)
+            ledger.check_file()
+            assert ledger.history() == written, at
+        except (LedgerChanged, LedgerUnreachable) as error:
+            assert str(home.ledger) in str(error)
+            noticed += 1
+    assert noticed > 20
 
 
 def test_a_published_artifact_is_named_when_it_is_required(home: Home) -> None:

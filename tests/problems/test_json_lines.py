@@ -51,3 +51,14 @@ def test_lines_without_a_hash_are_read(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     JsonLines(path).open(rows.append, "remove the line")
     assert rows == [{"key": "a"}]
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_no_flipped_bit_of_a_line_is_read(bit: int) -> None:
+    line = line_of({"key": "a", "verdict": "WA", "seconds": 0.5})
+    for at in range(len(line) - 1):  # without the end of the line
+        flipped = bytearray(line)
+        flipped[at] ^= 1 << bit
+        with pytest.raises((ValueError, TypeError)):
+            row_of(bytes(flipped))
+            pytest.fail(f"byte {at}")

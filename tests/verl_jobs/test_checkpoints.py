@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from artifacts.integrity import CorruptArtifact
 from tests.verl_jobs.saves import SHARD, a_save, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults
@@ -193,6 +194,13 @@ def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
     for step in (10, 20, 30):
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
     assert best(tmp_path, {0: 0.9, 10: 0.4, 20: 0.5, 30: 0.5})[0] == 20
+
+
+def test_a_changed_candidate_is_not_the_best(tmp_path: Path) -> None:
+    published = publish_candidate(a_job(tmp_path), 10, weights_of(a_save(tmp_path, 10)))
+    (published / "model.safetensors").write_bytes(b"other weights")
+    with pytest.raises(CorruptArtifact, match=r"step-000010/model\.safetensors"):
+        best(tmp_path, {10: 0.4})
 
 
 def test_best_without_a_scored_candidate_raises(tmp_path: Path) -> None:

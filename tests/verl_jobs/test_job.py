@@ -1,10 +1,12 @@
 """A training job on disk: its key, its file and the metrics of its attempts."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from artifacts.integrity import CorruptArtifact
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics, next_attempt
@@ -47,6 +49,20 @@ def test_a_job_file_of_an_older_version_is_readable(tmp_path: Path) -> None:
     assert TrainingJob.read(tmp_path / "job.json") == job
     (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": ""}))
     assert TrainingJob.read(tmp_path / "job.json").mirror == ""
+
+
+def test_changed_files_of_a_finished_training_are_named(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    job.write()
+    (tmp_path / "metrics-001.jsonl").write_text('{"step": 1, "data": {"reward": 0.1}}\n')
+    job.finish()
+    assert job.done and job.done["steps"] == job.training.steps
+    for name in ("job.json", "metrics-001.jsonl", "done.json"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text.replace("1", "2", 1))
+        with pytest.raises(CorruptArtifact, match=re.escape(name)):
+            assert TrainingJob.read(tmp_path / "job.json").done
+        (tmp_path / name).write_text(text)
 
 
 def test_a_later_attempt_replaces_repeated_steps(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import hash_folder
-from artifacts.manifest import NAME, Manifest
+from artifacts.integrity import CorruptArtifact, check, read_manifest
+from artifacts.manifest import NAME
 from verl_jobs import faults
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import TrainingJob, candidates, next_attempt
@@ -84,9 +84,9 @@ def fetch(job: TrainingJob) -> None:
         candidate = job.path / "candidates" / name
         if not (candidate / NAME).exists():
             mirror.pull(f"candidates/{name}", candidate)
-            if Manifest.model_validate_json(
-                (candidate / NAME).read_text(encoding="utf-8")
-            ).content_hash != hash_folder(candidate):
+            try:
+                check(candidate, read_manifest(candidate / NAME))
+            except CorruptArtifact:
                 faults.record(
                     job.path,
                     f"the copy of candidate {name} in {job.mirror} is damaged and was not used",

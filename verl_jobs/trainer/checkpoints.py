@@ -17,11 +17,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
-from artifacts.hashing import hash_file, hash_folder
+from artifacts.hashing import hash_file
+from artifacts.integrity import check, content_of, hashes_of, read_manifest
+from artifacts.integrity import seal as sealed
 from artifacts.manifest import NAME, Manifest
 from verl_jobs import faults
 from verl_jobs.config.training import Keep
-from verl_jobs.job import TrainingJob, candidates
+from verl_jobs.job import FIX, TrainingJob, candidates
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
@@ -166,18 +168,20 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     shutil.copytree(weights, temporary)
+    files = hashes_of(temporary)
     manifest = Manifest(
         kind="checkpoints",
         name=f"{job.chain}-step-{step}",
         key=f"{job.key}-{step}",
-        content_hash=hash_folder(temporary),
+        content_hash=content_of(files),
+        files=files,
         inputs=job.inputs | {"reward": job.reward_hash},
         config=job.training.model_dump(mode="json"),
         seed=job.seed,
         facts={"step": step, "battery": job.battery},
         isolation=job.isolation,
     ).stamped()
-    write_atomic(temporary / NAME, manifest.model_dump_json(indent=1))
+    write_atomic(temporary / NAME, sealed(manifest.model_dump_json(indent=1)))
     sync(temporary)
     # An old candidate without a manifest: its removal was interrupted, and the training resumed
     # from an earlier step.
@@ -231,7 +235,7 @@ def end_after_notice(folder: Path, done: int) -> None:
 def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
     """Return the candidate with the best validation score, the earlier one of equal scores.
 
-    Raises LookupError if no candidate was scored.
+    Raises LookupError if no candidate was scored, CorruptArtifact if that one was changed since.
     """
     scored = {step: path for step, path in candidates(folder).items() if step in scores}
     if not scored:
@@ -240,6 +244,7 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
             "the log there"
         )
     step = max(scored, key=lambda step: (scores[step], -step))
+    check(scored[step], read_manifest(scored[step] / NAME), fix=FIX)
     return step, scored[step]
 
 

@@ -19,11 +19,10 @@ from pathlib import Path
 
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
-from artifacts.atomic import write_atomic
 from rewards import watch
 from verl_jobs.config.environment import environment
 from verl_jobs.config.overrides import TRACES, overrides
-from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
+from verl_jobs.job import VALIDATION, TrainingJob, metrics, next_attempt
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
 from verl_jobs.trainer import trainer_lease as owner
@@ -79,12 +78,7 @@ def main(path: Path, owned: bool = False) -> None:
                 owner.register_holder(Path(holders))
             with pipes(job.path) as session:
                 _train(job, session, owned)
-            done = {
-                "steps": job.training.steps,
-                "candidates": sorted(candidates(job.path)),
-                "stopped": job.stopped,
-            }
-            write_atomic(job.path / "done.json", json.dumps(done))
+            job.finish()
 
 
 def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:

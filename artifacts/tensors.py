@@ -1,0 +1,71 @@
+"""The hash of a model's weights: the same tensors give the same hash, however they are divided into
+files.
+
+In: a folder with `.safetensors` files. Out: a sha256 over each tensor's name, type, shape and data,
+sorted by name. Format: https://huggingface.co/docs/safetensors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from artifacts.atomic import write_atomic
+from artifacts.hashing import hash_data, hash_file
+
+LENGTH = 8  # bytes of the header's length, little endian
+METADATA = "__metadata__"  # key of the header that is no tensor
+
+
+def weights_hash(folder: Path, content_hash: str = "") -> str:
+    """Return the hash of the folder's tensors; "" without a `.safetensors` file.
+
+    content_hash: of a published folder, whose result is stored beside it and read the next time.
+    """
+    known = folder.with_name(f".{folder.name}.weights")
+    if content_hash and known.exists():
+        of, _, weights = known.read_text(encoding="utf-8").strip().partition(" ")
+        if of == content_hash:
+            return weights
+    tensors = sorted(tensor for path in folder.rglob("*.safetensors") for tensor in _tensors(path))
+    weights = hash_data(tensors) if tensors else ""
+    if content_hash:
+        write_atomic(known, f"{content_hash} {weights}\n")
+    return weights
+
+
+def _tensors(path: Path) -> Iterator[tuple[str, str, list[int], str]]:
+    """Yield name, type, shape and sha256 of each tensor; one without a name for another file."""
+    with path.open("rb") as file:
+        header = _header(file)
+        if header is None:
+            yield "", "", [], hash_file(path)
+            return
+        start = file.tell()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            for name, tensor in header.items():
+                begin, end = tensor["data_offsets"]
+                with memoryview(content) as view, view[start + begin : start + end] as data:
+                    digest = hashlib.sha256(data).hexdigest()
+                yield name, tensor["dtype"], tensor["shape"], digest
+
+
+def _header(file: BinaryIO) -> dict[str, Any] | None:
+    """Return the tensors of a file by name, with dtype, shape and data_offsets; None if it has no
+    header.
+    """
+    length = int.from_bytes(file.read(LENGTH), "little")
+    size = os.fstat(file.fileno()).st_size
+    try:
+        header = json.loads(file.read(length)) if length < size else None
+    except ValueError:
+        return None
+    if not isinstance(header, dict):
+        return None
+    header.pop(METADATA, None)
+    return header
