@@ -139,6 +139,8 @@ class Job:
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
     in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
+    # `unittest`: all methods must pass in one process too; one that fails alone may pass there
+    together: bool = False
     # a folder of packages (`pip install --target`) in place of those of the settings
     package_folder: str = ""
 

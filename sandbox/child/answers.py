@@ -11,8 +11,9 @@ from __future__ import annotations
 import builtins
 import types
 from collections import UserDict, UserList, UserString
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
+from operator import eq
 from typing import Any
 
 from sandbox.child.value_types import SUBCLASSES, TO_PARTS, build_value, text_name
@@ -32,6 +33,31 @@ class OpaqueValue:
 
     def __repr__(self) -> str:
         return "an object without a plain value"
+
+
+class Elements(list[Any]):
+    """Stands for an array: `==` compares each element, as numpy does, also with a single value."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> Any:
+        others = other if isinstance(other, (list, tuple)) else [other] * len(self)
+        return Truths(map(eq, self, others) if len(others) == len(self) else ())
+
+
+class Truths:
+    """The result of such a comparison. It is true if it is not empty and all of it is true: an
+    empty array equals no expected value.
+    """
+
+    def __init__(self, truths: Iterable[Any]) -> None:
+        self._truths = [*map(bool, truths)] or [False]
+
+    def __bool__(self) -> bool:
+        return all(self._truths)
+
+    def __iter__(self) -> Iterator[bool]:
+        return iter(self._truths)
 
 
 class Raising:
@@ -129,9 +155,12 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
             opaque.append(kind[:60])
         return OpaqueValue()
 
+    def of_array(value: Any) -> Any:
+        return Elements(value) if isinstance(value, list) else value
+
     builder.makers |= {
         "v": lambda body: build_value(body[0], builder.build(body[1])),
-        "n": builder.build,
+        "n": lambda body: of_array(builder.build(body)),
         "u": opaque_value,
         "y": _builtin,
     }

@@ -29,13 +29,14 @@ import os
 import socket
 import sys
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sandbox.child.answers import decide
 from sandbox.child.connection import Program, ProgramGone
 from sandbox.child.program import read_request, send
 from sandbox.child.proxies import Later, TooEarly
-from sandbox.decoys.methods import methods
+from sandbox.decoys.methods import methods, together
 from sandbox.wire import NotPlain, decode, dump
 
 PROGRAM = 5
@@ -56,7 +57,9 @@ def judge() -> NoReturn:
     if header["do"] == "check":
         _check_answers(header["checker"], frames)
     if header["do"] == "alter":
-        _alter(header["test"], header["entry"], header["inexact"])
+        _alter(lambda: methods(header["test"], header["entry"], inexact=header["inexact"]))
+    if header["do"] == "alter together":
+        _alter(lambda: together(header["test"], header["names"], header["hiding"]))
     if header["do"] == "decide":
         send(b"V", dump([0, *decide(header["checks"], frames), True]))
         os._exit(0)
@@ -81,10 +84,10 @@ def judge() -> NoReturn:
     os._exit(0)
 
 
-def _alter(test: str, entry: str, inexact: bool) -> NoReturn:
-    """Send the variants of each of the test's methods."""
+def _alter(of_methods: Callable[[], list[dict[str, Any]]]) -> NoReturn:
+    """Send the variants of each of a test's methods."""
     try:
-        variants = methods(test, entry, inexact=inexact)
+        variants = of_methods()
     except Exception as error:
         send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
     else:

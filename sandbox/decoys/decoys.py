@@ -48,6 +48,7 @@ GUESSABLE = re.compile("[iI]s_?[iI]nstance|[rR]aises")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Path = tuple[int, ...]  # indices to a statement: in a body, in the body of the statement there, ...
+Places = frozenset[tuple[int, int]]  # class index and method index of test methods
 Variants = tuple[list[ast.stmt], list[ast.stmt]]  # variants that look like tests, and others
 
 
@@ -91,36 +92,46 @@ def _name(decorator: ast.expr) -> str:
     )[2]
 
 
-def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
-    """Return the module with this test method only."""
-    return _changed(tree, c, m)
+def alone(tree: ast.Module, c: int, m: int, others: Places = frozenset()) -> ast.Module:
+    """Return the module with this test method only, or with others beside it."""
+    return _changed(tree, c, m, others=others)
 
 
-def decoys(tree: ast.Module, c: int, m: int, *, only_values: bool = False) -> list[ast.Module]:
+def decoys(
+    tree: ast.Module,
+    c: int,
+    m: int,
+    *,
+    only_values: bool = False,
+    others: Places = frozenset(),
+) -> list[ast.Module]:
     """Return variants of the module with this method only, the best first.
 
+    others: test methods that stay beside it.
     only_values: whether to leave out all but those that expect another value: a program can
         recognize the others by their form, or by a type or an exception that the statement names.
     """
     kind: Any = tree.body[c]
     method: Function = kind.body[m]
     like_tests: list[tuple[Path, ast.stmt]] = []
-    others: list[tuple[Path, ast.stmt]] = []
+    plain: list[tuple[Path, ast.stmt]] = []
     for at in (m, *_helpers(kind, method)):
         for path, part, after in _reached(kind.body[at].body):
-            natural, plain = _in_place_of(part, kind.body[at], after)
+            natural, recognizable = _in_place_of(part, kind.body[at], after)
             like_tests += [((at, *path), variant) for variant in natural]
-            others += [((at, *path), variant) for variant in plain]
+            plain += [((at, *path), variant) for variant in recognizable]
     if only_values:
         like_tests = [each for each in like_tests if not GUESSABLE.search(ast.unparse(each[1]))]
-    variants = [_changed(tree, c, m, path, by) for path, by in _spread(like_tests, LIKE_TESTS)]
+    variants = [
+        _changed(tree, c, m, path, by, others) for path, by in _spread(like_tests, LIKE_TESTS)
+    ]
     if only_values:
         return variants
     if len(variants) < ENOUGH and not _may_leave(method.body):
         path, by = _made_up(method)
-        variants.append(_changed(tree, c, m, (m, *path), by))
+        variants.append(_changed(tree, c, m, (m, *path), by, others))
     return variants + [
-        _changed(tree, c, m, path, by) for path, by in _spread(others, MOST - len(variants))
+        _changed(tree, c, m, path, by, others) for path, by in _spread(plain, MOST - len(variants))
     ]
 
 
@@ -184,11 +195,17 @@ def _made_up(method: Function) -> tuple[Path, ast.stmt]:
 
 
 def _changed(
-    tree: ast.Module, c: int, m: int, path: Path = (), by: ast.stmt | None = None
+    tree: ast.Module,
+    c: int,
+    m: int,
+    path: Path = (),
+    by: ast.stmt | None = None,
+    others: Places = frozenset(),
 ) -> ast.Module:
-    """Return a copy with only this test method. At this path in its class, the statement is
-    replaced or one is added. Only what changes is copied.
+    """Return a copy with only this test method and these others. At this path in its class, the
+    statement is replaced or one is added. Only what changes is copied.
     """
+    kept = {(c, m), *others}
     kind: Any = copy.copy(tree.body[c])
     kind.body = list(kind.body)
     part = kind
@@ -198,19 +215,19 @@ def _changed(
         part.body = list(part.body)
     if by is not None:
         part.body[path[-1] : path[-1] + 1] = [by]
-    kind.body = [
-        statement for at, statement in enumerate(kind.body) if at == m or not is_test(statement)
-    ]
-    return ast.Module(
-        [kind if at == c else _without_tests(part) for at, part in enumerate(tree.body)], []
-    )
+    body = [kind if at == c else part for at, part in enumerate(tree.body)]
+    return ast.Module([_with_tests(part, at, kept) for at, part in enumerate(body)], [])
 
 
-def _without_tests(part: ast.stmt) -> ast.stmt:
-    """Remove the tests of a class but keep the class: another may inherit from it."""
+def _with_tests(part: ast.stmt, c: int, kept: set[tuple[int, int]]) -> ast.stmt:
+    """Remove the other tests of a class but keep the class: another may inherit from it."""
     if isinstance(part, ast.ClassDef) and any(map(is_test, part.body)):
         part = copy.copy(part)
-        part.body = [statement for statement in part.body if not is_test(statement)] or [ast.Pass()]
+        part.body = [
+            statement
+            for m, statement in enumerate(part.body)
+            if (c, m) in kept or not is_test(statement)
+        ] or [ast.Pass()]
     return part
 
 

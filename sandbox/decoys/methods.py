@@ -39,6 +39,25 @@ def methods(source: str, entry: str, *, inexact: bool = False) -> list[dict[str,
     ]
 
 
+def together(source: str, names: list[str], hiding: list[str]) -> list[dict[str, Any]]:
+    """Return for each of these test methods the text of all of them (the same for each), and the
+    decoys of this method among the others.
+
+    hiding: methods whose expected value is hidden, where they are judged alone. They get only
+        decoys that expect another value.
+    """
+    tree = ast.parse(source)
+    places = {name: (c, m) for name, c, m in find_test_methods(tree) if name in names}
+    others = frozenset(places.values())
+    text = ast.unparse(alone(tree, *places[names[0]], others))
+    variants = []
+    for name in names:
+        weak, only_values = proves_nothing(tree, *places[name]), name in hiding
+        found = decoys(tree, *places[name], only_values=only_values, others=others)
+        variants.append({"text": text, "decoys": [] if weak else [*map(ast.unparse, found)]})
+    return variants
+
+
 def _variants(tree: ast.Module, name: str, c: int, m: int, inexact: bool) -> dict[str, Any]:
     text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
     parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.child.answers import INEXACT
 from sandbox.protocol import Verdict
-from sandbox.wire import MAX_FRAME, NotPlain, frame, parse
-from sandbox.worker.attempt_processes import JUDGE_LIMITS, AttemptProcesses
+from sandbox.wire import NotPlain, frame
+from sandbox.worker.attempt_processes import JUDGE_LIMITS
 from sandbox.worker.compare import same_output, same_text
-from sandbox.worker.forgery_check import FORGED, believed, beside_others
 from sandbox.worker.literal import Claim, claims
 from sandbox.worker.messages import Result, exception, not_loaded, of_tests, row
 from sandbox.worker.slot import Broken
+from sandbox.worker.unittest_attempt import UnittestAttempt
 from sandbox.worker.watch import Stop, Watch
 
 # CPU time of each program's process that the sandbox itself uses for the set-up, at most
 SET_UP_CPU_S = 0.5
-MOST_ALTERED = 32
-MOST_ANSWERS = 10_000  # answers to the questions of one unittest method
 
 
-class Attempt(AttemptProcesses):
+class Attempt(UnittestAttempt):
     """One job in the program's slot. Where a judge must run its tests, the judge's slot is added to
     `slots`.
     """
@@ -177,117 +174,6 @@ class Attempt(AttemptProcesses):
                 watch.begin()
         return results
 
-    def _unittest(self) -> list[Result]:
-        """Decide unittests, which share the program's interpreter: one row per method. A pass is
-        accepted only if every decoy fails (sandbox/decoys/decoys.py).
-        """
-        methods: list[dict[str, Any]] = []
-        for test in self.tests:
-            if isinstance(variants := self._altered(test["source"]), str):
-                return [[Verdict.INFRA, variants, 0.0]]
-            methods += variants
-        self.total, self.names = len(methods), [method["name"] for method in methods]
-        results: list[Result] = []
-        hidden: list[bool] = []
-        for method in methods:
-            result, hides = self._method(method)
-            results.append(result)
-            hidden.append(hides)
-            if results[-1][1] == FORGED:  # then a pass of another method proves nothing either
-                return [[Verdict.WA, FORGED, results[-1][2]] for _ in methods]
-            if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
-                break
-        hidden += [False] * (len(methods) - len(hidden))
-        return beside_others(results, hidden)
-
-    def _method(self, method: dict[str, Any]) -> tuple[Result, bool]:
-        """Decide one method. Returns also whether the program could not see what it expects.
-
-        A judge decides about the program's answers. Where that hides no expected value from the
-        program, decoys are run too. With a package folder, answers are often no plain data:
-        - A DataFrame equals nothing in the judge's process, so a refusal proves nothing. The decoys
-          decide, if there are any: a program must not choose a weaker check.
-        - A list equals an array there. A pass must be confirmed in the program's own process.
-        """
-        if method["checks"]:
-            answers: list[bytes] = []
-            result = self._split(method["doing"], method["checks"], answers)
-            inexact = bool(self.job["package_folder"]) and any(
-                mark in answer for answer in answers for mark in INEXACT
-            )
-            if result[0] == Verdict.AC and method["hides"]:
-                return self._shared(method["text"]) if inexact else result, True
-            if result[0] != Verdict.AC and not (inexact and method["decoys"]):
-                return result, method["hides"]
-        return believed(self._shared, method["text"], method["decoys"]), False
-
-    def _split(self, doing: str, checks: str, answers: list[bytes]) -> Result:
-        """Run both parts of a split method: the program's process executes it and answers
-        questions, a judge process decides about the answers (sandbox/decoys/split.py).
-        """
-        result = self._shared(doing, answers)
-        if result[0] != Verdict.AC:
-            return result
-        with self._judge_alone({"do": "decide", "checks": checks}, map(frame, answers), 1) as watch:
-            return [*self._verdict_of(watch.next(), 0, watch), result[2]]
-
-    def _altered(self, source: str) -> list[dict[str, Any]] | str:
-        """Return the variants of each method of a test (decoys/methods.py), or the reason why the
-        test cannot be used.
-        """
-        inexact = bool(self.job["package_folder"])
-        key = f"{inexact} {source}"
-        if key not in self.altered:
-            header = {"do": "alter", "test": source, "entry": self.job["entry"], "inexact": inexact}
-            with self._judge_alone(header, (), 1) as watch:
-                message = watch.next()
-            if isinstance(message, Stop) or message[:1] != b"V":
-                self.unusable = True
-                return (
-                    message.detail
-                    if isinstance(message, Stop)
-                    else message[1:].decode("utf-8", "replace")
-                )
-            if len(self.altered) >= MOST_ALTERED:
-                del self.altered[next(iter(self.altered))]
-            self.altered[key] = parse(message[1:])  # type: ignore[assignment]
-        return self.altered[key]
-
-    def _unusable(self, why: str, watch: Watch) -> Result:
-        self.unusable = True
-        return row(Verdict.INFRA, why, watch)
-
-    def _shared(self, test: str, answers: list[bytes] | None = None) -> Result:
-        """Run one such source once. answers: collects the answers to its questions."""
-        self.runs += 1
-        request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
-        with self._started(
-            "unittest", request, 1, questions=0 if answers is None else MOST_ANSWERS
-        ) as watch:
-            loaded = watch.next()
-            if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return row(*not_loaded(loaded), watch)
-            message = watch.next()
-            size = 0
-            while answers is not None and not isinstance(message, Stop) and message[:1] == b"A":
-                answers.append(message[1:])
-                size += len(message)
-                if size > MAX_FRAME:
-                    return row(Verdict.OLE, "too much is told", watch)
-                message = watch.next()
-            if isinstance(message, Stop):
-                return row(message.verdict, message.detail, watch)
-            if message == b"R":
-                return row(Verdict.AC, "", watch)
-            return row(
-                *(
-                    exception(message[1:])
-                    if message[:1] == b"X"
-                    else (Verdict.WA, message[1:300].decode("utf-8", "replace"))
-                ),
-                watch,
-            )
-
     def _assert(self) -> list[Result]:
         claims_of_tests = [claims(test["source"], self.job["entry"]) for test in self.tests]
         known = [test for test in claims_of_tests if test is not None]
@@ -328,29 +214,3 @@ class Attempt(AttemptProcesses):
                     break
                 watch.begin()
         return results
-
-    def _verdict_of(self, message: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
-        """Return the judge's verdict; where the judge reports that the program is gone, return what
-        ended the program.
-        """
-        if not isinstance(message, Stop) and message[:1] == b"V":
-            fields = parse(message[1:])
-            if (
-                type(fields) is list
-                and len(fields) == 4
-                and fields[0] == at
-                and fields[1] in ("AC", "WA", "RE", "MLE", "OLE")
-            ):
-                self.shared |= fields[3] is True
-                return Verdict(fields[1]), str(fields[2])
-        # The program may have caused the end of the judge, so it is never INFRA.
-        if isinstance(message, Stop) and "judge" in watch.exits:
-            return (
-                message.verdict if message.verdict is Verdict.TLE else Verdict.WA
-            ), f"the process of the tests ended: {message.detail}"
-        stop = message
-        if not isinstance(message, Stop):
-            status = watch.exit()
-            stop = status if isinstance(status, Stop) else watch.ending(status)
-        assert isinstance(stop, Stop)
-        return stop.verdict, stop.detail

@@ -126,6 +126,11 @@ def f(x):
         text = b'A{"u":"Number"}'
         os.write(4, struct.pack('>I', len(text)) + text)
     return 7002""",
+    "an empty array": """import sys
+sys.modules["sandbox.child.program"].encode_answer = lambda _: '{"n":[]}'
+class Number:
+    def __eq__(self, other): return True
+def f(x): return Number()""",
     "a list in the place of an array": """class Array(list):
     def tolist(self): return 7001
 Array.__module__ = 'numpy'
@@ -150,6 +155,9 @@ def test_a_value_that_cannot_be_sent_forges_nothing(
         ("DataFrame({'a': [1, 2]})", "self.assertEqual(list(f(1)['a']), [1, 2])", Verdict.AC),
         ("DataFrame({'a': [1, 2]}).dtypes['a']", "self.assertEqual(f(1), 'int64')", Verdict.AC),
         ("Timestamp('2026-11-24')", "self.assertEqual(str(f(1))[:10], '2026-11-24')", Verdict.AC),
+        ("Series([3, 3])", "self.assertTrue(all(f(1) == 3))", Verdict.AC),
+        ("Series([3, 4])", "self.assertTrue(all(f(1) == 3))", Verdict.WA),
+        ("Series([7001]).to_numpy()", "self.assertEqual(f(1), 7001)", Verdict.AC),
         # ambiguous truth
         ("Series([1, 2]).to_numpy()", "self.assertEqual(f(1), [1, 2])", Verdict.WA),
         ("Series([1, 2])", "self.assertTrue(f(1))", Verdict.WA),
