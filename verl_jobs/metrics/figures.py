@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
+from verl_jobs.metrics.verl_keys import ENTROPY, FROM_START, OF_UPDATE
 from verl_jobs.samples import CUT
 
 History = Sequence[Mapping[str, Any]]
