@@ -31,7 +31,8 @@ from problems.dataset.curated import NAME, write_curated
 from problems.dataset.evidence import CONTAMINATION
 from problems.funnel import Stage, funnel
 from problems.schema import Problem, read_parquet
-from problems.sources.compositional import part_of
+from problems.sources.behaviour import part_of
+from problems.sources.compositional import composition_of
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
@@ -188,8 +189,8 @@ def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
-def no_heldout_composition(run_context: RunContext) -> dg.AssetCheckResult:
-    """No held-out composition occurs in the problems for training or validation."""
+def no_heldout_function(run_context: RunContext) -> dg.AssetCheckResult:
+    """No function of the held-out part occurs in the problems for training or validation."""
     problems = read_parquet(
         run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
     )
@@ -204,4 +205,4 @@ def no_heldout_composition(run_context: RunContext) -> dg.AssetCheckResult:
 
 
 def _is_heldout(problem: Problem) -> bool:
-    return problem.source == "embedded" and part_of(problem.extra["composition"]) == "heldout"
+    return problem.source == "embedded" and part_of(composition_of(problem)) == "heldout"

@@ -20,10 +20,9 @@ from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_tasks, older_draw
+from problems.sources.heldout import heldout_tasks
 from resources.config.profile import Profile
 from resources.home import NotReady
-from resources.run_record import records
 from resources.settings import Settings
 
 
@@ -43,9 +42,14 @@ def scored_benchmark(
             return replace(candidate, sampling=Sampling.model_validate(card.sampling))
         others.append(candidate.version[:12])
     present = ", ".join(dict.fromkeys(others)) or "none"
+    fix = (
+        "use the version of Ratchet that drew them"
+        if card.benchmark == "heldout"
+        else "add the file that was scored"
+    )
     raise NotReproducible(
         f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are missing "
-        f"(present versions: {present}): add the file that was scored"
+        f"(present versions: {present}): {fix}"
     )
 
 
@@ -56,14 +60,9 @@ def _candidates(
     store, profile = settings.store, settings.profile
     if card.benchmark == "heldout":
         manifests = [manifest for versions in index.by_content.values() for manifest in versions]
-        draw_numbers = [
-            int(manifest.facts["draw"])
-            for manifest in manifests
-            if "draw" in manifest.facts and artifact.content_hash in manifest.inputs.values()
-        ]
-        draw_numbers += [record.number for record in records(settings.home.runs)]
         for family in _families(manifests, profile.family):
-            yield from _heldout(card, family, draw_numbers)
+            if benchmark := _heldout(card, family):
+                yield benchmark
     elif card.benchmark == "validation":
         for version in store.versions("datasets", "clean_problems")[::-1]:
             clean = read_parquet(version.path / "problems.parquet")
@@ -74,10 +73,10 @@ def _candidates(
                     if problem.split == "validation" and problem.source == "embedded"
                 ]
             )
-    elif benchmark := _benchmark_settings(card, profile):
+    elif settings_of := _benchmark_settings(card, profile):
         for prompt in ("chat", "upstream"):
             yield measured(
-                benchmark.model_copy(update={"prompt": prompt}),
+                settings_of.model_copy(update={"prompt": prompt}),
                 settings.home.path,
                 profile.evaluation.hub,
             )
@@ -95,19 +94,13 @@ def _families(manifests: Sequence[Manifest], current: FamilyConfig) -> list[Fami
     return [family for at, family in enumerate(families) if family not in families[:at]]
 
 
-def _heldout(card: Scorecard, family: FamilyConfig, numbers: list[int]) -> Iterator[Benchmark]:
-    """Yield the tasks that the scorecard's task ids number.
-
-    Scorecards of an older home have no such ids: then yield each of its draws.
-    """
+def _heldout(card: Scorecard, family: FamilyConfig) -> Benchmark | None:
+    """Return the tasks that the scorecard's task ids number. Ids of the first homes have none."""
     id_parts = [task.split("/")[2:] for task in card.solved]
-    if all(len(parts) == 2 for parts in id_parts):
-        first = min(int(number) for _, number in id_parts)
-        yield heldout(heldout_tasks(family, first, len(id_parts)))
-        return
-    for number in dict.fromkeys(numbers):
-        if tasks := older_draw(family, number, len(id_parts)):
-            yield heldout(tasks)
+    if any(len(parts) != 2 for parts in id_parts):
+        return None
+    first = min(int(number) for _, number in id_parts)
+    return heldout(heldout_tasks(family, first, len(id_parts)))
 
 
 def _benchmark_settings(card: Scorecard, profile: Profile) -> BenchmarkSettings | None:

@@ -15,7 +15,7 @@ from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
-from resources.run_record import Record, records, tasks_used
+from resources.run_record import Record, records
 from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
@@ -27,7 +27,6 @@ DATASETS = (
     "synthetic_problems",
     "clean_problems",
 )
-WARNING_DRAWS = 1_000  # more than a year of nights, each with a decision and a rescore
 
 
 def show_status(settings: Settings, console: Console) -> None:
@@ -51,7 +50,6 @@ def show_status(settings: Settings, console: Console) -> None:
     holder = lease.holder(home.lease)
     table.add_row("training", str(holder) if holder else "none")
     known = records(home.runs)
-    table.add_row("held-out", _draws_left(settings, known))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))
@@ -70,18 +68,6 @@ def show_status(settings: Settings, console: Console) -> None:
     for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
-
-
-def _draws_left(settings: Settings, known: list[Record]) -> str:
-    """Return the number of held-out draws left, with a warning if they last less than a year."""
-    from problems.sources.heldout import STOCK
-
-    family, size = settings.profile.family, settings.profile.evaluation.heldout
-    left = max(0, STOCK - tasks_used(known, family.seed)) // size
-    line = f"{left:,} draws of {size} tasks left"
-    if left >= WARNING_DRAWS:
-        return line
-    return f"[yellow]{line}: set family.seed to a new number before then[/]"
 
 
 def stale(settings: Settings) -> list[str]:

@@ -7,7 +7,7 @@ import dagster as dg
 from assets.augmented_problems import augmented_tests_are_strong
 from assets.benchmark_scores import benchmark_scores
 from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
-from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
+from assets.clean_problems import no_gated_problem, no_heldout_function, no_secret
 from assets.contestant_scores import scores_are_sane
 from assets.difficulty_rankings import reward_battery
 from assets.promotion import champion_is_whole
@@ -28,7 +28,7 @@ defs = dg.Definitions(
         augmented_tests_are_strong,
         synthetic_tests_are_strong,
         no_gated_problem,
-        no_heldout_composition,
+        no_heldout_function,
         no_secret,
         reward_battery,
         whole_checkpoint,

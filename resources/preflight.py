@@ -1,33 +1,30 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
-This covers its algorithm, the policy it starts from, its held-out draw, and the disk space of its
-checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key
-and the fix. A hub model that has not been downloaded is checked later by
-`verl_jobs/planner/preflight.py`.
+This covers its algorithm, the policy it starts from, and the disk space of its checkpoints. In: a
+profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the fix. A hub
+model that has not been downloaded is checked later by `verl_jobs/planner/preflight.py`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from problems.sources.heldout import StockEmpty, check_stock
 from resources.capacity import shape_of_start
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import Ledger
-from resources.run_record import next_id, records, tasks_used
+from resources.run_record import next_id
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-    """Check the settings, the start policy, the held-out stock and the disk space.
+    """Check the settings, the start policy and the disk space.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
     """
     try:
         check_settings(profile.training)
-        _check_stock(home, profile)
         if profile.base:
             _check_base(home, profile)
         # With a champion, the pipeline run would continue from that, whatever its shape.
@@ -36,7 +33,7 @@ def check_policy(home: Home, profile: Profile) -> None:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
-    except (CannotTrain, StockEmpty) as error:
+    except CannotTrain as error:
         raise NotReady(str(error)) from None
 
 
@@ -52,13 +49,6 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
     check_start(folder, tokens=tokens, frozen=training.frozen, lora=training.lora)
     if warm_up and (profile.warm_up.frozen or profile.warm_up.lora):
         check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
-
-
-def _check_stock(home: Home, profile: Profile) -> None:
-    """Raise StockEmpty if no held-out draw is left for a pipeline run without one."""
-    known, name, seed = records(home.runs), next_id(home.runs), profile.family.seed
-    if not any(record.draws for record in known if record.id == name):
-        check_stock(seed, tasks_used(known, seed), profile.evaluation.heldout)
 
 
 def _check_base(home: Home, profile: Profile) -> None:

@@ -1,9 +1,9 @@
 """The embedded family: small Python functions composed of two to four operations.
 
-They work on texts, words, numbers and tables. A hash assigns each composition (the sequence of
-operations) to exactly one part: training, validation or held-out. So the held-out part contains
-compositions that training never saw, whatever their wording. Of the longest compositions most are
-held out: `problems/sources/heldout.py` orders them for the gates.
+They work on texts, words, numbers and tables, with loops, conditions and helper functions. Each
+function, by what it computes, belongs to exactly one part: training, validation or held-out
+(problems/sources/behaviour.py). So the held-out part contains functions that training never saw,
+not only texts.
 
 Demonstrations imitate a fallible author: of the operations that people often get wrong, a
 `slip_rate` share has the typical slip. Solutions are correct.
@@ -13,20 +13,29 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from textwrap import indent
 from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from artifacts.section import Section
 from problems.schema import Problem, Split
-from problems.sources.operations import OPERATIONS, Kind, Operation
+from problems.sources.behaviour import Composition, behaviour, part_of, tests_of
+from problems.sources.operations import (
+    BY_NAME,
+    OPERATIONS,
+    Kind,
+    Operation,
+    is_block,
+    statements,
+)
 from sandbox.protocol import Limits
 
 # Raise it whenever `generate` returns other problems for the same config: homes then make theirs
 # again.
-VERSION = 2
+VERSION = 3
 ENTRY_POINT = "solve"
 LICENCE = "Apache-2.0"
 OPENINGS = (
@@ -37,7 +46,6 @@ OPENINGS = (
     "solve(x) takes {kind}. First ",
     "From {kind} x, solve(x) should ",
 )
-OLDER_OPENINGS = OPENINGS[:3]  # those of the first homes
 KINDS: dict[Kind, str] = {
     "text": "a text",
     "words": "a list of words",
@@ -46,27 +54,23 @@ KINDS: dict[Kind, str] = {
     "table": "a table",
 }
 LIMITS = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128, output_kb=64)
-WORDS = (
-    "sun",
-    "tree",
-    "a",
-    "river",
-    "of",
-    "cloud",
-    "moon",
-    "tea",
-    "light",
-    "or",
-    "stone",
-    "bird",
-    "level",
-    "noon",
-    "is",
-    "wind",
-)
-VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of the compositions of a length
-LONGEST = 4  # operations
-LONGEST_TRAINED_SHARE = 12  # percent of the longest compositions; the gates use the others
+# Of 40 held-out problems: how many start from a kind and have so many operations. Where there are
+# few different functions, the share is small.
+SHAPES: dict[tuple[Kind, int], int] = {
+    ("text", 4): 1,
+    ("words", 3): 2,
+    ("words", 4): 5,
+    ("nums", 3): 8,
+    ("nums", 4): 21,
+    ("num", 4): 3,
+}
+# Beside them in training: shorter ones, from which a model learns the operations.
+SHORTER: dict[tuple[Kind, int], int] = {
+    ("text", 3): 1,
+    ("words", 2): 3,
+    ("nums", 2): 6,
+    ("num", 3): 2,
+}
 
 
 class FamilyConfig(Section):
@@ -88,48 +92,21 @@ class FamilyConfig(Section):
     """Share of the operations with a known slip that a demonstration gets wrong."""
 
 
-def part_of(composition: str) -> str:
-    """Return "heldout", "validation" or "training": a pure function of the operations' names."""
-    bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
-    if HELDOUT_SHARE <= bucket < HELDOUT_SHARE + VALIDATION_SHARE:
-        return "validation"
-    longest = composition.count("|") + 1 == LONGEST
-    if bucket < (100 - LONGEST_TRAINED_SHARE if longest else HELDOUT_SHARE):
-        return "heldout"
-    return "training"
-
-
-def older_part_of(composition: str) -> str:
-    """Return the part of a composition in the first homes, which held out a fifth of all."""
-    bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
-    return "heldout" if bucket < HELDOUT_SHARE else "training or validation"
-
-
 def generate(config: FamilyConfig) -> list[Problem]:
-    """Generate all parts except the held-out one, each composition at most once.
+    """Generate all parts except the held-out one, each function at most once.
 
     `extra` holds the composition and, for demonstrations, the fallible code.
     """
-    training = list(
-        islice(compositions(config.seed, "training"), config.demonstrations + config.train)
-    )
-    if len(training) < config.demonstrations + config.train:
-        raise ValueError(
-            f"family.demonstrations and family.train: there are {len(training)} compositions to "
-            f"train on, fewer than {config.demonstrations + config.train}"
-        )
-    # Short compositions run out first; shuffling gives both parts a share of them.
-    random.Random(f"{config.seed}/order").shuffle(training)
-    splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
-        ("demonstrations", training[: config.demonstrations]),
-        ("train", training[config.demonstrations :]),
-    ]
-    problems = [
-        composed(operations, split, config) for split, part in splits for operations in part
-    ]
-    return problems + [
-        composed(operations, "validation", config)
-        for operations in islice(compositions(config.seed, "validation"), config.validation)
+    count = config.demonstrations + config.train
+    splits: list[Split] = ["demonstrations"] * config.demonstrations + ["train"] * config.train
+    # Short compositions run out first; shuffling gives both splits a share of them.
+    random.Random(f"{config.seed}/order").shuffle(splits)
+    training = zip(islice(functions(config.seed, "training"), count), splits, strict=True)
+    validation = islice(functions(config.seed, "validation"), config.validation)
+    return [
+        made
+        for operations, split in (*training, *((each, "validation") for each in validation))
+        if (made := problem_of(operations, split, config))
     ]
 
 
@@ -138,37 +115,33 @@ def demonstration(problem: Problem) -> str:
     return str(problem.extra["demonstration"])
 
 
-def compositions(
-    seed: int, part: str, assign: Callable[[str], str] = part_of
-) -> Iterator[tuple[Operation, ...]]:
-    """Yield distinct compositions of one part, always the same for the same seed.
-
-    Ends when 100,000 draws in a row give nothing new.
+def functions(seed: int, part: str) -> Iterator[Composition]:
+    """Yield sound compositions of one part that compute different functions, always the same for
+    the same seed.
     """
-    rng = random.Random(f"{seed}/{part}")
-    seen: set[str] = set()
-    idle = 0
-    while idle < 100_000:
-        operations = _compose(rng)
-        name = name_of(operations)
-        if name in seen or assign(name) != part:
-            idle += 1
-            continue
-        seen.add(name)
-        idle = 0
-        yield operations
+    rng, seen = random.Random(f"{seed}/{part}"), set[str]()
+    shapes, shares = zip(*(SHAPES | SHORTER).items(), strict=True)
+    while True:
+        operations = compose(rng, *rng.choices(shapes, shares)[0])
+        if part_of(operations) == part and (key := behaviour(operations)) not in seen:
+            seen.add(key)
+            if tests_of(operations, random.Random(f"{seed}/{name_of(operations)}")):
+                yield operations
 
 
-def _compose(rng: random.Random) -> tuple[Operation, ...]:
-    kind: Kind = rng.choice(("text", "words", "nums", "nums", "num"))
-    picked: list[Operation] = []
-    for _ in range(rng.choices((2, 3, LONGEST), (3, 5, 2))[0]):
+def compose(rng: random.Random, start: Kind, length: int) -> Composition:
+    """Draw a composition. No step follows itself, and at most one has a helper function."""
+    kind, picked = start, list[Operation]()
+    for _ in range(length):
+        helped = any(each.helper for each in picked)
         picked.append(
             rng.choice(
                 [
-                    o
-                    for o in OPERATIONS
-                    if o.takes == kind and (not picked or o.name != picked[-1].name)
+                    each
+                    for each in OPERATIONS
+                    if each.takes == kind
+                    and each not in picked[-1:]
+                    and not (helped and each.helper)
                 ]
             )
         )
@@ -176,48 +149,52 @@ def _compose(rng: random.Random) -> tuple[Operation, ...]:
     return tuple(picked)
 
 
-def name_of(operations: tuple[Operation, ...]) -> str:
+def name_of(operations: Composition) -> str:
     return "|".join(operation.name for operation in operations)
 
 
-def composed(
-    operations: tuple[Operation, ...],
-    split: Split,
-    config: FamilyConfig,
-    openings: Sequence[str] = OPENINGS,
-) -> Problem:
-    """Return the problem of a composition; its wording is drawn."""
-    name = name_of(operations)
-    rng = random.Random(f"{config.seed}/{split}/{name}")
-    steps = [rng.choice(operation.wordings) for operation in operations]
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return problem_of(operations, rng.choice(openings), steps, rng, split, digest, config)
+def composition_of(problem: Problem) -> Composition:
+    """Return the operations of an embedded problem. Raises KeyError for an unknown one."""
+    return tuple(BY_NAME[name] for name in problem.extra["composition"].split("|"))
 
 
 def problem_of(
-    operations: tuple[Operation, ...],
-    opening: str,
-    steps: list[str],
-    rng: random.Random,
+    operations: Composition,
     split: Split,
-    id: str,
     config: FamilyConfig,
-) -> Problem:
-    """Return the problem with this wording; `id` is unique in its split."""
-    statement = opening.format(kind=KINDS[operations[0].takes]) + ", then ".join(steps) + "."
+    id: str = "",
+) -> Problem | None:
+    """Return the problem of a composition, with drawn wording and tests; None if no tests refuse
+    its mistakes. id: unique in its split; by default from the composition.
+    """
+    name = name_of(operations)
+    tests = tests_of(operations, random.Random(f"{config.seed}/{name}"))
+    if tests is None:
+        return None
+    rng = random.Random(f"{config.seed}/{split}/{id}/{name}")
+    steps = [rng.choice(operation.wordings) for operation in operations]
+    statement = rng.choice(OPENINGS).format(kind=KINDS[operations[0].takes])
     codes = [operation.code for operation in operations]
     slipped = [o.slip if o.slip and rng.random() < config.slip_rate else o.code for o in operations]
-    extra: dict[str, Any] = {"composition": name_of(operations), "operations": len(operations)}
+    extra: dict[str, Any] = {
+        "composition": name,
+        "operations": len(operations),
+        "cluster": behaviour(operations),
+    }
     if split == "demonstrations":
-        extra["demonstration"] = _program(slipped)
+        extra["demonstration"] = _program(operations, slipped)
     return Problem(
-        problem_id=f"embedded/{split}/{id}",
+        problem_id=f"embedded/{split}/{id or hashlib.sha256(name.encode()).hexdigest()[:12]}",
         source="embedded",
-        statement=statement,
+        statement=f"{statement}{', then '.join(steps)}.",
         style="call",
-        tests=_tests(operations, rng),
+        tests=tuple(tests),
         entry_point=ENTRY_POINT,
-        solutions=(_program(codes), _program([o.other for o in operations]), _nested(codes)),
+        solutions=(
+            _program(operations, codes),
+            _program(operations, [o.other for o in operations]),
+            _nested(operations),
+        ),
         visible_tests=config.visible_tests,
         limits=LIMITS,
         tags=(
@@ -230,70 +207,25 @@ def problem_of(
     )
 
 
-def _program(expressions: list[str]) -> str:
-    lines = [f"    x = {expression}" for expression in expressions[:-1]]
-    return "\n".join([f"def {ENTRY_POINT}(x):", *lines, f"    return {expressions[-1]}"])
+def _helpers(operations: Composition) -> str:
+    return "".join(f"{operation.helper}\n\n" for operation in operations if operation.helper)
 
 
-def _nested(expressions: list[str]) -> str:
+def _program(operations: Composition, codes: Sequence[str]) -> str:
+    """Return a function with a line for each step."""
+    *firsts, last = codes
+    ending = f"{last}\nreturn x" if is_block(last) else f"return {last}"
+    body = "\n".join([*map(statements, firsts), ending])
+    return f"{_helpers(operations)}def {ENTRY_POINT}(x):\n{indent(body, '    ')}"
+
+
+def _nested(operations: Composition) -> str:
     """Return an equivalent program of small functions, each applied to the previous result."""
-    steps = "\n".join(
-        f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions)
+    steps = "".join(
+        f"def step{i}(x):\n{indent(statements(each.code), '    ')}\n    return x\n\n\n"
+        for i, each in enumerate(operations)
     )
     call = "x"
-    for i in range(len(expressions)):
+    for i in range(len(operations)):
         call = f"step{i}({call})"
-    return f"{steps}\n\n\ndef {ENTRY_POINT}(x):\n    return {call}"
-
-
-def _tests(operations: tuple[Operation, ...], rng: random.Random) -> tuple[dict[str, Any], ...]:
-    """Return ten tests: three edge cases and seven random ones.
-
-    The operations' own code computes the expected values.
-    """
-    tests = []
-    for value in _inputs(operations[0].takes, rng):
-        result: Any = value
-        for operation in operations:
-            # The operators come from our own table, never from an external program.
-            result = eval(operation.code, {"x": result})
-        tests.append({"args": [value], "kwargs": {}, "expected": result})
-    return tuple(tests)
-
-
-def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
-    def words(low: int, high: int) -> list[str]:
-        picked = rng.choices(WORDS, k=rng.randint(low, high))
-        return [*picked, rng.choice(picked)] if picked else picked
-
-    match kind:
-        case "nums":
-            edges: list[Any] = [[], [3, 5, 3, 5, -3, 0], [rng.randint(-9, 9)]]
-            return edges + [
-                [rng.randint(-9, 15) for _ in range(rng.randint(4, 8))] for _ in range(7)
-            ]
-        case "num":
-            return [
-                0,
-                -rng.randint(1, 9),
-                -rng.randint(100, 999),
-                *(rng.randint(-50, 5000) for _ in range(7)),
-            ]
-        case "words":
-            return [
-                [],
-                ["tree", "tea", "river", "tree"],
-                words(1, 1),
-                *(words(3, 6) for _ in range(7)),
-            ]
-        case "text":
-            return [
-                "",
-                "  Tea  or tea",
-                "Level noon",
-                *(
-                    " ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5))
-                    for _ in range(7)
-                ),
-            ]
-    raise ValueError(f"no problem starts from {kind}")
+    return f"{_helpers(operations)}{steps}def {ENTRY_POINT}(x):\n    return {call}"

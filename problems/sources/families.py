@@ -2,8 +2,8 @@
 
 A family is a few operations that a model may or may not have seen. A problem belongs to a family if
 its composition uses one of the family's operations and none of another family's. Its part
-(training, held-out) follows from its composition as for all embedded problems, so examples and
-held-out problems of a family share no composition. A start policy that must not know any family
+(training, held-out) follows from what it computes, as for all embedded problems, so examples and
+held-out problems of a family share no function. A start policy that must not know any family
 learns from `common`, whose problems use no family's operation.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 from itertools import islice
 
 from problems.schema import Problem, Split
-from problems.sources.compositional import FamilyConfig, composed, compositions, name_of
+from problems.sources.compositional import FamilyConfig, functions, name_of, problem_of
 
 FAMILIES: dict[str, frozenset[str]] = {
     "digits": frozenset({"digits", "digit_sum"}),
@@ -20,7 +20,7 @@ FAMILIES: dict[str, frozenset[str]] = {
     "slices": frozenset({"first", "skip", "last"}),
     "tables": frozenset({"letters", "tally", "histogram", "keys", "values", "repeated", "top"}),
 }
-LOOKED_AT = 6_000  # number of compositions searched per part
+LOOKED_AT = 6_000  # number of functions searched per part
 COMMON = ""  # no family's operation
 
 
@@ -55,13 +55,14 @@ def common(config: FamilyConfig, count: int) -> list[Problem]:
 def _draw(config: FamilyConfig, family: str, part: str, split: Split, count: int) -> list[Problem]:
     ours = (
         operations
-        for operations in islice(compositions(config.seed, part), LOOKED_AT)
+        for operations in islice(functions(config.seed, part), LOOKED_AT)
         if family_of(name_of(operations)) == family
     )
-    problems = [composed(operations, split, config) for operations in islice(ours, count)]
+    made = (problem_of(operations, split, config) for operations in ours)
+    problems = [*islice(filter(None, made), count)]
     if len(problems) < count:
         raise ValueError(
-            f"family {family or 'common'!r} has {len(problems)} compositions in its {part} "
+            f"family {family or 'common'!r} has {len(problems)} functions in its {part} "
             f"part, fewer than the {count} requested"
         )
     return problems

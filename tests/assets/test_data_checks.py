@@ -15,7 +15,7 @@ from rich.console import Console
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
-from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
+from assets.clean_problems import no_gated_problem, no_heldout_function, no_secret
 from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
 from cli.data.show import diff, show
@@ -80,7 +80,7 @@ def test_a_stored_held_out_composition_fails_its_check(
 ) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     add_clean_problem(refreshed, replace(problem, split="train"))
-    result = run_check(no_heldout_composition, refreshed)
+    result = run_check(no_heldout_function, refreshed)
     assert not result.passed and result.metadata["problem_ids"].value == [problem.problem_id]
 
 
@@ -123,7 +123,7 @@ def test_the_checks_pass_on_the_datasets_of_the_stages(refreshed: RunContext) ->
         schema_holds,
         verified_tests_are_strong,
         no_gated_problem,
-        no_heldout_composition,
+        no_heldout_function,
         no_secret,
     )
     assert all(run_check(check, refreshed).passed for check in checks)

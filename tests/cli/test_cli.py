@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -11,12 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from cli.status import show_status
-from problems.sources.heldout import STOCK
-from resources.run_record import Draw, open_run
-from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
@@ -80,21 +74,6 @@ def test_status_names_the_champion(
     home_builder.promoted("chain-0001-sft")
     text = ratchet(home_builder.run_context.home.path, "status").stdout
     assert re.search("version 1.*chain-0001-sft", text) and re.search("training +none", text)
-
-
-@pytest.mark.parametrize(("left", "warns"), [(999, True), (1000, False)])
-def test_status_warns_before_the_held_out_stock_ends(
-    home_builder: HomeBuilder, left: int, warns: bool
-) -> None:
-    home = home_builder.run_context.home
-    run = open_run(
-        home.runs, "c", kind="chain", base_seed=1, profile="small", why="test", champion=None
-    )
-    run.change(draws=(Draw(seed=1, first=0, count=STOCK - 400 * left),))
-    console = Console(file=io.StringIO(), width=200)
-    show_status(Settings(home), console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert f"{left:,} draws of 400 tasks" in text and ("family.seed" in text) == warns
 
 
 @pytest.mark.slow

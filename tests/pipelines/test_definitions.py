@@ -37,7 +37,7 @@ CHECKS = {
     "augmented_problems: augmented_tests_are_strong",
     "synthetic_problems: synthetic_tests_are_strong",
     "clean_problems: no_gated_problem",
-    "clean_problems: no_heldout_composition",
+    "clean_problems: no_heldout_function",
     "clean_problems: no_secret",
     "difficulty_rankings: reward_battery",
     "checkpoint: whole_checkpoint",

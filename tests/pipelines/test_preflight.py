@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import STOCK
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.preflight import check_policy
-from resources.run_record import Draw, open_run
 from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.config.training import Training
 
@@ -47,19 +44,6 @@ def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuil
         check_policy(home, Profile(training=LONG))
     home_builder.promoted("chain-0001-sft")
     check_policy(home, Profile(training=LONG))
-
-
-def test_a_run_is_refused_when_held_out_draws_run_out(tmp_path: Path) -> None:
-    home, profile = Home(tmp_path / "home"), Profile()
-    run = open_run(
-        home.runs, "chain-0001", kind="chain", base_seed=1, profile="", why="test", champion=None
-    )
-    run.change(draws=(Draw(seed=1, first=0, count=STOCK),))
-    check_policy(home, profile)  # this run resumes with its own draw
-    run.change(state="done")
-    with pytest.raises(NotReady, match=rf"family\.seed 1 .*{STOCK}"):
-        check_policy(home, profile)
-    check_policy(home, Profile(family=FamilyConfig(seed=2)))
 
 
 def test_a_stored_training_with_an_unreached_trace_step_loads() -> None:
