@@ -64,12 +64,14 @@ SHAPES: dict[tuple[Kind, int], int] = {
     ("nums", 4): 21,
     ("num", 4): 3,
 }
-# Beside them in training: shorter ones, from which a model learns the operations.
-SHORTER: dict[tuple[Kind, int], int] = {
-    ("text", 3): 1,
-    ("words", 2): 3,
-    ("nums", 2): 6,
-    ("num", 3): 2,
+# In training there are more short ones, from which a model learns the operations.
+TRAINED: dict[tuple[Kind, int], int] = SHAPES | {
+    ("text", 3): 2,
+    ("words", 2): 4,
+    ("words", 3): 8,
+    ("nums", 2): 8,
+    ("nums", 3): 40,
+    ("num", 3): 4,
 }
 
 
@@ -120,7 +122,7 @@ def functions(seed: int, part: str) -> Iterator[Composition]:
     the same seed.
     """
     rng, seen = random.Random(f"{seed}/{part}"), set[str]()
-    shapes, shares = zip(*(SHAPES | SHORTER).items(), strict=True)
+    shapes, shares = zip(*TRAINED.items(), strict=True)
     while True:
         operations = compose(rng, *rng.choices(shapes, shares)[0])
         if part_of(operations) == part and (key := behaviour(operations)) not in seen:
@@ -130,10 +132,10 @@ def functions(seed: int, part: str) -> Iterator[Composition]:
 
 
 def compose(rng: random.Random, start: Kind, length: int) -> Composition:
-    """Draw a composition. No step follows itself, and at most one has a helper function."""
+    """Draw a composition. No step follows itself, and at most one is longer than an expression."""
     kind, picked = start, list[Operation]()
     for _ in range(length):
-        helped = any(each.helper for each in picked)
+        has_long = any(each.is_long for each in picked)
         picked.append(
             rng.choice(
                 [
@@ -141,7 +143,7 @@ def compose(rng: random.Random, start: Kind, length: int) -> Composition:
                     for each in OPERATIONS
                     if each.takes == kind
                     and each not in picked[-1:]
-                    and not (helped and each.helper)
+                    and not (has_long and each.is_long)
                 ]
             )
         )

@@ -33,6 +33,11 @@ class Operation:
     slip: str = ""
     helper: str = ""
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the code is more than one expression."""
+        return is_block(self.code) or bool(self.helper)
+
     @cached_property
     def run(self) -> Callable[[Any], Any]:
         return compiled(self.code, self.helper)

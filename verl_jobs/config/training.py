@@ -150,10 +150,10 @@ class Training(Section):
     """Names of parameters that are not trained, e.g. [model.embed_tokens.*, model.layers.0.*]; with
     adapters, no other parameter is trained anyway.
     """
-    prompt_tokens: PositiveInt = 96
+    prompt_tokens: PositiveInt = 112
     """Maximum tokens of a prompt; problems with a longer one are dropped when the data is loaded.
     """
-    answer_tokens: PositiveInt = 104
+    answer_tokens: PositiveInt = 112
     """Maximum tokens of a completion; a longer one is truncated and counted as truncated."""
     save_every: PositiveInt = 5
     """Steps between checkpoints, each scored on the validation problems; the most steps that a
