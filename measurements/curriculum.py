@@ -40,7 +40,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration
 from problems.sources.compositional import generate as compose
-from problems.sources.heldout import older_draw
+from problems.sources.heldout import heldout_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash, score_answers
@@ -236,7 +236,7 @@ class Seeded:
         return dict(json.loads(path.read_text(encoding="utf-8")))
 
     def _solved(self, checkpoint: Path) -> dict[str, bool]:
-        benchmark = heldout(older_draw(self.family, 1, self.size.heldout))
+        benchmark = heldout(heldout_draw(self.family, 1, self.size.heldout))
         with Sandbox(SandboxConfig()) as sandbox:
             return evaluate(checkpoint, checkpoint.name, "", benchmark, sandbox).solved
 

@@ -1,4 +1,4 @@
-"""Nights with a frozen model: unearned promotions, false alarms, and use of the held-out stock.
+"""Nights with a frozen model: unearned promotions and false alarms.
 
     python -m measurements.frozen_nights HOME [--nights 30] [--out nights.jsonl]
 
@@ -25,7 +25,7 @@ from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import Gate, decide, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson
-from problems.sources.heldout import STOCK, heldout_tasks
+from problems.sources.heldout import heldout_tasks
 from resources.config.load import load_profile
 from resources.config.profile import HELDOUT
 from resources.home import Home
@@ -131,9 +131,7 @@ def summary(rows: list[dict[str, Any]]) -> str:
         count = sum(row[key] == value for row in rows)
         low, high = wilson(count, len(rows))
         lines.append(f"\n{event}: {count} of {len(rows)} nights ({low:.1%} to {high:.1%})")
-    remaining = STOCK - rows[-1]["first_task"] - PROFILE.evaluation.heldout
-    seconds = sum(row["seconds"] for row in rows) / len(rows)
-    lines.append(f"\nheld-out tasks left: {remaining:,} of {STOCK:,}; {seconds:.0f} s a night")
+    lines.append(f"\n{sum(row['seconds'] for row in rows) / len(rows):.0f} s a night")
     return "\n".join(lines)
 
 

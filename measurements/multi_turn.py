@@ -29,7 +29,7 @@ from problems.dataset.rl_parquet import write_verl
 from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration, generate
-from problems.sources.heldout import older_draw
+from problems.sources.heldout import heldout_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash
@@ -103,7 +103,7 @@ def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bo
     policies = {"warm-up": folder / "start"} | {
         arm: last_within(job, tokens[arm], budget) for arm, job in jobs.items()
     }
-    heldout = older_draw(family, 1, size.heldout)
+    heldout = heldout_draw(family, 1, size.heldout)
     solved_by_policy = {}
     for name, policy in policies.items():
         path = folder / f"answers-{name}.json"

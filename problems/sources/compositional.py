@@ -99,16 +99,14 @@ def generate(config: FamilyConfig) -> list[Problem]:
 
     `extra` holds the composition and, for demonstrations, the fallible code.
     """
-    count = config.demonstrations + config.train
-    splits: list[Split] = ["demonstrations"] * config.demonstrations + ["train"] * config.train
+    sizes: dict[Split, int] = {"demonstrations": config.demonstrations, "train": config.train}
+    splits = [split for split, size in sizes.items() for _ in range(size)]
     # Short compositions run out first; shuffling gives both splits a share of them.
     random.Random(f"{config.seed}/order").shuffle(splits)
-    training = zip(islice(functions(config.seed, "training"), count), splits, strict=True)
+    training = zip(islice(functions(config.seed, "training"), len(splits)), splits, strict=True)
     validation = islice(functions(config.seed, "validation"), config.validation)
-    return [
-        made
-        for operations, split in (*training, *((each, "validation") for each in validation))
-        if (made := problem_of(operations, split, config))
+    return [problem_of(operations, split, config) for operations, split in training] + [
+        problem_of(operations, "validation", config) for operations in validation
     ]
 
 
@@ -127,7 +125,7 @@ def functions(seed: int, part: str) -> Iterator[Composition]:
         operations = compose(rng, *rng.choices(shapes, shares)[0])
         if part_of(operations) == part and (key := behaviour(operations)) not in seen:
             seen.add(key)
-            if tests_of(operations, random.Random(f"{seed}/{name_of(operations)}")):
+            if tests_for(operations, seed):
                 yield operations
 
 
@@ -151,6 +149,11 @@ def compose(rng: random.Random, start: Kind, length: int) -> Composition:
     return tuple(picked)
 
 
+def tests_for(operations: Composition, seed: int) -> list[dict[str, Any]]:
+    """Return the tests of a composition in the family of this seed; none if it is not sound."""
+    return tests_of(operations, random.Random(f"{seed}/{name_of(operations)}")) or []
+
+
 def name_of(operations: Composition) -> str:
     return "|".join(operation.name for operation in operations)
 
@@ -165,14 +168,11 @@ def problem_of(
     split: Split,
     config: FamilyConfig,
     id: str = "",
-) -> Problem | None:
-    """Return the problem of a composition, with drawn wording and tests; None if no tests refuse
-    its mistakes. id: unique in its split; by default from the composition.
+) -> Problem:
+    """Return the problem of a sound composition, with drawn wording. id: unique in its split; by
+    default from the composition.
     """
     name = name_of(operations)
-    tests = tests_of(operations, random.Random(f"{config.seed}/{name}"))
-    if tests is None:
-        return None
     rng = random.Random(f"{config.seed}/{split}/{id}/{name}")
     steps = [rng.choice(operation.wordings) for operation in operations]
     statement = rng.choice(OPENINGS).format(kind=KINDS[operations[0].takes])
@@ -190,7 +190,7 @@ def problem_of(
         source="embedded",
         statement=f"{statement}{', then '.join(steps)}.",
         style="call",
-        tests=tuple(tests),
+        tests=tuple(tests_for(operations, config.seed)),
         entry_point=ENTRY_POINT,
         solutions=(
             _program(operations, codes),

@@ -58,8 +58,7 @@ def _draw(config: FamilyConfig, family: str, part: str, split: Split, count: int
         for operations in islice(functions(config.seed, part), LOOKED_AT)
         if family_of(name_of(operations)) == family
     )
-    made = (problem_of(operations, split, config) for operations in ours)
-    problems = [*islice(filter(None, made), count)]
+    problems = [problem_of(operations, split, config) for operations in islice(ours, count)]
     if len(problems) < count:
         raise ValueError(
             f"family {family or 'common'!r} has {len(problems)} functions in its {part} "

@@ -1,26 +1,38 @@
 """The held-out supply of the embedded family: task number 0, 1, 2, ... without an end.
 
-A task is a function that no training has (problems/sources/behaviour.py). Each is drawn from all of
-them by its number, so any two draws are comparable: each 40 tasks in a row have the same shares of
-shapes, and within a shape they are independent.
+A task is a function that no training has (problems/sources/behaviour.py), drawn from all of them by
+its number. Each 40 tasks in a row have the same shares of shapes, so any two draws are comparable.
+No function occurs twice in a block of 400 tasks, so the tasks of a gate are not related.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 
 from problems.schema import Problem
-from problems.sources.behaviour import part_of
-from problems.sources.compositional import SHAPES, FamilyConfig, compose, problem_of
+from problems.sources.behaviour import Composition, behaviour, part_of
+from problems.sources.compositional import SHAPES, FamilyConfig, compose, problem_of, tests_for
 from problems.sources.operations import Kind
 
 PERIOD = sum(SHAPES.values())
+BLOCK = 10 * PERIOD
 
 
 def heldout_tasks(config: FamilyConfig, first: int, count: int) -> list[Problem]:
     """Return `count` held-out problems from number `first` on; the first number is 0."""
-    return [_task(config, number) for number in range(first, first + count)]
+    tasks: list[Problem] = []
+    while len(tasks) < count:
+        number = first + len(tasks)
+        block, place = divmod(number, BLOCK)
+        rest = islice(_block(config.seed, block), place, place + count - len(tasks))
+        tasks += [
+            problem_of(operations, "heldout", config, f"{config.seed}/{each}")
+            for each, operations in enumerate(rest, number)
+        ]
+    return tasks
 
 
 def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
@@ -28,15 +40,21 @@ def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]
     return heldout_tasks(config, (number - 1) * count, count)
 
 
-def _task(config: FamilyConfig, number: int) -> Problem:
-    start, length = places()[number % PERIOD]
-    rng = random.Random(f"{config.seed}/heldout/{number}")
-    while True:
-        operations = compose(rng, start, length)
-        if part_of(operations) == "heldout":
-            id = f"{config.seed}/{number}"
-            if problem := problem_of(operations, "heldout", config, id):
-                return problem
+def _block(seed: int, block: int) -> Iterator[Composition]:
+    seen = set[str]()
+    for place in range(BLOCK):
+        start, length = places()[place % PERIOD]
+        rng = random.Random(f"{seed}/heldout/{block * BLOCK + place}")
+        while True:
+            operations = compose(rng, start, length)
+            if (
+                part_of(operations) == "heldout"
+                and (key := behaviour(operations)) not in seen
+                and tests_for(operations, seed)
+            ):
+                break
+        seen.add(key)
+        yield operations
 
 
 @cache

@@ -17,6 +17,7 @@ def test_families_have_known_and_disjoint_operations() -> None:
     assert set(listed) <= set(BY_NAME) and len(listed) == len(set(listed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_examples_held_out_and_common_problems_share_no_composition(
     family: str,

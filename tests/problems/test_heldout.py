@@ -15,8 +15,9 @@ from problems.sources.heldout import heldout_draw, heldout_tasks
 CONFIG = FamilyConfig(demonstrations=60, train=40, validation=20)
 
 
+@pytest.mark.slow
 @given(number=st.integers(1, 10**9), seed=st.integers(0, 9))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_every_draw_has_the_same_share_of_each_start_and_length(number: int, seed: int) -> None:
     draw = heldout_draw(FamilyConfig(seed=seed), number, 80)
     shapes = Counter(
@@ -25,8 +26,9 @@ def test_every_draw_has_the_same_share_of_each_start_and_length(number: int, see
     assert shapes == {shape: 2 * share for shape, share in SHAPES.items()}
 
 
+@pytest.mark.slow
 @given(first=st.integers(0, 10**9), more=st.integers(1, 5))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_a_task_depends_on_its_number_alone(first: int, more: int) -> None:
     alone = heldout_tasks(CONFIG, first + more, 1)
     assert heldout_tasks(CONFIG, first, more + 1)[-1:] == alone
@@ -53,3 +55,9 @@ def test_no_held_out_function_is_trained_on() -> None:
 def test_every_task_is_of_the_held_out_part() -> None:
     assert {part_of(composition_of(p)) for p in heldout_draw(CONFIG, 3, 100)} == {"heldout"}
     assert {part_of(composition_of(p)) for p in generate(CONFIG)} == {"training", "validation"}
+
+
+@pytest.mark.slow
+def test_no_function_occurs_twice_in_a_draw() -> None:
+    draw = heldout_draw(CONFIG, 2, 400)
+    assert len({behaviour(composition_of(problem)) for problem in draw}) == 400
