@@ -46,6 +46,10 @@ class Curation(Section):
     """Maximum number of characters in a statement, and in a solution."""
     english: bool = True
     """Whether statements must be in English."""
+    sentence_model: str = ""
+    """Sentence-transformers model for the comparison by meaning, by hub id or path. Empty: the
+    packaged all-MiniLM-L6-v2.
+    """
     processes: PositiveInt = 2
     """Processes that search for similar problems in a large set; the result does not depend on
     it.

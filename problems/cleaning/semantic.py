@@ -1,0 +1,85 @@
+"""Find gated tasks that a problem repeats in other words or another program.
+
+In: problems and gated tasks. Out: `Overlap`s of the kinds "same behaviour" and "same meaning", at
+most one per problem and task. Similarity only proposes; where both have a solution, the sandbox
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from problems.cleaning.behaviour import Behaviour, compare
+from problems.cleaning.contamination import Overlap
+from problems.cleaning.meaning import MeaningIndex, Near, same_meaning
+from problems.schema import Problem
+from sandbox.sandbox import Sandbox
+
+# Similarity of statements or programs from which equal behaviour is a leak. Without tests of the
+# problem's own, any function that sorts would equal each task that asks for one kind of sorting.
+TESTED, UNTESTED = 0.4, 0.6
+
+
+@dataclass
+class SemanticIndex:
+    """The gated tasks, compared by meaning and behaviour. model: see MeaningIndex."""
+
+    gated: Sequence[Problem]
+    model: str = ""
+    _meanings: MeaningIndex = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._meanings = MeaningIndex(self.gated, self.model)
+
+    def overlaps(
+        self, problems: Sequence[Problem], sandbox: Sandbox, known: Collection[str] = ()
+    ) -> list[Overlap]:
+        """Return the overlaps in the order of the problems.
+
+        known: ids of problems that leak already; they are not run. Raises NoOutput if the sandbox
+        fails.
+        """
+        rest = [problem for problem in problems if problem.problem_id not in known]
+        if not self.gated or not rest:
+            return []
+        nearest = self._meanings.nearest(rest)
+        candidates = [
+            (problem, near) for problem, nears in zip(rest, nearest, strict=True) for near in nears
+        ]
+        behaviours = compare(
+            [(problem, self.gated[near.gated]) for problem, near in candidates], sandbox
+        )
+        return list(self._judged(candidates, behaviours))
+
+    def _judged(
+        self, candidates: Iterable[tuple[Problem, Near]], behaviours: Iterable[Behaviour]
+    ) -> Iterator[Overlap]:
+        for (problem, near), behaviour in zip(candidates, behaviours, strict=True):
+            gated = self.gated[near.gated]
+            if verdict := judge(problem, gated, near, behaviour):
+                kind, leak = verdict
+                detail = f"statements {near.statement:.2f}, programs {near.program:.2f}"
+                if str(behaviour):
+                    detail += f"; {behaviour}"
+                texts = (
+                    (problem.solutions[0], gated.solutions[0])
+                    if kind == "same behaviour" and problem.solutions and gated.solutions
+                    else (problem.statement, gated.statement)
+                )
+                yield Overlap(problem.problem_id, gated.problem_id, kind, detail, leak, *texts)
+
+
+def judge(
+    problem: Problem, gated: Problem, near: Near, behaviour: Behaviour
+) -> tuple[str, bool] | None:
+    """Return the kind of overlap and whether it is a leak, or None.
+
+    A statement alone decides only where no run tells the two apart.
+    """
+    if behaviour.same:
+        both = behaviour.mine is behaviour.theirs
+        return "same behaviour", near.most >= (TESTED if both else UNTESTED)
+    if same_meaning(problem, gated, near.statement):
+        return "same meaning", not behaviour.different
+    return None
