@@ -65,7 +65,9 @@ def clean_problems(
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
             ] + [problem for problems in custom.values() for problem in problems]
-            return StageOutput(write_curated(candidates, gated, config, earlier_stages, folder))
+            with run_context.sandbox() as sandbox:
+                facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
+            return StageOutput(facts)
 
         inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {
             f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
@@ -73,7 +75,7 @@ def clean_problems(
         }
         artifact_config = config.model_dump(mode="json", exclude={"processes"})
         artifact = stage.artifact(
-            "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
+            "datasets", "clean_problems", make, version=10, inputs=inputs, config=artifact_config
         )
         stages = [*earlier_stages, stored_stage(artifact.path, NAME)]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")

@@ -31,8 +31,8 @@ class Behaviour:
     """What running the programs of a pair showed; None where it could not be run.
 
     theirs: my solution under the task's tests; a failure is None where my solution is not known to
-    be right. mine: the task's solution under my tests. agreed: generated inputs on which the two programs agree.
-    disagreement: one on which they differ.
+    be right. mine: the task's solution under my tests. agreed: generated inputs on which the two
+    programs agree. disagreement: one on which they differ.
     """
 
     theirs: Verdict | None = None

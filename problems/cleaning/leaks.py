@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from problems.cleaning.contamination import GatedIndex, Overlap
+from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.semantic import SemanticIndex
 from problems.schema import Problem
@@ -49,9 +50,12 @@ def find_leaks(
 
 
 def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
-    if task := gated_as(problem):
-        return Finding(problem.problem_id, "leak", task, "gated task", "by its name or statement")
     ranked = sorted(overlaps, key=lambda overlap: not overlap.leak)
+    if not any(overlap.leak for overlap in ranked):
+        if task := gated_as(problem):
+            return Finding(problem.problem_id, "leak", task, "gated task", "by name or statement")
+        if match := known_task(problem):
+            return Finding(problem.problem_id, "leak", *match)
     if not ranked:
         return Finding(problem.problem_id, "clean")
     first = ranked[0]

@@ -60,6 +60,8 @@ class MeaningIndex:
     _vectorizer: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.gated:
+            return
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         self._statements = embed([meaning(one) for one in self.gated], self.model)

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 
 from problems.cleaning.behaviour import Behaviour, compare
 from problems.cleaning.contamination import Overlap
-from problems.cleaning.meaning import MeaningIndex, Near, same_meaning
+from problems.cleaning.meaning import MeaningIndex, Near, first_program, same_meaning
 from problems.schema import Problem
+from problems.syntax import code_tokens
 from sandbox.sandbox import Sandbox
 
-# Similarity of statements or programs from which equal behaviour is a leak. Without tests of the
-# problem's own, any function that sorts would equal each task that asks for one kind of sorting.
-TESTED, UNTESTED = 0.4, 0.6
+# Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
+# the other's tests; of the programs, if the task's has PROGRAM_TOKENS. Otherwise `a * b` would be
+# any task that multiplies, and any sorting function each task that asks for one kind of sorting.
+STATEMENT, STATEMENT_TESTED, PROGRAM, PROGRAM_TOKENS = 0.7, 0.6, 0.6, 20
 
 
 @dataclass
@@ -79,7 +81,14 @@ def judge(
     """
     if behaviour.same:
         both = behaviour.mine is behaviour.theirs
-        return "same behaviour", near.most >= (TESTED if both else UNTESTED)
+        return "same behaviour", (
+            near.statement >= (STATEMENT_TESTED if both else STATEMENT)
+            or (near.program >= PROGRAM and _tokens(gated) >= PROGRAM_TOKENS)
+        )
     if same_meaning(problem, gated, near.statement):
         return "same meaning", not behaviour.different
     return None
+
+
+def _tokens(problem: Problem) -> int:
+    return len(code_tokens(first_program(problem)))

@@ -33,6 +33,7 @@ from artifacts.manifest import NAME, Manifest
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.curation import Curated, Curation, doubled, leaking, own_fault
 from problems.cleaning.duplicates import Duplicates, Marks, grouped, marks
+from problems.cleaning.semantic import SemanticIndex
 from problems.cleaning.similarity import Sketch, joined, sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import write_evidence
@@ -183,17 +184,24 @@ class ScanPart:
     rules: Rules
     _opened: Sandbox | None = field(default=None, init=False, repr=False)
     _gated: GatedIndex | None = field(default=None, init=False, repr=False)
+    _semantic: SemanticIndex = field(init=False, repr=False)
 
     def __call__(self, part: str) -> PartScan:
         if not self.folder.has(f"verified/{part}"):
             self._verify(part)
-        self._gated = self._gated or GatedIndex(guards(self.folder))
+        if self._gated is None:
+            gated = guards(self.folder)
+            self._gated = GatedIndex(gated)
+            self._semantic = SemanticIndex(gated, self.rules.curation.sentence_model)
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
         verified = json.loads(self.folder.read(f"verified/{part}.json"))
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
         rest = [problems[row] for row in rows]
         rest_sketch = sketch(rest)
+        overlaps = self._gated.overlaps_of(rest, rest_sketch)
+        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
+        overlaps += self._semantic.overlaps(rest, self._sandbox(), leaks)
         return PartScan(
             part,
             [Removed(**row) for row in verified["removed"]],
@@ -202,17 +210,20 @@ class ScanPart:
             rows,
             marks(rest, alone=False),
             rest_sketch.take(range(len(rest))),
-            self._gated.overlaps_of(rest, rest_sketch),
+            overlaps,
         )
 
-    def _verify(self, part: str) -> None:
+    def _sandbox(self) -> Sandbox:
         if self._opened is None:
             self._opened = Sandbox(self.rules.sandbox).__enter__()
             atexit.register(self.close)
+        return self._opened
+
+    def _verify(self, part: str) -> None:
         problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
         with tempfile.TemporaryDirectory() as scratch:
             verified = verify(
-                problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification
+                problems, self._sandbox(), Path(scratch) / "journal.jsonl", self.rules.verification
             )
         record = {
             "removed": [asdict(row) for row in [*removed, *verified.removed]],
