@@ -19,7 +19,7 @@ from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
-from problems.cleaning.semantic import SemanticIndex
+from problems.cleaning.semantic import BothIndexes
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
 from sandbox.sandbox import Sandbox
@@ -105,12 +105,12 @@ def curate(
         problem.problem_id: reason for problem in arrived if (reason := own_fault(problem, config))
     }
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
-    overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
-    if sandbox and guards and rest:
-        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
-        index = SemanticIndex(list(guards.values()), config.sentence_model)
-        overlaps += index.overlaps(rest, sandbox, leaks)
+    if sandbox:
+        index = BothIndexes(list(guards.values()), config.sentence_model)
+        overlaps = index.overlaps(rest, sandbox, processes=config.processes)
         overlaps.sort(key=lambda overlap: overlap.problem_id)
+    else:
+        overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
     reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))
     duplicate_groups = duplicates(
         (problem for problem in rest if problem.problem_id not in reasons), config.processes

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from problems.cleaning.contamination import GatedIndex, Overlap
+from problems.cleaning.contamination import Overlap
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
-from problems.cleaning.semantic import SemanticIndex
+from problems.cleaning.semantic import BothIndexes
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 
@@ -40,9 +40,7 @@ def find_leaks(
 
     model: see `MeaningIndex`. Raises NoOutput if the sandbox fails.
     """
-    overlaps = GatedIndex(gated).overlaps(problems)
-    leaking = {overlap.problem_id for overlap in overlaps if overlap.leak}
-    overlaps += SemanticIndex(gated, model).overlaps(problems, sandbox, leaking)
+    overlaps = BothIndexes(gated, model).overlaps(problems, sandbox)
     by_id: dict[str, list[Overlap]] = {problem.problem_id: [] for problem in problems}
     for overlap in overlaps:
         by_id[overlap.problem_id].append(overlap)

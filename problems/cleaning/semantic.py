@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from problems.cleaning.behaviour import Behaviour, compare
-from problems.cleaning.contamination import Overlap
+from problems.cleaning.contamination import GatedIndex, Overlap
 from problems.cleaning.meaning import MeaningIndex, Near, first_program, same_meaning
+from problems.cleaning.similarity import Sketch
 from problems.schema import Problem
 from problems.syntax import code_tokens
 from sandbox.sandbox import Sandbox
@@ -92,3 +93,26 @@ def judge(
 
 def _tokens(problem: Problem) -> int:
     return len(code_tokens(first_program(problem)))
+
+
+class BothIndexes:
+    """The gated tasks, compared by words, programs and tests, then by meaning and behaviour."""
+
+    def __init__(self, gated: Sequence[Problem], model: str = "") -> None:
+        self.lexical, self.semantic = GatedIndex(gated), SemanticIndex(gated, model)
+
+    def overlaps(
+        self,
+        problems: Sequence[Problem],
+        sandbox: Sandbox,
+        own: Sketch | None = None,
+        processes: int = 1,
+    ) -> list[Overlap]:
+        """Return all overlaps. own: see `GatedIndex.overlaps_of`."""
+        overlaps = (
+            self.lexical.overlaps_of(problems, own)
+            if own
+            else self.lexical.overlaps(problems, processes)
+        )
+        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
+        return overlaps + self.semantic.overlaps(problems, sandbox, leaks)

@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 from artifacts.folder import Folder
 from artifacts.hashing import hash_data
 from artifacts.manifest import NAME, Manifest
-from problems.cleaning.contamination import GatedIndex, Overlap, suspects
+from problems.cleaning.contamination import Overlap, suspects
 from problems.cleaning.curation import Curated, Curation, doubled, leaking, own_fault
 from problems.cleaning.duplicates import Duplicates, Marks, grouped, marks
-from problems.cleaning.semantic import SemanticIndex
+from problems.cleaning.semantic import BothIndexes
 from problems.cleaning.similarity import Sketch, joined, sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import write_evidence
@@ -183,25 +183,20 @@ class ScanPart:
     folder: Folder
     rules: Rules
     _opened: Sandbox | None = field(default=None, init=False, repr=False)
-    _gated: GatedIndex | None = field(default=None, init=False, repr=False)
-    _semantic: SemanticIndex = field(init=False, repr=False)
+    _gated: BothIndexes | None = field(default=None, init=False, repr=False)
 
     def __call__(self, part: str) -> PartScan:
         if not self.folder.has(f"verified/{part}"):
             self._verify(part)
-        if self._gated is None:
-            gated = guards(self.folder)
-            self._gated = GatedIndex(gated)
-            self._semantic = SemanticIndex(gated, self.rules.curation.sentence_model)
+        self._gated = self._gated or BothIndexes(
+            guards(self.folder), self.rules.curation.sentence_model
+        )
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
         verified = json.loads(self.folder.read(f"verified/{part}.json"))
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
         rest = [problems[row] for row in rows]
         rest_sketch = sketch(rest)
-        overlaps = self._gated.overlaps_of(rest, rest_sketch)
-        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
-        overlaps += self._semantic.overlaps(rest, self._sandbox(), leaks)
         return PartScan(
             part,
             [Removed(**row) for row in verified["removed"]],
@@ -210,7 +205,7 @@ class ScanPart:
             rows,
             marks(rest, alone=False),
             rest_sketch.take(range(len(rest))),
-            overlaps,
+            self._gated.overlaps(rest, self._sandbox(), rest_sketch),
         )
 
     def _sandbox(self) -> Sandbox:
@@ -247,11 +242,8 @@ class ScanPart:
 
 def guards(folder: Folder) -> list[Problem]:
     """Return the gated problems, each once."""
-    return list(
-        {
-            problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]
-        }.values()
-    )
+    gated = readable(_table(folder, GATED), GATED)[0]
+    return list({problem.problem_id: problem for problem in gated}.values())
 
 
 @dataclass(frozen=True)
@@ -286,10 +278,7 @@ def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Ru
     """Decide over the whole set; write the problems kept and the reasons for the others."""
     unverified = [row for one in scans for row in one.unverified]
     faults = {row.problem_id: row for one in scans for row in one.faults}
-    ids = [
-        *(one.problem_id for part in scans for one in part.marks.ranks),
-        *(row.problem_id for one in scans for row in one.faults),
-    ]
+    ids = [problem_id for one in scans for problem_id in _ids(one)]
     every = [*ids, *(row.problem_id for row in unverified)]
     if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
         raise ProblemError(
