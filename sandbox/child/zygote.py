@@ -5,8 +5,8 @@ It never sees a test, an expected value or a source: those travel through descri
 passes on. It serves one slot and runs one job at a time. When a job ends, it kills and reaps every
 process that is left, and the next job gets an empty scratch folder.
 
-Orders arrive on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES"
-with descriptors, and "end".
+Orders arrive on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES
+SEED" with descriptors, and "end".
 Answers: "exit ROLE STATUS PEAK_BYTES" when a started process has ended by itself; "ended CPU_S
 OWN_CPU_S" when nothing of the job is left, with the CPU seconds of all jobs so far that were waited
 for, and those of this process. The hello before the first order is JSON.
@@ -75,15 +75,17 @@ class Zygote:
         control: socket.socket,
         in_force: str,
         run: Callable[[str], NoReturn],
+        enter_seed: Callable[[int], None] | None,
     ) -> None:
         """Keep the state of one slot.
 
         run: entry point of a child process after it has dropped privileges; its argument is the
             style of the job. config["seen"]: see `levels.drop`.
+        enter_seed: sets a program's seed; None if all programs have seed 0.
         """
         self.level = config["level"]
         self.seen = config["seen"]
-        self.run = run
+        self.run, self.enter_seed = run, enter_seed
         self.uid = config["uid"] if levels.has_own_uid(self.level) else None
         self.control = control
         self.readable = [config["package_path"], *config["packages"].values()]
@@ -150,13 +152,15 @@ class Zygote:
 
     def _start(self, order: list[bytes], descriptors: Sequence[int]) -> int:
         role, style = order[0].decode(), order[1].decode()
-        cpu_s, address_bytes, processes, files = map(int, order[2:])
+        cpu_s, address_bytes, processes, files, seed = map(int, order[2:])
         if self.score is not None:
             # inherited by the fork: the kernel's OOM killer picks the program, never the zygote
             write(self.score, b"1000")
         pid = _fork()
         if pid == 0:
             try:
+                if self.enter_seed:
+                    self.enter_seed(seed)
                 _become(
                     cpu_s,
                     address_bytes,
@@ -199,7 +203,8 @@ class Zygote:
             or self._is_marked()
         ):
             self._renew_scratch()
-        levels.restart_pids()
+        if not self.enter_seed:
+            levels.restart_pids()
         self.control.send(
             b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF))
         )
@@ -348,6 +353,16 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     return lambda _: judge_process.judge()
 
 
+def _seeds(seed: int) -> Callable[[int], None] | None:
+    """Prepare for seeds other than 0, and return the function that sets a program's seed."""
+    if not seed:
+        return None
+    from sandbox.child import seeds
+
+    seeds.prepare()
+    return seeds.enter
+
+
 def main() -> None:
     config = json.loads(sys.argv[1])
     levels.die_with_parent(config["parent"])
@@ -358,7 +373,8 @@ def main() -> None:
     config["seen"] = not counted or config["level"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
-    run = _role(judge=config["judge"])  # import now: our files are out of sight later
+    # import now: our files are out of sight later
+    run, enter_seed = _role(judge=config["judge"]), _seeds(config["seed"])
     if config["level"] == "bare":
         from sandbox.child import semaphores
 
@@ -393,7 +409,7 @@ def main() -> None:
         sys.modules[name].seed(0)
     with contextlib.suppress(OSError):
         time.tzset()
-    Zygote(config, control, in_force, run).serve()
+    Zygote(config, control, in_force, run, enter_seed).serve()
 
 
 if __name__ == "__main__":
