@@ -24,42 +24,34 @@ MOST_BYTES = 128  # of the shuffled size classes of CPython's allocator, in step
 PAUSES = 100  # of a program's threads, so that others run in between
 PAUSE_S = 1e-5
 
-_offset_s = 0
+
+def enter(seed: int) -> None:
+    """Set the seed in a program's process, before the program is read."""
+    for name in {"random", "numpy.random"} & set(sys.modules):
+        sys.modules[name].seed(seed)
+    draws = random.Random(seed)
+    _move_clock(seed * CLOCK_STEP_S)
+    _shuffle_free_blocks(draws)
+    threading.setprofile(_pauses(draws))
 
 
-def prepare() -> None:
-    """Prepare this zygote: programs that it starts can have another clock."""
+def _move_clock(by_s: int) -> None:
+    """Move what reads the time of day, but no clock that measures durations."""
     clock, clock_ns, clock_gettime = time.time, time.time_ns, time.clock_gettime
-    time.time = lambda: clock() + _offset_s
-    time.time_ns = lambda: clock_ns() + _offset_s * 10**9
+    asctime, strftime = time.asctime, time.strftime
+    time.time = lambda: clock() + by_s
+    time.time_ns = lambda: clock_ns() + by_s * 10**9
     time.clock_gettime = lambda which: (
         time.time() if which == time.CLOCK_REALTIME else clock_gettime(which)
     )
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, _of_seconds(getattr(time, name)))
-    asctime, strftime = time.asctime, time.strftime
     time.asctime = lambda at=None: asctime(time.localtime() if at is None else at)  # type: ignore
-    time.strftime = lambda text, at=None: strftime(text, time.localtime() if at is None else at)  # type: ignore
+    time.strftime = lambda form, at=None: strftime(form, time.localtime() if at is None else at)  # type: ignore
     # `today` calls time.time; these two read the clock themselves
-    _replace(
-        datetime.datetime,
-        "now",
-        classmethod(lambda kind, tz=None: kind.fromtimestamp(time.time(), tz)),
-    )
-    _replace(
-        datetime.datetime, "utcnow", classmethod(lambda kind: kind.utcfromtimestamp(time.time()))
-    )
-
-
-def enter(seed: int) -> None:
-    """Set the seed in a program's process, before the program is read."""
-    global _offset_s
-    _offset_s = seed * CLOCK_STEP_S
-    for name in {"random", "numpy.random"} & set(sys.modules):
-        sys.modules[name].seed(seed)
-    draws = random.Random(seed)
-    _shuffle_free_blocks(draws)
-    threading.setprofile(_pauses(draws))
+    kind = datetime.datetime
+    _replace(kind, "now", classmethod(lambda own, tz=None: own.fromtimestamp(time.time(), tz)))
+    _replace(kind, "utcnow", classmethod(lambda own: own.utcfromtimestamp(time.time())))
 
 
 def _of_seconds(function: Any) -> Any:

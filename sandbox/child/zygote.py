@@ -48,7 +48,7 @@ sys.path.append(ROOT)
 
 # found through sys.path, set above
 from sandbox import folders  # noqa: E402
-from sandbox.child import hugepages, prewarm, program  # noqa: E402
+from sandbox.child import hugepages, prewarm, program, seeds  # noqa: E402
 from sandbox.isolation import levels, process_tree, seccomp  # noqa: E402
 
 EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
@@ -75,19 +75,15 @@ class Zygote:
         control: socket.socket,
         in_force: str,
         run: Callable[[str], NoReturn],
-        enter_seed: Callable[[int], None] | None,
     ) -> None:
         """Keep the state of one slot.
 
         run: entry point of a child process after it has dropped privileges; its argument is the
             style of the job. config["seen"]: see `levels.drop`.
-        enter_seed: sets a program's seed; None if all programs have seed 0.
         """
-        self.level = config["level"]
-        self.seen = config["seen"]
-        self.run, self.enter_seed = run, enter_seed
+        self.level, self.seen, self.seeded = config["level"], config["seen"], bool(config["seed"])
+        self.run, self.control, self.in_force = run, control, in_force
         self.uid = config["uid"] if levels.has_own_uid(self.level) else None
-        self.control = control
         self.readable = [config["package_path"], *config["packages"].values()]
         self.rules = (
             levels.file_rules(self.readable, os.environ["TMPDIR"]) if self.level == "bare" else None
@@ -95,7 +91,6 @@ class Zygote:
         self.own_pids = self.level != "bare"
         # otherwise the limit would count all processes of the user
         self.counts_processes = self.own_pids or self.uid is not None
-        self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.tmp = os.environ["TMPDIR"]
         # Opened once: the seccomp listener is asked for each open.
@@ -159,8 +154,8 @@ class Zygote:
         pid = _fork()
         if pid == 0:
             try:
-                if self.enter_seed:
-                    self.enter_seed(seed)
+                if seed:
+                    seeds.enter(seed)
                 _become(
                     cpu_s,
                     address_bytes,
@@ -203,7 +198,7 @@ class Zygote:
             or self._is_marked()
         ):
             self._renew_scratch()
-        if not self.enter_seed:
+        if not self.seeded:
             levels.restart_pids()
         self.control.send(
             b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF))
@@ -353,16 +348,6 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     return lambda _: judge_process.judge()
 
 
-def _seeds(seed: int) -> Callable[[int], None] | None:
-    """Prepare for seeds other than 0, and return the function that sets a program's seed."""
-    if not seed:
-        return None
-    from sandbox.child import seeds
-
-    seeds.prepare()
-    return seeds.enter
-
-
 def main() -> None:
     config = json.loads(sys.argv[1])
     levels.die_with_parent(config["parent"])
@@ -373,8 +358,7 @@ def main() -> None:
     config["seen"] = not counted or config["level"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
-    # import now: our files are out of sight later
-    run, enter_seed = _role(judge=config["judge"]), _seeds(config["seed"])
+    run = _role(judge=config["judge"])  # import now: our files are out of sight later
     if config["level"] == "bare":
         from sandbox.child import semaphores
 
@@ -409,7 +393,7 @@ def main() -> None:
         sys.modules[name].seed(0)
     with contextlib.suppress(OSError):
         time.tzset()
-    Zygote(config, control, in_force, run, enter_seed).serve()
+    Zygote(config, control, in_force, run).serve()
 
 
 if __name__ == "__main__":
