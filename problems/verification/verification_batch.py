@@ -26,6 +26,7 @@ BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
+MAJORITY = 2  # different solutions that must pass before others are dropped
 
 
 class Runs(Protocol):
@@ -88,6 +89,7 @@ class ProblemCheck:
     problem: Problem
     fault: tuple[str, str] | None
     own: list[Report] = field(default_factory=list)  # reports on its solutions
+    dropped: tuple[int, ...] = ()  # positions of wrong solutions, which `problem` lacks
     undecided: str = ""  # why the sandbox has no verdict
     decided: int = 0  # number of mutants with a verdict
     survivors: list[Mutant] = field(default_factory=list)
@@ -156,7 +158,24 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
         [1 if composed(check.problem) else repeats for check in judged],
     )
     for check, check.own in zip(judged, repeated, strict=True):
+        _drop_wrong_solutions(check)
         check.fault = _fault(check.own) or check.fault
+
+
+def _drop_wrong_solutions(check: ProblemCheck) -> None:
+    """Drop solutions that fail, if at least two different ones pass: then the tests are right.
+
+    Where a verdict flickers, nothing is dropped, because the tests may be the cause.
+    """
+    if any(report.flickers for report in check.own):
+        return
+    right = [which for which, report in enumerate(check.own) if report.verdict is Verdict.AC]
+    passing = replace(
+        check.problem, solutions=tuple(check.problem.solutions[which] for which in right)
+    )
+    if len(right) < len(check.own) and len(references(passing)) >= MAJORITY:
+        check.dropped = tuple(which for which in range(len(check.own)) if which not in right)
+        check.problem, check.own = passing, [check.own[which] for which in right]
 
 
 def _check_mutants(checks: Sequence[ProblemCheck], sandbox: Runs, count: int) -> None:
