@@ -33,7 +33,7 @@ from artifacts.integrity import (
     unseal,
 )
 from artifacts.manifest import NAME, Manifest
-from artifacts.remote import put
+from artifacts.upload import put
 
 KINDS = ("datasets", "checkpoints", "scores", "reports")
 

@@ -29,7 +29,7 @@ from resources.run_context import RunContext, StageContext, StageOutput, result
 from rewards import watch
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
-from verl_jobs.metrics.health import alarms
+from verl_jobs.metrics.alarms import alarms
 from verl_jobs.trainer.checkpoints import best
 from verl_jobs.trainer.early_stop import per_token
 

@@ -79,6 +79,8 @@ def _row(
         "checkpoint": card.checkpoint,
         "benchmark": card.benchmark,
         "n": card.sampling.get("n", 1),
+        "temperature": card.sampling.get("temperature", 0.0),
+        "prompt": "upstream" if card.sampling.get("stop") else "chat",
     }
     figures = dict(zip(FULL_AND_CLEAN, full_and_clean(card, suspects), strict=True))
     counts = {"tasks": len(card.first), "pass_at_1": card.pass_at_1, "made_at": created_at}
@@ -86,6 +88,16 @@ def _row(
 
 
 def _board(rows: list[dict[str, object]]) -> str:
-    keys = ("chain", "who", "checkpoint", "benchmark", "n", *FULL_AND_CLEAN, "tasks")
+    keys = (
+        "chain",
+        "who",
+        "checkpoint",
+        "benchmark",
+        "n",
+        "temperature",
+        "prompt",
+        *FULL_AND_CLEAN,
+        "tasks",
+    )
     head = ("run", "model", *keys[2:])
     return markdown(head, [[row[key] for key in keys] for row in rows])

@@ -80,10 +80,9 @@ def report_facts(
         provenance=_provenance(stage, challenger.manifest),
         environment=_environment(stage, challenger.manifest, after.isolation),
         stages=_minutes(record),
+        minutes=round(record.took_minutes, 2),
         effort=_effort(challenger, scores, profile.price_per_hour),
-        price=_price(
-            sum(timing.seconds for timing in record.stages.values()) / 3600, profile.price_per_hour
-        ),
+        price=_price(record.took_minutes / 60, profile.price_per_hour),
         peak_memory_gib=record.peak_pss_gib or None,
         links={
             "MLflow": str(stage.run_context.home.path / "mlflow.db"),
@@ -234,8 +233,8 @@ def _price(hours: float, price_per_hour: float) -> str:
     if not price_per_hour:
         return "No price: price_per_hour of the profile is not set."
     return (
-        f"{hours * price_per_hour:.2f} for {hours:.2f} hours of all stages, at {price_per_hour:g} "
-        "an hour (price_per_hour of the profile)."
+        f"{hours * price_per_hour:.2f} for {hours:.2f} hours until this report, at "
+        f"{price_per_hour:g} an hour (price_per_hour of the profile)."
     )
 
 

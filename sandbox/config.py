@@ -1,4 +1,7 @@
-"""How many programs run at once, where, and how they are confined."""
+"""How many programs run at once, where, and how they are confined.
+
+The limits of one program are `Limits` in sandbox/protocol.py.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from resources.run_record import records
 from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
-from verl_jobs.metrics.health import alarms
+from verl_jobs.metrics.alarms import alarms
 from verl_jobs.samples import CUT
 from verl_jobs.trainer.early_stop import per_token
 

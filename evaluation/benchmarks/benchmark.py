@@ -16,6 +16,8 @@ from evaluation.sampling import Chat, Prompt, Sampling
 from problems.prompt import prompt_text
 from problems.schema import Problem
 
+MOST_ABSENT = 0.1  # share of the tasks
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -66,6 +68,29 @@ class Benchmark:
     def model_prompt(self, problem: Problem) -> Prompt:
         """Return the prompt that a checkpoint gets: a chat, or the raw text that it continues."""
         return self.prompt(problem) if self.form == "chat" else self.raw_prompt(problem)
+
+    def measurable(self) -> Benchmark | NotMeasured:
+        """Return the benchmark without the few tasks whose packages are missing on this machine.
+
+        The rest has its own version. If more than MOST_ABSENT is missing, nothing is measured.
+        """
+        reasons = {
+            each.problem_id: self.harness.absent(task)
+            for each in self.problems
+            if (task := self.harness.tasks.get(self.task_id(each)))
+        }
+        absent = {task: reason for task, reason in reasons.items() if reason}
+        if not absent:
+            return self
+        count = f"{len(absent)} of {len(self.problems)} tasks cannot be measured here"
+        first, reason = next(iter(absent.items()))
+        if len(absent) > MOST_ABSENT * len(self.problems):
+            return NotMeasured(self.name, f"{count}, the first is {first}: {reason}")
+        return replace(
+            self,
+            problems=tuple(each for each in self.problems if each.problem_id not in absent),
+            conventions=f"{self.conventions}; {count}: {', '.join(absent)}",
+        )
 
     @cached_property
     def version(self) -> str:

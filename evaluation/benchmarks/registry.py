@@ -80,7 +80,8 @@ def load_public(
 def measured(settings: BenchmarkSettings, home: Path, hub: bool = False) -> Benchmark | NotMeasured:
     """Return a profile's benchmark with its settings applied; where that fails, the reason.
 
-    Only tasks that no training may use are a benchmark. Raises KeyError for an unknown name.
+    Only tasks that no training may use are a benchmark, and only those that can be measured on this
+    machine. Raises KeyError for an unknown name.
     """
     name = settings.name
     if is_custom(name):
@@ -99,7 +100,9 @@ def measured(settings: BenchmarkSettings, home: Path, hub: bool = False) -> Benc
                 f"{len(trainable)} of its {len(benchmark.problems)} tasks may be trained on, the "
                 f"first is {trainable[0]}: add the file of the test split",
             )
-    return benchmark if isinstance(benchmark, NotMeasured) else benchmark.with_settings(settings)
+    if isinstance(benchmark, NotMeasured):
+        return benchmark
+    return benchmark.with_settings(settings).measurable()
 
 
 def score_name(name: str) -> str:

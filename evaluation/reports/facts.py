@@ -164,6 +164,8 @@ class ReportFacts(Fact):
     provenance: tuple[Link, ...] = ()
     environment: Environment
     stages: tuple[Minutes, ...] = ()
+    minutes: float = 0.0
+    """Of the whole run until this report, with the starts of its processes."""
     effort: tuple[Effort, ...] = Field(
         (), validation_alias=AliasChoices("effort", "spent"), serialization_alias="spent"
     )
@@ -252,6 +254,6 @@ class ReportFacts(Fact):
             f"challenger_pass_at_{self.k}": self.decision.score.share,
             "p_value": self.decision.p_value,
             "reasons": list(self.decision.reasons),
-            "minutes": round(sum(stage.minutes for stage in self.stages), 2),
+            "minutes": self.minutes,
         }
         return lead | self.model_dump(mode="json", by_alias=True)

@@ -35,13 +35,13 @@ EMBEDDED = Source(
 def _sources() -> dict[str, Source]:
     """Return every `Source` that a module of this folder defines, by name."""
     modules = [
-        importlib.import_module(f"{sources.__name__}.{known_sources.name}")
-        for known_sources in pkgutil.iter_modules(sources.__path__)
-        if known_sources.name != "registry"
+        importlib.import_module(f"{sources.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(sources.__path__)
+        if module.name != "registry"
     ]
-    known = [value for module in modules for value in vars(module).values()]
-    known_sources = {value.name: value for value in known if isinstance(value, Source)}
-    return {name: known_sources[name] for name in sorted(known_sources)}
+    values = [value for module in modules for value in vars(module).values()]
+    by_name = {value.name: value for value in values if isinstance(value, Source)}
+    return {name: by_name[name] for name in sorted(by_name)}
 
 
 SOURCES: dict[str, Source] = {EMBEDDED.name: EMBEDDED} | _sources()

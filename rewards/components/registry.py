@@ -1,4 +1,4 @@
-"""The components by name, by_name in the files of this folder; a new one needs a `COMPONENT`."""
+"""The components by name, found in the files of this folder; a new one needs a `COMPONENT`."""
 
 from __future__ import annotations
 

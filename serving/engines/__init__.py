@@ -1,5 +1,7 @@
 """The engines behind the gateway: each file of this folder is one, with an `ENGINE` that opens a
 checkpoint folder. Its file's name is its name. Only the engine in use is imported.
+
+Engines of evaluations: evaluation/generation/; of rollouts: verl_jobs/config/scale.py.
 """
 
 from __future__ import annotations

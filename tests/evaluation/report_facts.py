@@ -193,6 +193,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
             isolation=before.isolation,
             seeds={"chain": 1, "training": 2},
         ),
+        minutes=7.9,
         stages=(
             Minutes(stage="data", minutes=0.7),
             Minutes(stage="warm-up", minutes=1.1),

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.benchmarks import Benchmark, NotMeasured, from_problems
 from evaluation.benchmarks.package_set import PackageSet, size_of
 from evaluation.completions import Completion
 from evaluation.judging.bigcodebench import CodeHarness, task
 from evaluation.judging.judge import Verdicts, judge
+from evaluation.sampling import Sampling
 from sandbox.sandbox import Sandbox
 from tests.problems.test_bigcodebench import ROW
 
@@ -81,3 +83,26 @@ def test_a_task_is_measured_where_its_package_is_installed(sandbox: Sandbox) -> 
         assert harness.absent(known) == ""
         judged = judge(harness, completions, lambda: nullcontext(sandbox), Verdicts(None))
     assert [each.verdict for each in judged] == ["AC", "WA"]
+
+
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_a_benchmark_leaves_out_few_tasks_that_lack_packages(lacking: int) -> None:
+    rows = [
+        ROW | {"task_id": f"BigCodeBench/{number}", "libs": f"['{'json' if free else 'tiny'}']"}
+        for number in range(12)
+        for free in [number >= lacking]
+    ]
+    tasks = {each.task_id: each for each in (task(row, "row") for row in rows)}
+    benchmark = from_problems(
+        "b",
+        [each.problem for each in tasks.values()],
+        Sampling(),
+        upstream="BigCodeBench/{}",
+        harness=CodeHarness("b", "1", "", tasks, "", "bigcodebench"),
+    )
+    rest = benchmark.measurable()
+    if lacking == 2:
+        assert isinstance(rest, NotMeasured) and "2 of 12" in rest.reason and "tiny" in rest.reason
+    else:
+        assert isinstance(rest, Benchmark) and len(rest.problems) == 11
+        assert rest.version != benchmark.version and "1 of 12" in rest.conventions

@@ -99,7 +99,7 @@ def test_a_report_without_optional_parts_is_written(promoted: ReportFacts) -> No
             }
         )
     )
-    assert "OnCompletions, side by side" not in page and "<img" not in page and "<svg" not in page
+    assert "Completions, side by side" not in page and "<img" not in page and "<svg" not in page
 
 
 def test_model_output_cannot_run_on_the_page(promoted: ReportFacts) -> None:

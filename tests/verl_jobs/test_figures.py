@@ -43,8 +43,8 @@ def test_there_are_no_figures_before_the_first_step() -> None:
     assert last_figures(HISTORY[:1]) == {} and seconds_left(HISTORY[:1], 20) is None
 
 
-def test_the_kl_to_the_reference_is_preferred_to_the_update_kl() -> None:
-    assert series(HISTORY, "KL") == [(1, -0.01), (2, 0.02)]
+def test_kl_is_to_the_start_policy_and_never_of_the_update() -> None:
+    assert series(HISTORY, "KL") == [(2, 0.02)]
 
 
 def test_remaining_time_assumes_the_speed_of_the_last_steps() -> None:

@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
-from artifacts.remote import put
+from artifacts.upload import put
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored

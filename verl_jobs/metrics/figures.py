@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
+from verl_jobs.metrics.verl_keys import ENTROPY, FROM_START
 from verl_jobs.samples import CUT
 
 History = Sequence[Mapping[str, Any]]
 RECENT = 10  # steps whose mean duration predicts the remaining ones
 KEYS: dict[str, tuple[str, ...]] = {  # the first measured key counts
     "reward": ("critic/score/mean",),
-    "KL": (*FROM_START, OF_UPDATE),
+    "KL": FROM_START,
     "entropy": (ENTROPY,),
     "length": ("response_length/mean",),
     "cut": (CUT,),

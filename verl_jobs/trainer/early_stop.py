@@ -18,7 +18,7 @@ from artifacts.atomic import write_atomic
 from rewards import watch
 from verl_jobs.config.training import Stop, Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
-from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
+from verl_jobs.metrics.verl_keys import ENTROPY, FROM_START, OF_UPDATE
 
 History = Sequence[Mapping[str, Any]]
 FINITE = ("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "critic/vf_loss")

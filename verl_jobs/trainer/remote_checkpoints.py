@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import fsspec
 
-from artifacts.remote import put, put_bytes
+from artifacts.upload import put, put_bytes
 
 
 class Mirror:

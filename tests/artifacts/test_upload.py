@@ -8,8 +8,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.manifest import Manifest
-from artifacts.remote import TRIES, CorruptUpload, put
 from artifacts.store import Store
+from artifacts.upload import TRIES, CorruptUpload, put
 from tests.artifacts.object_store import object_store
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewards.watch import LOST
-from verl_jobs.metrics.health import LAST, alarms
+from verl_jobs.metrics.alarms import LAST, alarms
 from verl_jobs.samples import CUT
 
 
