@@ -143,6 +143,8 @@ class Job:
     together: bool = False
     # a folder of packages (`pip install --target`) in place of those of the settings
     package_folder: str = ""
+    # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.
+    seed: int = 0
 
 
 @dataclass(frozen=True)

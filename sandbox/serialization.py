@@ -64,6 +64,7 @@ def payload(job: Job) -> bytes:
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
         "packages": list(job.packages), "in_place": job.in_place,
         "package_folder": job.package_folder, "together": job.together,
+        "seed": job.seed,
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip
     return json.dumps(message).encode()

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from problems.cleaning.normalize import normalize
+from problems.cleaning.personal_numbers import personal_numbers
 from problems.schema import Problem
 
 PATTERNS = {
@@ -22,7 +23,25 @@ PATTERNS = {
     "a GitHub token": re.compile(r"\bgithub_pat_[A-Za-z0-9_]{60,}"),
     "a Google key": re.compile(r"\bAIza[0-9A-Za-z_-]{35}\b"),
     "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{34,}\b"),
-    "an npm token": re.compile(r"_authToken\s{0,9}=\s{0,9}(?:npm_\w{30,}|[A-Fa-f0-9-]{36})"),
+    "an npm token": re.compile(
+        r"\bnpm_[A-Za-z0-9]{30,}|_authToken\s{0,9}=\s{0,9}(?:npm_\w{30,}|[A-Fa-f0-9-]{36})"
+    ),
+    "a Databricks token": re.compile(r"\bdapi[0-9a-f]{32}\b"),
+    "a DigitalOcean token": re.compile(r"\bdo[opr]_v1_[0-9a-f]{64}\b"),
+    "a Weights & Biases key": re.compile(
+        r"\bwandb_v1_\w{40,}|\bwandb[^\n]{0,40}[^0-9a-f\n][0-9a-f]{40}\b", re.IGNORECASE
+    ),
+    "a bearer token": re.compile(
+        r"\bBearer\s{1,3}(?=\S{0,80}\d)[A-Za-z0-9._~+/-]{16,}", re.IGNORECASE
+    ),
+    # quoted, or as in a settings file; a value of letters only is a placeholder or a name
+    "an assigned key or password": re.compile(
+        r"(?:api[_-]?key|secret[_-]?key|access[_-]?key|client[_-]?secret|auth[_-]?token|"
+        r"access[_-]?token|passw(?:or)?d|passphrase|pwd)[\"']?\s{0,3}(?::|=(?!=))\s{0,3}"
+        r"(?:(?P<quote>[\"'])(?=[^\"'\s]{0,80}\d)(?=[^\"'\s]{0,80}[A-Za-z])[^\"'\s<>{}]{6,100}(?P=quote)"
+        r"|(?=[^\s,;)\"']{0,80}\d)(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{8,100}(?=[\s\"']|$))",
+        re.IGNORECASE,
+    ),
     "an API key": re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"),
     "a password in an address": re.compile(
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:[^\s/:@\"']{1,200}@[a-z0-9.-]+",
@@ -46,14 +65,13 @@ VENDORS = (
     "SquareOAuth Stripe TelegramBotToken TwilioKey"
 )
 WINDOW, OVERLAP = 4_000, 1_000  # in characters; a secret longer than OVERLAP could be cut
-PHONE = re.compile(
-    r"(?<![\w.+-])(?:\+\d[\d ().-]{7,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"
-)
 # Without a match, there is no secret.
 SUSPICIOUS = re.compile(
-    r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|\+\d|\d{3}-\d{4}",
+    r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|key|passw|passphrase|pwd|"
+    r"token|secret|bearer",
     re.IGNORECASE,
 )
+DIGITS = re.compile(r"\d{7}|\d[ ./()-]{1,2}\d{2}|\d\.\d{1,3}\.\d")  # without, there is no number
 
 
 def secret_in(problem: Problem) -> tuple[str, str] | None:
@@ -88,6 +106,8 @@ def _candidates(text: str) -> Iterator[str]:
         window = text[start : start + WINDOW]
         if SUSPICIOUS.search(window):
             yield from _in_window(window)
+        if DIGITS.search(window):
+            yield from personal_numbers(window)
 
 
 def _in_window(text: str) -> Iterator[str]:
@@ -97,9 +117,6 @@ def _in_window(text: str) -> Iterator[str]:
         for detector in _detectors()
         if next(iter(detector.analyze_string(text)), None)
     )
-    yield from (
-        "a telephone number" for candidate in PHONE.findall(text) if _is_assigned(candidate)
-    )
 
 
 @cache
@@ -108,15 +125,3 @@ def _detectors() -> list[Any]:
 
     known = {plugin.__name__: plugin for plugin in get_mapping_from_secret_type_to_class().values()}
     return [known[f"{name}Detector"]() for name in VENDORS.split()]
-
-
-def _is_assigned(candidate: str) -> bool:
-    """Return whether somebody may have the number; 555-01xx are reserved for fiction."""
-    import phonenumbers
-
-    if re.search(r"555-?01\d\d$", candidate):
-        return False
-    try:
-        return bool(phonenumbers.is_valid_number(phonenumbers.parse(candidate, "US")))
-    except phonenumbers.NumberParseException:
-        return False

@@ -9,6 +9,7 @@ from typing import Any
 
 from problems.json_lines import JsonLines
 
+TUPLES = ("survivors", "added", "dropped")  # lists in JSON
 # followed by the packages: the machine lacks them, the problem is not at fault
 ABSENT = "not measured, for want of "
 
@@ -34,6 +35,7 @@ class Entry:
     survivors: tuple[str, ...] = ()  # names of mutants
     # tests that were added, in the JSON encoding of problems/encoding.py
     added: tuple[str, ...] = ()
+    dropped: tuple[int, ...] = ()  # positions of wrong solutions that were left out
 
 
 class Journal:
@@ -54,7 +56,8 @@ class Journal:
 
     def _read(self, row: dict[str, Any]) -> None:
         entry = Entry(
-            **row | {key: tuple(row[key]) for key in ("survivors", "added") if key in row}
+            **row
+            | {key: tuple(row[key]) for key in ("survivors", "added", "dropped") if key in row}
         )
         if entry.how == self.how:
             self.entries.setdefault(entry.content_hash, entry)

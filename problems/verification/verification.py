@@ -32,7 +32,7 @@ from problems.verification.verification_batch import (
     references,
 )
 
-VERSION = 3  # version of a journal entry's meaning: increase it when the rules change
+VERSION = 4  # version of a journal entry's meaning: increase it when the rules change
 
 
 class Verification(Section):
@@ -47,8 +47,9 @@ class Verification(Section):
     are removed, except composed problems.
     """
     repeats: PositiveInt = 2
-    """Runs of each solution. A problem whose verdict flickers is removed. Composed problems,
-    which are our own, are run once.
+    """Least number of runs of each solution, each with other seeds (random, hash, clock, time
+    zone). A solution that uses sets, a clock or draws runs up to 25 times, unless this is 1. A
+    problem whose verdict flickers is removed. Composed problems, which are our own, run once.
     """
 
     @property
@@ -137,7 +138,7 @@ def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> Verified:
     """Return the result of the problems with these entries, in their order."""
     decided = list(zip(problems, entries, strict=True))
     return Verified(
-        [_strengthened(problem, entry) for problem, entry in decided if entry.reason is None],
+        [_changed(problem, entry) for problem, entry in decided if entry.reason is None],
         [
             Removed(problem.problem_id, entry.reason, entry.detail)
             for problem, entry in decided
@@ -145,7 +146,7 @@ def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> Verified:
         ],
         tuple(sorted({entry.isolation for entry in entries} - {""})),
         tuple(
-            _strength(problem, entry)
+            _strength(_changed(problem, entry), entry)
             for problem, entry in decided
             if judges(problem) and entry.reason in (None, TOO_WEAK)
         ),
@@ -181,17 +182,27 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
         killed,
         names,
         tuple(map(dumps, check.added)),
+        check.dropped,
     )
 
 
-def _strengthened(problem: Problem, entry: Entry) -> Problem:
-    """Append the added tests; they come last, where no test is shown in the statement."""
+def _changed(problem: Problem, entry: Entry) -> Problem:
+    """Append the added tests, and leave out wrong solutions.
+
+    Added tests come last, where no test is shown in the statement.
+    """
     added = tuple(map(loads, entry.added))
+    notes: dict[str, object] = {"added_tests": len(added)} if added else {}
+    if entry.dropped:
+        notes["dropped_solutions"] = [which + 1 for which in entry.dropped]
+    solutions = tuple(
+        solution for which, solution in enumerate(problem.solutions) if which not in entry.dropped
+    )
     return (
         replace(
-            problem, tests=problem.tests + added, extra=problem.extra | {"added_tests": len(added)}
+            problem, tests=problem.tests + added, solutions=solutions, extra=problem.extra | notes
         )
-        if added
+        if notes
         else problem
     )
 

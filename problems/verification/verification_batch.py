@@ -5,6 +5,7 @@ Runs the solutions, an idle program, mutants, and generated inputs.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -16,6 +17,7 @@ from problems.verification.limits import cost, maximum_cost, propose
 from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
+from problems.verification.repeats import repeat_solutions
 from problems.verification.strengthening import WeakProblem, agree, strengthen
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.wire import NotPlain, encode
@@ -24,6 +26,7 @@ BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
+MAJORITY = 2  # different solutions that must pass before others are dropped
 
 
 class Runs(Protocol):
@@ -86,6 +89,7 @@ class ProblemCheck:
     problem: Problem
     fault: tuple[str, str] | None
     own: list[Report] = field(default_factory=list)  # reports on its solutions
+    dropped: tuple[int, ...] = ()  # positions of wrong solutions, which `problem` lacks
     undecided: str = ""  # why the sandbox has no verdict
     decided: int = 0  # number of mutants with a verdict
     survivors: list[Mutant] = field(default_factory=list)
@@ -105,12 +109,7 @@ def check_batch(
 ) -> list[ProblemCheck]:
     """Run all checks on a batch. Raises NoVerdict if the sandbox failed on generated inputs."""
     checks = [ProblemCheck(problem, _unfit(problem)) for problem in batch]
-    _check_references(
-        [check for check in checks if check.sound and composed(check.problem)], sandbox, 1
-    )
-    _check_references(
-        [check for check in checks if check.sound and not composed(check.problem)], sandbox, repeats
-    )
+    _check_references([check for check in checks if check.sound], sandbox, repeats)
     _check_mutants(
         [check for check in checks if check.sound and judges(check.problem)], sandbox, mutants
     )
@@ -122,6 +121,7 @@ def check_batch(
 
 def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: int) -> None:
     """Run every solution, and an idle program if the tests judge completions."""
+    judged = list[ProblemCheck]()
     jobs = (  # generated lazily, as the sandbox asks for them
         check.problem.job(source, f"{at}/{which}")
         for at, check in enumerate(checks)
@@ -132,9 +132,7 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
             ]
         )
     )
-    reports = (
-        {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if checks else {}
-    )
+    reports = {report.job_id: report for report in sandbox.run(jobs)} if checks else {}
     for at, check in enumerate(checks):
         check.own = [reports[f"{at}/{which}"] for which in range(len(check.problem.solutions))]
         everyone = [
@@ -149,16 +147,35 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
                 )
             else:
                 check.undecided = failed.detail
-        else:
-            check.fault = _fault(check.own) or (
-                (TOO_WEAK, "they pass an answer that does nothing")
-                if _idles(everyone[len(check.own) :])
-                else None
-            )
+            continue
+        if judges(check.problem) and everyone[-1].verdict is Verdict.AC:
+            check.fault = TOO_WEAK, "they pass an answer that does nothing"
+        judged.append(check)
+    repeated = repeat_solutions(
+        [check.problem for check in judged],
+        [check.own for check in judged],
+        sandbox,
+        [1 if composed(check.problem) else repeats for check in judged],
+    )
+    for check, check.own in zip(judged, repeated, strict=True):
+        _drop_wrong_solutions(check)
+        check.fault = _fault(check.own) or check.fault
 
 
-def _idles(reports: Sequence[Report]) -> bool:
-    return any(report.verdict is Verdict.AC for report in reports)
+def _drop_wrong_solutions(check: ProblemCheck) -> None:
+    """Drop solutions that fail, if at least two different ones pass: then the tests are right.
+
+    Where a verdict flickers, nothing is dropped, because the tests may be the cause.
+    """
+    if any(report.flickers for report in check.own):
+        return
+    right = [which for which, report in enumerate(check.own) if report.verdict is Verdict.AC]
+    passing = replace(
+        check.problem, solutions=tuple(check.problem.solutions[which] for which in right)
+    )
+    if len(right) < len(check.own) and len(references(passing)) >= MAJORITY:
+        check.dropped = tuple(which for which in range(len(check.own)) if which not in right)
+        check.problem, check.own = passing, [check.own[which] for which in right]
 
 
 def _check_mutants(checks: Sequence[ProblemCheck], sandbox: Runs, count: int) -> None:
@@ -241,7 +258,8 @@ def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
             return (
                 FLICKERS,
                 (
-                    f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; "
+                    f"solution {which} of {len(own)}: {_counts(report.verdicts)} in "
+                    f"{len(report.verdicts)} runs with other seeds; "
                     f"{_first_failure(report)}"
                 ),
             )
@@ -251,6 +269,10 @@ def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
                 f"solution {which} of {len(own)}: {_first_failure(report)}",
             )
     return None
+
+
+def _counts(verdicts: Sequence[Verdict]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
 
 
 def _first_failure(report: Report) -> str:

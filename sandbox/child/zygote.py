@@ -5,8 +5,8 @@ It never sees a test, an expected value or a source: those travel through descri
 passes on. It serves one slot and runs one job at a time. When a job ends, it kills and reaps every
 process that is left, and the next job gets an empty scratch folder.
 
-Orders arrive on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES"
-with descriptors, and "end".
+Orders arrive on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES
+SEED" with descriptors, and "end".
 Answers: "exit ROLE STATUS PEAK_BYTES" when a started process has ended by itself; "ended CPU_S
 OWN_CPU_S" when nothing of the job is left, with the CPU seconds of all jobs so far that were waited
 for, and those of this process. The hello before the first order is JSON.
@@ -48,7 +48,7 @@ sys.path.append(ROOT)
 
 # found through sys.path, set above
 from sandbox import folders  # noqa: E402
-from sandbox.child import hugepages, prewarm, program  # noqa: E402
+from sandbox.child import hugepages, prewarm, program, seeds  # noqa: E402
 from sandbox.isolation import levels, process_tree, seccomp  # noqa: E402
 
 EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
@@ -81,11 +81,9 @@ class Zygote:
         run: entry point of a child process after it has dropped privileges; its argument is the
             style of the job. config["seen"]: see `levels.drop`.
         """
-        self.level = config["level"]
-        self.seen = config["seen"]
-        self.run = run
+        self.level, self.seen, self.seeded = config["level"], config["seen"], bool(config["seed"])
+        self.run, self.control, self.in_force = run, control, in_force
         self.uid = config["uid"] if levels.has_own_uid(self.level) else None
-        self.control = control
         self.readable = [config["package_path"], *config["packages"].values()]
         self.rules = (
             levels.file_rules(self.readable, os.environ["TMPDIR"]) if self.level == "bare" else None
@@ -93,7 +91,6 @@ class Zygote:
         self.own_pids = self.level != "bare"
         # otherwise the limit would count all processes of the user
         self.counts_processes = self.own_pids or self.uid is not None
-        self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.tmp = os.environ["TMPDIR"]
         # Opened once: the seccomp listener is asked for each open.
@@ -150,13 +147,15 @@ class Zygote:
 
     def _start(self, order: list[bytes], descriptors: Sequence[int]) -> int:
         role, style = order[0].decode(), order[1].decode()
-        cpu_s, address_bytes, processes, files = map(int, order[2:])
+        cpu_s, address_bytes, processes, files, seed = map(int, order[2:])
         if self.score is not None:
             # inherited by the fork: the kernel's OOM killer picks the program, never the zygote
             write(self.score, b"1000")
         pid = _fork()
         if pid == 0:
             try:
+                if seed:
+                    seeds.enter(seed)
                 _become(
                     cpu_s,
                     address_bytes,
@@ -199,7 +198,8 @@ class Zygote:
             or self._is_marked()
         ):
             self._renew_scratch()
-        levels.restart_pids()
+        if not self.seeded:
+            levels.restart_pids()
         self.control.send(
             b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF))
         )

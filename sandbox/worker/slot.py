@@ -27,6 +27,7 @@ from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
 from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.protocol import Limits
+from sandbox.seeding import environment
 from sandbox.worker.call_counter import CallCounter
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.syscall_monitor import Denied
@@ -42,8 +43,7 @@ SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
 ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
 
 ENVIRONMENT = {
-    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC",
-    "PYTHONHASHSEED": "0",
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
     "PYTHONNODEBUGRANGES": "1",  # smaller programs: no carets in tracebacks, which nobody reads
     "LD_BIND_NOW": "1",  # otherwise each fork resolves symbols again
@@ -76,13 +76,15 @@ class Slot:
         *,
         judge: bool = False,
         package_folder: str = "",
+        seed: int = 0,
     ) -> None:
         """number: 0 to 7, unique in this process.
         package_folder: a folder of packages, in place of `packages`.
         scratch: where a level without mounts keeps what programs write.
         judge: the slot's processes run tests, not programs.
+        seed: see `Job.seed`; may change to another with the same hash seed.
         """
-        self.level, self.core_lock = level, core_lock
+        self.level, self.core_lock, self.seed = level, core_lock, seed
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if level == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"
@@ -97,7 +99,7 @@ class Slot:
             package_path = package_folder or link_packages(packages, Path(scratch))
         config = {
             "control": inner.fileno(), "level": level, "packages": packages, "preload": preload,
-            "judge": judge, "parent": os.getpid(),
+            "judge": judge, "seed": seed, "parent": os.getpid(),
             "uid": 200_000 + 8 * os.getpid() + number,
             "package_path": package_path,
             "watched": [] if judge else sorted(self._call_counter.watched),
@@ -108,7 +110,7 @@ class Slot:
         self.process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE),
              json.dumps(config)],
-            env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
+            env={**ENVIRONMENT, **environment(seed), **libraries, "HOME": home, "TMPDIR": home},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()],
             start_new_session=True,
         )  # fmt: skip
@@ -222,7 +224,7 @@ class Slot:
         cpu_s = min(limits.cpu_s * tests, inf if limits.total_cpu_s is None else limits.total_cpu_s)
         order = (
             f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} "
-            f"{limits.files}"
+            f"{limits.files} {self.seed}"
         )
         try:
             socket.send_fds(self.control, [order.encode()], descriptors)

@@ -27,6 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from sandbox import folders
 from sandbox.isolation import levels, process_tree
 from sandbox.protocol import Limits, Verdict
+from sandbox.seeding import hash_seed
 from sandbox.wire import Frames, frame
 from sandbox.worker.attempt import Attempt
 from sandbox.worker.attempt_processes import Altered
@@ -69,6 +70,7 @@ class Worker:
         # write.
         Path(self.scratch).chmod(0o711)
         self.slots: dict[tuple[str, bool], Slot] = {}
+        self.seed = 0  # of the current job
         self.level = level
         # Decoys by the text of the test: made once, used for all completions of a problem.
         self.altered: Altered = {}
@@ -76,7 +78,7 @@ class Worker:
 
     @property
     def isolation(self) -> str:
-        return self._slot("program").isolation
+        return (self.slots.get(("program", False)) or self._slot("program")).isolation
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return the report as plain data. Raises Broken when the slot fails and no program can
@@ -84,7 +86,7 @@ class Worker:
         """
         started = time.monotonic() - self.core_lock.waited_s
         limits = Limits(**job["limits"])
-        folder = job["package_folder"]
+        folder, self.seed = job["package_folder"], job["seed"]
         if folder and not self._reaches(folder):
             return self._lacking(job, [f"{folder}, readable by all users"])
         known = _modules(folder) if folder else self.packages
@@ -174,10 +176,13 @@ class Worker:
         would make every other fork more expensive.
 
         folder: the job's package folder. It replaces the slot with numpy; one folder at a time.
+        A slot with another hash seed than the job's is replaced too.
         """
         kind = (role, bool(folder) or (numpy and "numpy" in self.packages))
-        if kind in self.slots and self.slots[kind].package_folder != folder:
-            self._drop([self.slots[kind]])
+        if (slot := self.slots.get(kind)) and (
+            slot.package_folder != folder or hash_seed(slot.seed) != hash_seed(self.seed)
+        ):
+            self._drop([slot])
         if kind not in self.slots:
             slow = ["numpy", "numpy.random"] if kind[1] else []
             if folder:
@@ -194,7 +199,9 @@ class Worker:
                 self.core_lock,
                 judge=role in ("judge", "checks"),
                 package_folder=folder,
+                seed=self.seed,
             )
+        self.slots[kind].seed = self.seed
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:

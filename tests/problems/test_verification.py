@@ -292,7 +292,7 @@ def test_demonstrations_are_not_checked_with_mutants(sandbox: Sandbox, tmp_path:
     assert (
         len(verified.problems) == 1
         and verified.strength == ()
-        and [job.source for job in counted.jobs] == list(toy().solutions)
+        and {job.source for job in counted.jobs} == set(toy().solutions)
     )
 
 
@@ -306,3 +306,32 @@ def test_journal_entries_depend_on_the_rules(sandbox: Sandbox, tmp_path: Path) -
     second, again = verify([toy()], sandbox, journal, Verification(mutants=1)), Counted(sandbox)
     assert second.strength[0].mutants == 1 < first.strength[0].mutants
     assert verify([toy()], again, journal) == first and again.jobs == []
+
+
+WRONG = "def f(x): return 2 if x == 1 else 7"
+
+
+def test_a_wrong_solution_is_dropped_where_two_others_pass(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    right = ("def f(x): return x + 1", "def f(x): return sum((x, 1))")
+    problem = toy("three", solutions=(WRONG, *right))
+    verified = verify([problem], sandbox, tmp_path / "journal")
+    assert verify([problem], sandbox, tmp_path / "journal") == verified  # from the journal
+    [kept] = verified.problems
+    assert kept.solutions == right and kept.extra["dropped_solutions"] == [1]
+    assert verified.strength[0].references == 2 and verified.measured
+
+
+@pytest.mark.parametrize(
+    "solutions",
+    [
+        ("def f(x): return x + 1", WRONG),
+        ("def f(x): return x + 1", "def f(x):\n    return x + 1  # the same", WRONG),
+    ],
+)
+def test_one_program_outvotes_no_wrong_solution(
+    solutions: tuple[str, ...], sandbox: Sandbox, tmp_path: Path
+) -> None:
+    verified = verify([toy("x", solutions=solutions)], sandbox, tmp_path / "journal")
+    assert verified.removed[0].reason == "a solution fails its tests (WA)"
