@@ -59,9 +59,14 @@ class Row:
     task: str = ""
 
 
+IDS: list[str] = []  # the kinds so far: an id names no benchmark
+
+
 def row(kind: str, number: int, statement: str, program: str = "", task: str = "") -> Row:
+    if kind not in IDS:
+        IDS.append(kind)
     problem = Problem(
-        f"{kind}-{number}".replace(" ", "-"),
+        f"row-{IDS.index(kind)}-{number}",
         "rows",
         statement or "(none)",
         "assert",
