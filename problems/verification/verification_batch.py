@@ -225,7 +225,11 @@ def _mutants(check: ProblemCheck, most: int) -> list[Mutant]:
     problem, least = check.problem, min(most, LEAST_MUTANTS)
     affordable = least if composed(problem) else int(MUTANTS_S / max(check.own[0].wall_s, 0.01))
     given = problem.extra.get("samples")  # in a user's own file this may be anything
-    samples = [text for text in given if isinstance(text, str)] if isinstance(given, list) else []
+    samples = (
+        [text for text in given if isinstance(text, str)]
+        if isinstance(given, (list, tuple))
+        else []
+    )
     return [
         *mutants_of(problem.solutions[0], max(least, min(most, affordable)), problem.entry_point),
         *(Mutant(text, "sample", 0, f"sample {at}") for at, text in enumerate(samples, 1)),
