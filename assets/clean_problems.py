@@ -20,8 +20,9 @@ from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
-from evaluation.benchmarks.registry import is_custom, opened
+from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
+from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
 from problems.dataset.balance import read_weights, shares
@@ -53,6 +54,7 @@ def clean_problems(
             for name in ("raw", "verified", "augmented", "synthetic")
         )
         config, custom = stage.profile.curation, custom_problems(stage)
+        warn_of_unguarded(stage, raw.path / "problems.parquet")
         earlier_stages = _earlier_stages(raw, *parts)
 
         def make(folder: Path) -> StageOutput:
@@ -65,7 +67,9 @@ def clean_problems(
             gated = [
                 problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
             ] + [problem for problems in custom.values() for problem in problems]
-            return StageOutput(write_curated(candidates, gated, config, earlier_stages, folder))
+            with run_context.sandbox() as sandbox:
+                facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
+            return StageOutput(facts)
 
         inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {
             f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
@@ -73,7 +77,7 @@ def clean_problems(
         }
         artifact_config = config.model_dump(mode="json", exclude={"processes"})
         artifact = stage.artifact(
-            "datasets", "clean_problems", make, version=9, inputs=inputs, config=artifact_config
+            "datasets", "clean_problems", make, version=10, inputs=inputs, config=artifact_config
         )
         stages = [*earlier_stages, stored_stage(artifact.path, NAME)]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
@@ -122,6 +126,18 @@ def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
     }
 
 
+def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
+    """Name the profile's benchmarks that the data is not compared with.
+
+    Raises ProblemError if the one that decides on promotions is among them.
+    """
+    rows = read_parquet(problems)
+    sources = {problem.source for problem in rows if problem.gated}
+    names = [settings.name for settings in stage.profile.evaluation.benchmarks]
+    for name in check_guards(names, stage.profile.policy.benchmark, sources):
+        stage.report.say(f"the data is not compared with {name}: its tasks were not added")
+
+
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:
     """Return the tasks of the profile's YAML benchmarks by name, marked as gated.
 
@@ -156,7 +172,10 @@ def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
     problem_ids = [
         problem.problem_id
         for problem in problems
-        if problem.gated or gated_as(problem) or problem.problem_id in leaking
+        if problem.gated
+        or gated_as(problem)
+        or known_task(problem)
+        or problem.problem_id in leaking
     ]
     return dg.AssetCheckResult(
         passed=not problem_ids,

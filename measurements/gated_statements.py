@@ -1,8 +1,8 @@
-"""Write `problems/cleaning/gated_statements.json`: `python -m measurements.gated_statements`.
+"""Write what identifies gated tasks without their data: `python -m measurements.gated_statements`.
 
-The file identifies a gated task under any name. It holds a hash of the words of each gated task's
-statement, in each form that upstream publishes, and no text. `RATCHET_DATA` names the folder of the
-data sets.
+`problems/cleaning/gated_statements.json` holds a hash of the words of each gated task's statement,
+in each form that upstream publishes; `fingerprints.json` those of its prose, solutions and tests.
+Neither has text. `RATCHET_DATA` names the folder of the data sets.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 
+from problems.cleaning.fingerprints import FILE, MOST_TESTS, fingerprint
 from problems.cleaning.gating import STATEMENTS, words_hash
 from problems.schema import Problem
 from problems.sources.registry import load
@@ -24,7 +25,10 @@ FOLDERS = {
     "humaneval": "humaneval",
     "bigcodebench": "bigcodebench",
     "leetcode": "leetcode",
+    "humanevalplus": "humanevalplus",
+    "mbppplus": "mbppplus",
 }
+PLUS = ("humanevalplus", "mbppplus")  # their statements are those of other sets
 
 
 def statements(problem: Problem) -> list[str]:
@@ -36,18 +40,38 @@ def statements(problem: Problem) -> list[str]:
     return [problem.statement, *prompt, problem.extra.get("instruct_prompt") or problem.statement]
 
 
+def stored(problem: Problem) -> dict[str, list[str]]:
+    """Return a task's fingerprint, with a few of its tests spread over all of them."""
+    whole = fingerprint(problem)
+    step = -(-len(whole["tests"]) // MOST_TESTS) or 1
+    return whole | {"tests": whole["tests"][::step]}
+
+
 def main() -> None:
     hashes: dict[str, list[str]] = {}
+    fingerprints: dict[str, dict[str, dict[str, list[str]]]] = {}
     for source, folder in FOLDERS.items():
         gated = [problem for problem in load(source, DATA / folder).problems if problem.gated]
-        hashes[source] = sorted(
-            {words_hash(text) for problem in gated for text in statements(problem)}
-        )
-        print(f"{source}: {len(gated)} tasks, {len(hashes[source])} hashes")
+        if source not in PLUS:
+            hashes[source] = sorted(
+                {words_hash(text) for problem in gated for text in statements(problem)}
+            )
+        fingerprints[source] = {one.problem_id: stored(one) for one in gated}
+        print(f"{source}: {len(gated)} tasks, {len(hashes.get(source, ()))} hashes")
     lines = [
         f" {json.dumps(source)}: {json.dumps(words, separators=(',', ':'))}"
         for source, words in hashes.items()
     ]
+    rows = [
+        f" {json.dumps(source)}: {{\n"
+        + ",\n".join(
+            f"  {json.dumps(task)}: {json.dumps(hashes, separators=(',', ':'))}"
+            for task, hashes in tasks.items()
+        )
+        + "}"
+        for source, tasks in fingerprints.items()
+    ]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
     STATEMENTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -124,6 +124,40 @@ def data_clean(
     )
 
 
+@app.command("leaks")
+def data_leaks(
+    path: Annotated[
+        Path,
+        typer.Argument(help="Training file: JSON, JSON lines or Parquet; tests may be absent."),
+    ],
+    benchmark: Annotated[
+        list[str], typer.Option("--benchmark", help="Name of a benchmark; repeatable.")
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the benchmark, or a folder with one folder for each. Default: the added "
+            "sources."
+        ),
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Names of the columns in the file: statement=prompt,...")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="File for the findings, a JSON line for each row.")
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Report which rows of a training file leak a benchmark task, why and how surely.
+
+    Exits with 1 if a row leaks.
+    """
+    from cli.data.leaks import data_leaks
+
+    settings = Settings.read(profile)
+    raise typer.Exit(data_leaks(path, benchmark, data, columns, out, settings, Console()))
+
+
 @app.command("limits")
 def data_limits(
     apply: Annotated[

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
+from evaluation.benchmarks.registry import check_guards
 from problems.dataset.partitioned import Rules, clean
 from problems.funnel import funnel
 from problems.parallel import parallel_map
@@ -32,6 +33,12 @@ def data_clean(
     gated_problems = [
         replace(problem, gated=True) for path in gated for problem in read_parquet(path)
     ]
+    sources = {problem.source for problem in gated_problems}
+    names = [benchmark.name for benchmark in profile.evaluation.benchmarks]
+    for name in check_guards(names, profile.policy.benchmark, sources):
+        console.print(
+            f"warning: the data is not compared with {name}: give --gated", style="yellow"
+        )
     rules = Rules(profile.verification, profile.curation, profile.sandbox)
     if ray:
         cluster = RayData(ray)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from evaluation.benchmarks import custom
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured
 from evaluation.benchmarks.published import Opened, Published
 from problems.catalogue import read_sources
+from problems.cleaning.fingerprints import guarded
 from problems.columns import ProblemError
 from problems.sources.place import Place
 
@@ -145,3 +147,33 @@ def _loaded(at: Opened) -> Benchmark | NotMeasured:
 
 def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
+
+
+def unguarded(names: Iterable[str], sources: Iterable[str]) -> list[str]:
+    """Return the published benchmarks among `names` that no data is compared with.
+
+    sources: those whose gated tasks cleaning compares with, beside the fingerprints of the package.
+    """
+    known = guarded() | set(sources)
+    return [
+        name
+        for name in names
+        if (benchmark := published().get(name.partition("@")[0]))
+        and benchmark.source.name not in known
+    ]
+
+
+def check_guards(names: Sequence[str], gate: str, sources: Iterable[str]) -> list[str]:
+    """Return the unguarded benchmarks of a profile.
+
+    Raises ProblemError if `gate`, the one that decides on promotions, is among them.
+    """
+    missing = unguarded(dict.fromkeys([*names, gate]), sources)
+    if gate in missing:
+        source = published()[gate.partition("@")[0]].source.name
+        raise ProblemError(
+            f"no data is compared with the tasks of {gate}, so training may see them",
+            f"run `ratchet data add {source} --path FILE`, or name another benchmark",
+            "policy.benchmark",
+        )
+    return missing

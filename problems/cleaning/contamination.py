@@ -17,7 +17,7 @@ import numpy as np
 
 from problems.cleaning.minhash import CHUNK, alike
 from problems.cleaning.normalize import normalize
-from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, key, kin, sketch, squeezed
+from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, core, key, kin, sketch
 from problems.parallel import parallel_map
 from problems.schema import Problem
 
@@ -62,7 +62,7 @@ class GatedIndex:
         runs: dict[tuple[str, ...], set[int]] = defaultdict(set)
         self.texts = [run_words(traits.problem.statement) for traits in self.traits]
         for at, traits in enumerate(self.traits):
-            self.statements[key(squeezed(traits.problem.statement))].add(at)
+            self.statements[key(core(traits.problem.statement))].add(at)
             for run in _runs(self.texts[at], LEAST_RUN):
                 runs[run].add(at)
         self.runs = {run: tasks for run, tasks in runs.items() if len(tasks) <= COMMON}
@@ -105,7 +105,7 @@ class GatedIndex:
         """Yield problems with the gated ones that they should be compared with."""
         near = defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
-            if places := self.statements.get(key(squeezed(problem.statement))):
+            if places := self.statements.get(key(core(problem.statement))):
                 near[place] |= places
             for run in _runs(run_words(problem.statement), LEAST_RUN):
                 if places := self.runs.get(run):
@@ -161,7 +161,7 @@ def judge_overlaps(
     hundreds of tasks.
     """
     longest, share = run
-    if squeezed(problem.statement) == squeezed(gated.statement):
+    if core(problem.statement) == core(gated.statement):
         yield "same statement", "", True
     elif kin.statement >= 0.6 and (kin.same_words or kin.length >= 40 or kin.statement >= 0.7):
         leak = kin.same_words or (kin.length >= 40 and kin.statement >= 0.65)

@@ -15,11 +15,14 @@ from pydantic import NonNegativeInt, PositiveInt
 from artifacts.section import Section
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.duplicates import Duplicates, duplicates
+from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
+from problems.cleaning.semantic import BothIndexes
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
+from sandbox.sandbox import Sandbox
 
 OVERLAPS = "overlaps a gated problem"
 
@@ -46,6 +49,10 @@ class Curation(Section):
     """Maximum number of characters in a statement, and in a solution."""
     english: bool = True
     """Whether statements must be in English."""
+    sentence_model: str = ""
+    """Sentence-transformers model for the comparison by meaning, by hub id or path. Empty: the
+    packaged all-MiniLM-L6-v2.
+    """
     processes: PositiveInt = 2
     """Processes that search for similar problems in a large set; the result does not depend on
     it.
@@ -75,13 +82,17 @@ class Curated:
 
 
 def curate(
-    problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None
+    problems: Iterable[Problem],
+    gated: Iterable[Problem],
+    config: Curation | None = None,
+    sandbox: Sandbox | None = None,
 ) -> Curated:
     """Remove problems, in this order of reasons.
 
     Gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated problems
     among `problems` count as `gated` too. All lists are in the order of the ids, independent of the
-    input order. Raises ProblemError on an id that occurs twice.
+    input order. sandbox: compares with the gated ones by meaning and behaviour too. Raises
+    ProblemError on an id that occurs twice, NoOutput if the sandbox fails.
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
@@ -94,7 +105,12 @@ def curate(
         problem.problem_id: reason for problem in arrived if (reason := own_fault(problem, config))
     }
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
-    overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
+    if sandbox:
+        index = BothIndexes(list(guards.values()), config.sentence_model)
+        overlaps = index.overlaps(rest, sandbox, processes=config.processes)
+        overlaps.sort(key=lambda overlap: overlap.problem_id)
+    else:
+        overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
     reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))
     duplicate_groups = duplicates(
         (problem for problem in rest if problem.problem_id not in reasons), config.processes
@@ -172,6 +188,9 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
             "gated",
             f"of a benchmark that is reported{task_name}: for evaluation only",
         )
+    if match := known_task(problem):
+        detail = f"{match.kind} as {match.task} ({match.detail})"
+        return Removed(problem.problem_id, OVERLAPS, detail)
     if not _allowed(problem.licence, config):
         fix = (
             "name its licence in the row"

@@ -30,11 +30,11 @@ from problems.cleaning.similarity import (
     Kin,
     Sketch,
     Traits,
+    core,
     key,
     kin,
     programs,
     sketch,
-    squeezed,
     tests,
 )
 from problems.schema import Problem
@@ -138,7 +138,7 @@ def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
     for place in read:
         shapes = sorted({shape(source) for source in programs(problems[place])})
         solved[place] = key("\n".join([str(tested[place]), *shapes]))
-    statements = np.array([key(squeezed(problem.statement)) for problem in problems], np.uint64)
+    statements = np.array([key(core(problem.statement)) for problem in problems], np.uint64)
     composed = np.array(["composition" in problem.extra for problem in problems], bool)
     return Marks(
         [rank(problem) for problem in problems],

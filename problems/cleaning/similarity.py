@@ -28,6 +28,7 @@ from problems.cleaning.minhash import (
     signatures,
 )
 from problems.cleaning.normalize import normalize
+from problems.cleaning.prose import prose
 from problems.encoding import literal
 from problems.parallel import parallel_map
 from problems.schema import Problem
@@ -45,6 +46,7 @@ FILLERS = frozenset(
         "compute create implement program method using use please your you",
     )
 )
+LEAST_CORE = 8  # words of a statement without its examples that tell it from others
 TELLING = 16  # characters: a short test like `[[2]] -> True` agrees with half of all problems
 MANY = 20_000
 MOST_TEST = 300_000  # a longer test source (in characters) is not parsed
@@ -56,6 +58,12 @@ def squeezed(statement: str) -> str:
     Punctuation is kept, because it is often the only difference (`<`, `>`).
     """
     return " ".join(normalize(statement).lower().split())
+
+
+def core(statement: str) -> str:
+    """Return the squeezed prose of a statement, or all of it if the prose is a few words."""
+    short = squeezed(prose(statement))
+    return short if len(short.split()) >= LEAST_CORE else squeezed(statement)
 
 
 def words(statement: str) -> list[str]:

@@ -18,6 +18,7 @@ from problems.dataset.card import write_dataset
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
 from problems.funnel import Stage
 from problems.schema import Problem, write_parquet
+from sandbox.sandbox import Sandbox
 
 NAME = "clean"  # the stage's name in the funnel
 
@@ -28,12 +29,13 @@ def write_curated(
     config: Curation,
     earlier_stages: Sequence[Stage],
     folder: Path,
+    sandbox: Sandbox | None = None,
 ) -> dict[str, Any]:
     """Curate the candidates, fill the folder, and return the facts of its manifest.
 
-    earlier_stages: the funnel's stages before this one, for the card.
+    earlier_stages: the funnel's stages before this one, for the card. sandbox: see `curate`.
     """
-    curated = curate(candidates, gated, config)
+    curated = curate(candidates, gated, config, sandbox)
     write_parquet(curated.problems, folder / "problems.parquet")
     write_parquet(gated, folder / "gated.parquet")
     (folder / "removed.json").write_text(

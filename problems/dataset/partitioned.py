@@ -30,9 +30,10 @@ import pyarrow.parquet as pq
 from artifacts.folder import Folder
 from artifacts.hashing import hash_data
 from artifacts.manifest import NAME, Manifest
-from problems.cleaning.contamination import GatedIndex, Overlap, suspects
+from problems.cleaning.contamination import Overlap, suspects
 from problems.cleaning.curation import Curated, Curation, doubled, leaking, own_fault
 from problems.cleaning.duplicates import Duplicates, Marks, grouped, marks
+from problems.cleaning.semantic import BothIndexes
 from problems.cleaning.similarity import Sketch, joined, sketch
 from problems.columns import ProblemError
 from problems.dataset.evidence import write_evidence
@@ -182,12 +183,14 @@ class ScanPart:
     folder: Folder
     rules: Rules
     _opened: Sandbox | None = field(default=None, init=False, repr=False)
-    _gated: GatedIndex | None = field(default=None, init=False, repr=False)
+    _gated: BothIndexes | None = field(default=None, init=False, repr=False)
 
     def __call__(self, part: str) -> PartScan:
         if not self.folder.has(f"verified/{part}"):
             self._verify(part)
-        self._gated = self._gated or GatedIndex(guards(self.folder))
+        self._gated = self._gated or BothIndexes(
+            guards(self.folder), self.rules.curation.sentence_model
+        )
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
         verified = json.loads(self.folder.read(f"verified/{part}.json"))
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
@@ -202,17 +205,20 @@ class ScanPart:
             rows,
             marks(rest, alone=False),
             rest_sketch.take(range(len(rest))),
-            self._gated.overlaps_of(rest, rest_sketch),
+            self._gated.overlaps(rest, self._sandbox(), rest_sketch),
         )
 
-    def _verify(self, part: str) -> None:
+    def _sandbox(self) -> Sandbox:
         if self._opened is None:
             self._opened = Sandbox(self.rules.sandbox).__enter__()
             atexit.register(self.close)
+        return self._opened
+
+    def _verify(self, part: str) -> None:
         problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
         with tempfile.TemporaryDirectory() as scratch:
             verified = verify(
-                problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification
+                problems, self._sandbox(), Path(scratch) / "journal.jsonl", self.rules.verification
             )
         record = {
             "removed": [asdict(row) for row in [*removed, *verified.removed]],
@@ -236,11 +242,8 @@ class ScanPart:
 
 def guards(folder: Folder) -> list[Problem]:
     """Return the gated problems, each once."""
-    return list(
-        {
-            problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]
-        }.values()
-    )
+    gated = readable(_table(folder, GATED), GATED)[0]
+    return list({problem.problem_id: problem for problem in gated}.values())
 
 
 @dataclass(frozen=True)
@@ -275,10 +278,7 @@ def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Ru
     """Decide over the whole set; write the problems kept and the reasons for the others."""
     unverified = [row for one in scans for row in one.unverified]
     faults = {row.problem_id: row for one in scans for row in one.faults}
-    ids = [
-        *(one.problem_id for part in scans for one in part.marks.ranks),
-        *(row.problem_id for one in scans for row in one.faults),
-    ]
+    ids = [problem_id for one in scans for problem_id in _ids(one)]
     every = [*ids, *(row.problem_id for row in unverified)]
     if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
         raise ProblemError(

@@ -159,7 +159,6 @@ def test_mbpp_has_its_500_test_tasks(tmp_path: Path) -> None:
         ("humaneval+", "humanevalplus/HumanEvalPlus.jsonl.gz"),
         ("mbpp", "mbpp/mbpp.jsonl"),
         ("mbpp+", "mbppplus"),
-        ("bigcodebench", "bigcodebench"),
         ("leetcode", "leetcode/LeetCodeDataset-v0.3.1-test.jsonl.gz"),
     ],
 )
@@ -176,6 +175,14 @@ def test_a_profile_can_name_every_benchmark(name: str, file: str, tmp_path: Path
         benchmark.model_prompt(benchmark.problems[0]), str
     )
     assert benchmark.version != replace(benchmark, form="chat").version
+
+
+@pytest.mark.slow
+def test_a_benchmark_without_its_packages_names_their_command(tmp_path: Path) -> None:
+    add_source(tmp_path, "bigcodebench", data("bigcodebench"))
+    bigcodebench = measured(BenchmarkSettings(name="bigcodebench"), tmp_path)
+    assert isinstance(bigcodebench, NotMeasured)
+    assert "benchmarks install bigcodebench" in bigcodebench.reason
 
 
 @pytest.mark.slow

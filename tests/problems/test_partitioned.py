@@ -67,7 +67,8 @@ def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with Sandbox(RULES.sandbox) as sandbox:
         verified = verify(mixed(), sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
-    return verified, curate(verified.problems, [problem for problem in mixed() if problem.gated])
+        gated = [problem for problem in mixed() if problem.gated]
+        return verified, curate(verified.problems, gated, sandbox=sandbox)
 
 
 @pytest.mark.slow

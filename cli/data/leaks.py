@@ -1,0 +1,111 @@
+"""`ratchet data leaks`: which rows of a training file leak which benchmark task, and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from artifacts.atomic import write_atomic
+from problems.columns import ProblemError
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from problems.cleaning.leaks import Finding
+    from problems.schema import Problem
+
+MOST_ROWS = 20
+
+
+def data_leaks(
+    path: Path,
+    benchmarks: Sequence[str],
+    data: Path | None,
+    columns: str,
+    out: Path | None,
+    settings: Settings,
+    console: Console,
+) -> int:
+    """Print a table of the findings, and write each as a JSON line to `out`.
+
+    Returns 1 if a row leaks. Raises ProblemError and FileNotFoundError.
+    """
+    from problems.cleaning.leaks import find_leaks
+    from problems.sources.mapping import pairs
+    from problems.sources.place import Place
+    from problems.sources.training_rows import read_training_rows
+    from sandbox.sandbox import Sandbox
+
+    place = Place(columns=pairs(filter(None, columns.split(","))))
+    problems, rejected = read_training_rows(path, place)
+    for row in rejected[:MOST_ROWS]:
+        text = f"skipped: {row.row}: {row.reason}: {row.fix}"
+        console.print(text, style="yellow", soft_wrap=True, highlight=False)
+    if not problems:
+        raise ProblemError(
+            f"none of {len(rejected)} rows could be read",
+            "fix the file, or name its columns with --columns statement=prompt,...",
+            str(path),
+        )
+    gated = [
+        problem for name in benchmarks for problem in gated_tasks(name, data, settings.home.path)
+    ]
+    with Sandbox(settings.profile.sandbox) as sandbox:
+        findings = find_leaks(problems, gated, sandbox, settings.profile.curation.sentence_model)
+    if out:
+        lines = [json.dumps(asdict(finding), ensure_ascii=False) for finding in findings]
+        write_atomic(out, "".join(f"{line}\n" for line in lines))
+    console.print(_table(findings, MOST_ROWS if console.is_terminal else len(findings)))
+    counts = Counter(finding.verdict for finding in findings)
+    console.print(
+        f"{len(findings)} rows against {len(gated)} tasks: {counts['leak']} leak, "
+        f"{counts['suspect']} suspect, {counts['clean']} clean, {len(rejected)} skipped",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 1 if counts["leak"] else 0
+
+
+def gated_tasks(name: str, data: Path | None, home: Path) -> list[Problem]:
+    """Return the gated tasks of a benchmark: from a file, a folder of folders, or the home.
+
+    Raises ProblemError and FileNotFoundError.
+    """
+    from evaluation.benchmarks.registry import opened, published
+
+    place = data
+    if data and data.is_dir() and name in published():
+        source = published()[name].source.name
+        folders = [data / folder for folder in (name, source, source.split("_")[0])]
+        place = next((folder for folder in folders if folder.is_dir()), data)
+    tasks = [problem for problem in opened(name, place, home).problems if problem.gated]
+    if not tasks:
+        raise ProblemError(
+            f"no task of {name} is for evaluation only", "name the file of its test split", "--data"
+        )
+    return tasks
+
+
+def _table(findings: Iterable[Finding], most: int) -> Table:
+    table = Table("row", "verdict", "task", "why", "evidence", title="Leaks and suspects")
+    rows = sorted(
+        (finding for finding in findings if finding.verdict != "clean"),
+        key=lambda finding: finding.verdict,
+    )
+    for finding in rows[:most]:
+        table.add_row(
+            finding.problem_id,
+            finding.verdict,
+            finding.gated_id,
+            finding.kind,
+            finding.evidence[:160],
+        )
+    if len(rows) > most:
+        table.add_row(f"… and {len(rows) - most} more", "", "", "", "")
+    return table

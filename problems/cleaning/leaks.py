@@ -1,0 +1,69 @@
+"""Say for each row of a training file whether it leaks a benchmark task, why and how surely.
+
+In: training rows, gated tasks, an open sandbox. Out: one `Finding` per row, in their order. A leak
+is what cleaning removes; a suspect is kept, and its task is left out of the clean score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from problems.cleaning.contamination import Overlap
+from problems.cleaning.fingerprints import known_task
+from problems.cleaning.gating import gated_as
+from problems.cleaning.semantic import BothIndexes
+from problems.schema import Problem
+from sandbox.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one row, with the strongest evidence.
+
+    also: other tasks that the row leaks.
+    """
+
+    problem_id: str
+    verdict: Literal["leak", "suspect", "clean"]
+    gated_id: str = ""
+    kind: str = ""
+    evidence: str = ""
+    also: tuple[str, ...] = ()
+
+
+def find_leaks(
+    problems: Sequence[Problem], gated: Sequence[Problem], sandbox: Sandbox, model: str = ""
+) -> list[Finding]:
+    """Compare rows with gated tasks: names, words, programs and tests, then meaning and behaviour.
+
+    model: see `MeaningIndex`. Raises NoOutput if the sandbox fails.
+    """
+    overlaps = BothIndexes(gated, model).overlaps(problems, sandbox)
+    by_id: dict[str, list[Overlap]] = {problem.problem_id: [] for problem in problems}
+    for overlap in overlaps:
+        by_id[overlap.problem_id].append(overlap)
+    return [_finding(problem, by_id[problem.problem_id]) for problem in problems]
+
+
+def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
+    ranked = sorted(overlaps, key=lambda overlap: not overlap.leak)
+    if not any(overlap.leak for overlap in ranked):
+        if task := gated_as(problem):
+            return Finding(problem.problem_id, "leak", task, "gated task", "by name or statement")
+        if match := known_task(problem):
+            return Finding(problem.problem_id, "leak", *match)
+    if not ranked:
+        return Finding(problem.problem_id, "clean")
+    first = ranked[0]
+    also = {overlap.gated_id: None for overlap in ranked if overlap.leak} if first.leak else {}
+    also.pop(first.gated_id, None)
+    return Finding(
+        problem.problem_id,
+        "leak" if first.leak else "suspect",
+        first.gated_id,
+        first.kind,
+        first.detail,
+        tuple(also),
+    )

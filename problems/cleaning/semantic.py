@@ -1,0 +1,118 @@
+"""Find gated tasks that a problem repeats in other words or another program.
+
+In: problems and gated tasks. Out: `Overlap`s of the kinds "same behaviour" and "same meaning", at
+most one per problem and task. Similarity only proposes; where both have a solution, the sandbox
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from problems.cleaning.behaviour import Behaviour, compare
+from problems.cleaning.contamination import GatedIndex, Overlap
+from problems.cleaning.meaning import MeaningIndex, Near, first_program, same_meaning
+from problems.cleaning.similarity import Sketch
+from problems.schema import Problem
+from problems.syntax import code_tokens
+from sandbox.sandbox import Sandbox
+
+# Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
+# the other's tests; of the programs, if the task's has PROGRAM_TOKENS. Otherwise `a * b` would be
+# any task that multiplies, and any sorting function each task that asks for one kind of sorting.
+STATEMENT, STATEMENT_TESTED, PROGRAM, PROGRAM_TOKENS = 0.7, 0.6, 0.6, 20
+
+
+@dataclass
+class SemanticIndex:
+    """The gated tasks, compared by meaning and behaviour. model: see MeaningIndex."""
+
+    gated: Sequence[Problem]
+    model: str = ""
+    _meanings: MeaningIndex = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._meanings = MeaningIndex(self.gated, self.model)
+
+    def overlaps(
+        self, problems: Sequence[Problem], sandbox: Sandbox, known: Collection[str] = ()
+    ) -> list[Overlap]:
+        """Return the overlaps in the order of the problems.
+
+        known: ids of problems that leak already; they are not run. Raises NoOutput if the sandbox
+        fails.
+        """
+        rest = [problem for problem in problems if problem.problem_id not in known]
+        if not self.gated or not rest:
+            return []
+        nearest = self._meanings.nearest(rest)
+        candidates = [
+            (problem, near) for problem, nears in zip(rest, nearest, strict=True) for near in nears
+        ]
+        behaviours = compare(
+            [(problem, self.gated[near.gated]) for problem, near in candidates], sandbox
+        )
+        return list(self._judged(candidates, behaviours))
+
+    def _judged(
+        self, candidates: Iterable[tuple[Problem, Near]], behaviours: Iterable[Behaviour]
+    ) -> Iterator[Overlap]:
+        for (problem, near), behaviour in zip(candidates, behaviours, strict=True):
+            gated = self.gated[near.gated]
+            if verdict := judge(problem, gated, near, behaviour):
+                kind, leak = verdict
+                detail = f"statements {near.statement:.2f}, programs {near.program:.2f}"
+                if str(behaviour):
+                    detail += f"; {behaviour}"
+                texts = (
+                    (problem.solutions[0], gated.solutions[0])
+                    if kind == "same behaviour" and problem.solutions and gated.solutions
+                    else (problem.statement, gated.statement)
+                )
+                yield Overlap(problem.problem_id, gated.problem_id, kind, detail, leak, *texts)
+
+
+def judge(
+    problem: Problem, gated: Problem, near: Near, behaviour: Behaviour
+) -> tuple[str, bool] | None:
+    """Return the kind of overlap and whether it is a leak, or None.
+
+    A statement alone decides only where no run tells the two apart.
+    """
+    if behaviour.same:
+        both = behaviour.mine is behaviour.theirs
+        return "same behaviour", (
+            near.statement >= (STATEMENT_TESTED if both else STATEMENT)
+            or (near.program >= PROGRAM and _tokens(gated) >= PROGRAM_TOKENS)
+        )
+    if same_meaning(problem, gated, near.statement):
+        return "same meaning", not behaviour.different
+    return None
+
+
+def _tokens(problem: Problem) -> int:
+    return len(code_tokens(first_program(problem)))
+
+
+class BothIndexes:
+    """The gated tasks, compared by words, programs and tests, then by meaning and behaviour."""
+
+    def __init__(self, gated: Sequence[Problem], model: str = "") -> None:
+        self.lexical, self.semantic = GatedIndex(gated), SemanticIndex(gated, model)
+
+    def overlaps(
+        self,
+        problems: Sequence[Problem],
+        sandbox: Sandbox,
+        own: Sketch | None = None,
+        processes: int = 1,
+    ) -> list[Overlap]:
+        """Return all overlaps. own: see `GatedIndex.overlaps_of`."""
+        overlaps = (
+            self.lexical.overlaps_of(problems, own)
+            if own
+            else self.lexical.overlaps(problems, processes)
+        )
+        leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
+        return overlaps + self.semantic.overlaps(problems, sandbox, leaks)

@@ -1,0 +1,52 @@
+"""Read any training file: problems in the columns of the schema, or prompts with answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from problems.columns import ProblemError
+from problems.schema import Problem
+from problems.sources.mapping import record_of
+from problems.sources.own import own
+from problems.sources.place import Place
+from problems.sources.rows import local_rows
+from problems.sources.source import Rejected, Row
+
+NAME = "rows"  # the source of the rows, which their ids do not show
+
+
+def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Rejected]]:
+    """Read a file of problems, or of prompts with answers: `tests` and `style` may be missing.
+
+    place: names and constants of columns. Raises FileNotFoundError and ProblemError if there is
+    nothing to read.
+    """
+    problems, rejected = dict[str, Problem](), list[Rejected]()
+    for where, row in local_rows(own(NAME), path):
+        try:
+            if isinstance(row, ProblemError):
+                raise row
+            problem = _training_row(record_of(row, place, where), where)
+        except ProblemError as error:
+            rejected.append(Rejected(where, error.reason, error.fix))
+            continue
+        if problem.problem_id in problems:
+            reason = f"problem_id {problem.problem_id!r} occurs twice"
+            rejected.append(Rejected(where, reason, "give each row an id of its own"))
+        problems.setdefault(problem.problem_id, problem)
+    return list(problems.values()), rejected
+
+
+def _training_row(row: Row, where: str) -> Problem:
+    if row.get("tests"):
+        problem = own(NAME).convert(row, where)
+        return _renamed(problem)
+    # Any valid test: it is taken out again.
+    stand_in = {"style": "stdio", "tests": [{"stdin": "", "stdout": ""}]}
+    problem = own(NAME).convert({**row, **stand_in}, where)
+    return _renamed(replace(problem, style="assert", tests=()))
+
+
+def _renamed(problem: Problem) -> Problem:
+    return replace(problem, problem_id=problem.problem_id.removeprefix(f"{NAME}/"))
