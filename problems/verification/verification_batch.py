@@ -14,7 +14,7 @@ from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.verification.equivalence import different
 from problems.verification.journal import ABSENT
-from problems.verification.limits import cost, maximum_cost, propose
+from problems.verification.limits import MARGIN, cost, maximum_cost, propose
 from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
@@ -28,6 +28,7 @@ FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
 LEAST_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
+LEAST_CPU_S = 0.5  # of a mutant's CPU limit
 MAJORITY = 2  # different solutions that must pass before others are dropped
 
 
@@ -268,9 +269,8 @@ def _check_generated_inputs(checks: Sequence[ProblemCheck], sandbox: Runs) -> No
 def _reduced_limits(check: ProblemCheck) -> Limits:
     """Return the problem's limits, reduced to what its solutions need: some mutants never end."""
     own, proposed = check.problem.limits, propose(*check.cost)
-    return replace(
-        own, cpu_s=min(own.cpu_s, proposed["cpu_s"]), wall_s=min(own.wall_s, proposed["wall_s"])
-    )
+    enough_s = max(LEAST_CPU_S, MARGIN * check.cost[1])
+    return replace(own, cpu_s=min(own.cpu_s, enough_s), wall_s=min(own.wall_s, proposed["wall_s"]))
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:
