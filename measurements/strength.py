@@ -5,9 +5,9 @@
 HumanEval's base tests are measured, and its plus tests decide which programs are wrong. The
 programs are CodeT's samples, each distinct program of a task once. Odd samples are judged: a task
 is positive if a sample passes the base tests and fails the plus tests. The strength comes from
-mutants, and from 20 even samples of the task. Prints the AUC of each strength over the tasks, and
-the positive tasks. Verdicts are stored in HOME, so that a repeated command resumes. `RATCHET_DATA`
-names the folder of the sets.
+mutants, and from 20 even samples of the task. Prints the AUC of each strength over the tasks and
+over the accepted samples, and the positive tasks. Verdicts are stored in HOME, so that a repeated
+command resumes. `RATCHET_DATA` names the folder of the sets.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def report(
     is_wrong: Callable[[Program], bool],
     strengths: dict[tuple[int, int], dict[str, Strength]],
 ) -> None:
-    """Print the AUC of each strength over the tasks with an accepted sample."""
+    """Print the AUC of each strength over the tasks with an accepted sample, and over these."""
     wrong = [program for program in accepted if is_wrong(program)]
     positive = sorted({task_of(program) for program in wrong}, key=int)
     negative = {task_of(program) for program in accepted} - {*positive}
@@ -149,12 +149,16 @@ def report(
         f"{len(accepted)} samples pass the base tests, {len(wrong)} of them fail the plus tests: "
         f"{len(positive)} tasks of {len(positive) + len(negative)}; load {os.getloadavg()[0]:.0f}"
     )
-    print("\n| mutants, samples | strength | AUC |\n|---|---|---|")
+    right = [program for program in accepted if not is_wrong(program)]
+    print("\n| mutants, samples | share accepted | AUC, tasks | AUC, samples |\n|---|---|---|---|")
     for (mutants, samples), rows in strengths.items():
         for name in shares(next(iter(rows.values()))):
             scores = {task: shares(row)[name] for task, row in rows.items()}
-            value = auc([scores[task] for task in positive], [scores[task] for task in negative])
-            print(f"| {mutants}, {samples} | {name} | {value:.2f} |")
+            by_task = auc([scores[task] for task in positive], [scores[task] for task in negative])
+            by_sample = auc(
+                [scores[task_of(each)] for each in wrong], [scores[task_of(each)] for each in right]
+            )
+            print(f"| {mutants}, {samples} | {name} | {by_task:.2f} | {by_sample:.2f} |")
     print(f"\nTasks with a wrong sample that passes the base tests: {', '.join(positive)}")
 
 
