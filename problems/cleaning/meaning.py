@@ -9,6 +9,7 @@ asked for (contrasts.txt).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -93,24 +94,24 @@ def meaning(problem: Problem) -> str:
 def same_meaning(mine: Problem, theirs: Problem, similarity: float) -> bool:
     """Return whether two statements ask for the same, by similarity, contrasts and name.
 
-    Words such as "even" and "odd" may differ once, in long statements in a third of them.
+    At most one word such as "even" may be in one of them alone, in long statements a third.
     """
     one, other = meaning(mine), meaning(theirs)
+    words = min(len(WORD.findall(text.lower())) for text in (one, other))
     contrasts, others = contrasts_in(one), contrasts_in(other)
-    different = len(contrasts ^ others)
-    if different > max(1, len(contrasts | others) / 3):
+    different = (contrasts - others).total() + (others - contrasts).total()
+    if different > max(1, (contrasts | others).total() / 3 if words >= LONG else 0):
         return False
     if mine.entry_point and mine.entry_point == theirs.entry_point and "_" in mine.entry_point:
         return similarity >= SAME_NAME
-    words = min(len(WORD.findall(text.lower())) for text in (one, other))
     return similarity >= (LONG_SAME if words >= LONG else SHORT_SAME)
 
 
-def contrasts_in(text: str) -> set[str]:
-    """Return the numbers and contrasting words of a text; equal words are the same entry."""
+def contrasts_in(text: str) -> Counter[str]:
+    """Count the numbers and contrasting words of a text; equal words are the same entry."""
     known = _contrasts()
     words = WORD.findall(text.lower())
-    return {known.get(word, word) for word in words if word in known or word.isdigit()}
+    return Counter(known.get(word, word) for word in words if word in known or word.isdigit())
 
 
 def embed(texts: Sequence[str], model: str = "") -> Vectors:

@@ -32,8 +32,11 @@ LEAD = re.compile(
     (?:in\s+python\s+)?(?:to|that|which|for)\b[\s:]*""",
     re.VERBOSE | re.IGNORECASE,
 )
+# A sentence that gives an example, to its end.
 INLINE = re.compile(
-    r"(?:\bfor example\b|\bexamples?\s*\d*:|\be\.g\.|\bfor instance\b).*", re.I | re.S
+    r"(?:\bfor example\b|\bexamples?\s*\d*:|\be\.g\.|\bfor instance\b)"
+    r".*?(?:[.!?:](?=\s|$)|\n\n|\Z)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 

@@ -38,8 +38,8 @@ PATTERNS = {
     "an assigned key or password": re.compile(
         r"(?:api[_-]?key|secret[_-]?key|access[_-]?key|client[_-]?secret|auth[_-]?token|"
         r"access[_-]?token|passw(?:or)?d|passphrase|pwd)[\"']?\s{0,3}(?::|=(?!=))\s{0,3}"
-        r"(?:(?P<quote>[\"'])(?=[^\"'\s]{0,80}\d)(?=[^\"'\s]{0,80}[A-Za-z])[^\"'\s<>{}]{6,100}(?P=quote)"
-        r"|(?=[^\s,;)\"']{0,80}\d)(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{8,100}(?=[\s\"']|$))",
+        r"(?:(?P<quote>[\"'])(?=[^\"'\s]{0,80}[\d!@#$%^&*])(?=[^\"'\s]{0,80}[A-Za-z])[^\"'\s<>{}]{6,100}(?P=quote)"
+        r"|(?=[^\s,;)\"']{0,80}\d)(?=[^\s,;)\"']{0,80}[A-Za-z])[^\s,;()\[\]{}<>\"'.]{6,100}(?=[\s\"']|$))",
         re.IGNORECASE,
     ),
     "an API key": re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"),

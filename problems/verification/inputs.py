@@ -25,6 +25,7 @@ from problems.syntax import parse
 Input = dict[str, Any]  # {"args", "kwargs"} or {"stdin"}
 Fact = tuple[object, ...]
 DRAWS = 12  # tries per wanted input
+FORM = {"is", "names", "fields", "shape"}  # facts that no generated input changes
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
 
 
@@ -44,8 +45,11 @@ def inputs_of_tests(problem: Problem) -> list[Input]:
     )
 
 
-def generate_inputs(problem: Problem, count: int) -> list[Input]:
-    """Return at most `count` inputs that no test uses; deterministic for a problem."""
+def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list[Input]:
+    """Return at most `count` inputs that no test uses; deterministic for a problem.
+
+    wide: only types and the form must be as in the tests. Such an input may break a precondition.
+    """
     known = inputs_of_tests(problem)
     if not known:
         return []
@@ -61,7 +65,10 @@ def generate_inputs(problem: Problem, count: int) -> list[Input]:
         candidate = vary(known, rng, edges)
         if (
             len(result) < count
-            and all(fact in seen or fact[:-1] in varies for fact in facts(candidate))
+            and all(
+                fact in seen or fact[:-1] in varies or (wide and FORM.isdisjoint(fact))
+                for fact in facts(candidate)
+            )
             and (text := dumps(candidate)) not in texts
         ):
             texts.add(text)

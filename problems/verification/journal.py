@@ -36,6 +36,7 @@ class Entry:
     # tests that were added, in the JSON encoding of problems/encoding.py
     added: tuple[str, ...] = ()
     dropped: tuple[int, ...] = ()  # positions of wrong solutions that were left out
+    equivalent: int = 0  # mutants that were not counted
 
 
 class Journal:

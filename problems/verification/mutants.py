@@ -62,7 +62,7 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        return f"{self.kind}, line {self.line}: {self.what}"
+        return f"{self.kind}, line {self.line}: {self.what}" if self.line else self.what
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from math import sqrt
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from problems.schema import write_table
 
 FILE = "strength.parquet"
+Z95 = 1.959964  # of the normal distribution
 SCHEMA = pa.schema(
     [
         ("problem_id", pa.string()),
@@ -26,6 +28,7 @@ SCHEMA = pa.schema(
         ("killed", pa.int64()),
         ("survivors", pa.list_(pa.string())),
         ("added_tests", pa.int64()),
+        ("equivalent", pa.int64()),
     ]
 )
 
@@ -46,11 +49,23 @@ class Strength:
     killed: int
     survivors: tuple[str, ...] = ()
     added_tests: int = 0
+    equivalent: int = 0  # mutants that no generated input tells from the solution; not in `mutants`
 
     @property
     def share(self) -> float | None:
         """The share of killed mutants in [0, 1]; None if no mutant could be made."""
         return self.killed / self.mutants if self.mutants else None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share (Wilson 1927); from 0 to 1 without mutants."""
+        if not self.mutants:
+            return 0.0, 1.0
+        square = Z95**2 / self.mutants
+        share = self.killed / self.mutants
+        middle = (share + square / 2) / (1 + square)
+        half = sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
+        return max(0.0, middle - half), min(1.0, middle + half)
 
     def weak(self, threshold: float) -> bool:
         """Return whether the tests reject less than this share of the mutants.
@@ -122,7 +137,12 @@ def _bars(rows: Sequence[Strength]) -> str:
     )
 
 
-WEAKEST = ("problem", "killed", "of", "survivors")
+WEAKEST = ("problem", "killed", "of", "share killed (95 %)", "survivors")
+
+
+def _with_interval(row: Strength) -> str:
+    low, high = row.interval
+    return f"{row.killed / row.mutants:.0%} ({low:.0%} to {high:.0%})"
 
 
 def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...]]:
@@ -132,6 +152,6 @@ def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...
         key=lambda row: (row.killed / row.mutants, row.problem_id),
     )
     return [
-        (row.problem_id, row.killed, row.mutants, "; ".join(row.survivors))
+        (row.problem_id, row.killed, row.mutants, _with_interval(row), "; ".join(row.survivors))
         for row in ordered[:count]
     ]

@@ -52,7 +52,7 @@ def agree(
     when the sandbox itself failed.
     """
     inputs = [
-        generate_inputs(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
+        generate_inputs(problem, INPUTS) if len(sources) > 1 and comparable(problem) else []
         for problem, sources in zip(problems, references, strict=True)
     ]
     requests = [
@@ -70,7 +70,8 @@ def agree(
     return agreements
 
 
-def _comparable(problem: Problem) -> bool:
+def comparable(problem: Problem) -> bool:
+    """Return whether outputs of the problem's programs can be compared."""
     return problem.style != "unittest" and problem.checker is None
 
 
@@ -81,9 +82,7 @@ def _agreement(
     for test_input, row in zip(inputs, outputs_by_input, strict=True):
         if any(output.fault for output in row):
             continue
-        if different := next(
-            (output for output in row if not _same(problem, row[0], output)), None
-        ):
+        if different := next((output for output in row if not same(problem, row[0], output)), None):
             first, other = row[0].value, different.value
             text = f"on {test_input} one says {first!r}, another {other!r}"
             return Agreement((), " ".join(text.split()))
@@ -92,7 +91,10 @@ def _agreement(
     return Agreement(tuple(tests))
 
 
-def _same(problem: Problem, one: Output, other: Output) -> bool:
+def same(problem: Problem, one: Output, other: Output) -> bool:
+    """Return whether the problem's tests would accept both outputs or neither."""
+    if one.fault or other.fault:
+        return bool(one.fault) == bool(other.fault)
     near = problem.tolerance or NEAR
     if problem.style == "stdio":
         return same_output(one.value.encode(), other.value.encode(), near, problem.compare)

@@ -32,15 +32,16 @@ from problems.verification.verification_batch import (
     references,
 )
 
-VERSION = 4  # version of a journal entry's meaning: increase it when the rules change
+VERSION = 5  # version of a journal entry's meaning: increase it when the rules change
 
 
 class Verification(Section):
     """How strictly tests are checked before a problem may be used for training."""
 
-    mutants: NonNegativeInt = 4
-    """Mutants of a problem's first solution that its tests should reject. Demonstrations have
-    none, because their tests judge no completion.
+    mutants: NonNegativeInt = 16
+    """Mutants of a problem's first solution that its tests should reject; as few as 4 for a slow
+    solution and for composed problems. Demonstrations have none, because their tests judge no
+    completion.
     """
     threshold: float = Field(0.5, ge=0, le=1)
     """Minimum share of the mutants that the tests must reject. Problems for training below it
@@ -183,6 +184,7 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
         names,
         tuple(map(dumps, check.added)),
         check.dropped,
+        check.equivalent,
     )
 
 
@@ -218,6 +220,7 @@ def _strength(problem: Problem, entry: Entry) -> Strength:
         entry.killed,
         entry.survivors,
         len(entry.added),
+        entry.equivalent,
     )
 
 

@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from problems.schema import Problem
 from problems.syntax import normal_form
+from problems.verification.equivalence import different
 from problems.verification.journal import ABSENT
-from problems.verification.limits import cost, maximum_cost, propose
+from problems.verification.limits import MARGIN, cost, maximum_cost, propose
 from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
@@ -26,6 +27,8 @@ BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
+LEAST_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
+LEAST_CPU_S = 0.5  # of a mutant's CPU limit
 MAJORITY = 2  # different solutions that must pass before others are dropped
 
 
@@ -91,7 +94,8 @@ class ProblemCheck:
     own: list[Report] = field(default_factory=list)  # reports on its solutions
     dropped: tuple[int, ...] = ()  # positions of wrong solutions, which `problem` lacks
     undecided: str = ""  # why the sandbox has no verdict
-    decided: int = 0  # number of mutants with a verdict
+    decided: int = 0  # number of mutants with a verdict, without equivalent ones
+    equivalent: int = 0  # mutants that act like the first solution
     survivors: list[Mutant] = field(default_factory=list)
     added: tuple[dict[str, Any], ...] = ()  # tests that reject mutants which survived before
 
@@ -179,27 +183,58 @@ def _drop_wrong_solutions(check: ProblemCheck) -> None:
 
 
 def _check_mutants(checks: Sequence[ProblemCheck], sandbox: Runs, count: int) -> None:
-    """Run mutants of the first solution. Mutants without a verdict are not counted."""
+    """Run mutants of the first solution, and a model's programs.
+
+    Not counted are mutants without a verdict, and those that differ from the solution nowhere.
+    """
     mutants: list[list[Mutant]] = []
 
     def jobs() -> Iterator[Job]:  # generated lazily: other jobs run while a mutant is made
         for at, check in enumerate(checks):
-            mutants.append(mutants_of(check.problem.solutions[0], count, check.problem.entry_point))
+            mutants.append(_mutants(check, count))
             limits = _reduced_limits(check)
             yield from (
                 replace(check.problem.job(mutant.source, f"{at}/{which}"), limits=limits)
                 for which, mutant in enumerate(mutants[at])
             )
 
-    verdicts = (
-        {report.job_id: report.verdict for report in sandbox.run(jobs())}
-        if checks and count
-        else {}
-    )
+    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs())} if checks else {}
     for at, check in enumerate(checks if verdicts else ()):
         outcomes = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(mutants[at])]
         check.decided = sum(verdict is not Verdict.INFRA for _, verdict in outcomes)
         check.survivors = [mutant for mutant, verdict in outcomes if verdict is Verdict.AC]
+    alive = [check for check in checks if check.survivors and not composed(check.problem)]
+    try:
+        survivors = different(
+            [replace(check.problem, limits=_reduced_limits(check)) for check in alive],
+            [check.survivors for check in alive],
+            sandbox,
+        )
+    except NoOutput as error:
+        raise NoVerdict(str(error)) from error
+    for check, remaining in zip(alive, survivors, strict=True):
+        check.equivalent = len(check.survivors) - len(remaining)
+        check.decided -= check.equivalent
+        check.survivors = remaining
+
+
+def _mutants(check: ProblemCheck, most: int) -> list[Mutant]:
+    """Return at most `most` mutants, fewer for a slow solution, and the samples of a model.
+
+    Samples (`extra["samples"]`) are realistic mistakes, or correct: verification tells which.
+    """
+    problem, least = check.problem, min(most, LEAST_MUTANTS)
+    affordable = least if composed(problem) else int(MUTANTS_S / max(check.own[0].wall_s, 0.01))
+    given = problem.extra.get("samples")  # in a user's own file this may be anything
+    samples = (
+        [text for text in given if isinstance(text, str)]
+        if isinstance(given, (list, tuple))
+        else []
+    )
+    return [
+        *mutants_of(problem.solutions[0], max(least, min(most, affordable)), problem.entry_point),
+        *(Mutant(text, "sample", 0, f"sample {at}") for at, text in enumerate(samples, 1)),
+    ]
 
 
 def _check_generated_inputs(checks: Sequence[ProblemCheck], sandbox: Runs) -> None:
@@ -234,9 +269,8 @@ def _check_generated_inputs(checks: Sequence[ProblemCheck], sandbox: Runs) -> No
 def _reduced_limits(check: ProblemCheck) -> Limits:
     """Return the problem's limits, reduced to what its solutions need: some mutants never end."""
     own, proposed = check.problem.limits, propose(*check.cost)
-    return replace(
-        own, cpu_s=min(own.cpu_s, proposed["cpu_s"]), wall_s=min(own.wall_s, proposed["wall_s"])
-    )
+    enough_s = max(LEAST_CPU_S, MARGIN * check.cost[1])
+    return replace(own, cpu_s=min(own.cpu_s, enough_s), wall_s=min(own.wall_s, proposed["wall_s"]))
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:

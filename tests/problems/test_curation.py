@@ -339,3 +339,14 @@ def test_an_original_is_kept_before_its_derivative() -> None:
     )
     [group] = duplicates([more, toy("original")]).groups
     assert group.kept == "toy/original" and group.why
+
+
+def test_an_example_block_does_not_hide_a_copy() -> None:
+    text = "Return how often the most frequent word of a sentence occurs in it, ignoring case."
+    dressed = f"{text}\n\nExample 1:\n\nInput: s = 'a A b'\nOutput: 2\n\nConstraints:\n1 <= len(s)"
+    copies = [toy("plain", text), toy("dressed", dressed)]
+    assert [row.reason for row in curate(copies, []).removed] == ["duplicate"]
+    gated = dataclasses.replace(toy("gated", dressed), gated=True)
+    assert [row.reason for row in curate(copies[:1], [gated]).removed] == [
+        "overlaps a gated problem"
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.verification.strength import Strength
 from problems.verification.verification import Verification, Verified, verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
@@ -137,3 +138,27 @@ def test_every_style_is_strengthened(
     assert outcome.strength[0].added_tests > 0 and set(outcome.problems[0].tests[-1]) == set(
         tests[0]
     )
+
+
+def strength_of(problem: Problem, sandbox: Sandbox, folder: Path, mutants: int = 0) -> Strength:
+    rules = Verification(mutants=mutants, threshold=0)
+    [row] = verified(problem, sandbox, folder, rules).strength
+    return row
+
+
+def test_samples_of_a_model_are_mutants_unless_they_act_like_the_solution(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    rejected = "def f(x):\n    return x"
+    problem = far(FAR, extra={"samples": [OTHER, ODD.replace("12", "11"), rejected]})
+    row = strength_of(problem, sandbox, tmp_path)
+    assert (row.mutants, row.killed, row.equivalent) == (2, 1, 1)
+    assert row.survivors == ("sample 2",)
+
+
+def test_mutants_that_no_input_reveals_are_not_counted(sandbox: Sandbox, tmp_path: Path) -> None:
+    # `>` and `>=` of the first comparison do the same
+    same = "def f(x):\n    big = x if x > 0 else 0\n    return big if big > 10 or x > -5 else -x"
+    tests = tuple({"args": [x], "expected": max(x, 0) if x > -5 else -x} for x in range(-9, 30, 2))
+    row = strength_of(far(same, tests=tests), sandbox, tmp_path, mutants=16)
+    assert row.equivalent > 0 and not any("x > 0 becomes x >= 0" in name for name in row.survivors)

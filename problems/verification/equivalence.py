@@ -1,0 +1,54 @@
+"""Recognize mutants that act like the solution: no test can reject them, so none should be counted.
+
+A mutant that passes the tests runs on generated inputs, and so does the problem's first solution.
+Where both give the same output for every input, the mutant counts as equivalent. The inputs are
+wide: a difference that only an unusual input shows is a difference. An input on which the solution
+fails is left out, because it may not be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from problems.schema import Problem
+from problems.verification.inputs import generate_inputs
+from problems.verification.mutants import Mutant
+from problems.verification.outputs import OutputRequest, Runs, outputs
+from problems.verification.strengthening import comparable, same
+
+INPUTS = 48  # generated for each problem
+LEAST = 8  # valid inputs without which nothing is known, and every mutant counts
+
+
+def different(
+    problems: Sequence[Problem], survivors: Sequence[Sequence[Mutant]], sandbox: Runs
+) -> list[list[Mutant]]:
+    """Return, for each problem, the survivors that are not equivalent to its first solution.
+
+    Raises NoOutput when the sandbox itself failed.
+    """
+    inputs = [
+        generate_inputs(problem, INPUTS, wide=True) if mutants and comparable(problem) else []
+        for problem, mutants in zip(problems, survivors, strict=True)
+    ]
+    requests = [
+        OutputRequest(problem, source, problem_inputs)
+        for problem, mutants, problem_inputs in zip(problems, survivors, inputs, strict=True)
+        for source in [problem.solutions[0], *(mutant.source for mutant in mutants)]
+        if problem_inputs
+    ]
+    results = iter(outputs(requests, sandbox))
+    different_mutants = []
+    for problem, mutants, problem_inputs in zip(problems, survivors, inputs, strict=True):
+        rows = [next(results) for _ in [None, *mutants]] if problem_inputs else []
+        valid = [at for at, output in enumerate(rows[0]) if not output.fault] if rows else []
+        different_mutants.append(
+            [
+                mutant
+                for mutant, row in zip(mutants, rows[1:], strict=True)
+                if not all(same(problem, rows[0][at], row[at]) for at in valid)
+            ]
+            if len(valid) >= LEAST
+            else list(mutants)
+        )
+    return different_mutants
