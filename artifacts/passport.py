@@ -17,8 +17,8 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
-# Inputs that are artifacts under names other than their own.
-AN_ARTIFACT = frozenset({"start", "checkpoint"})
+# Inputs that are artifacts, even if no artifact of that name is left.
+AN_ARTIFACT = frozenset({"start", "checkpoint", "clean_problems", "base_model"})
 REPORT = "contamination.json"
 
 

@@ -40,9 +40,8 @@ def show_status(settings: Settings, console: Console) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("home", str(home.path))
-    table.add_row(
-        "champion", _champion(champion) if champion else "none yet: `ratchet demo` makes the first"
-    )
+    known = records(home.runs)
+    table.add_row("champion", _champion(champion) if champion else _no_champion(known))
     for previous in champions(history)[-2:-1]:
         table.add_row(
             "previous",
@@ -50,7 +49,6 @@ def show_status(settings: Settings, console: Console) -> None:
         )
     holder = lease.holder(home.lease)
     table.add_row("training", str(holder) if holder else "none")
-    known = records(home.runs)
     table.add_row("held-out", _draws_left(settings, known))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
@@ -82,6 +80,16 @@ def _draws_left(settings: Settings, known: list[Record]) -> str:
     if left >= WARNING_DRAWS:
         return line
     return f"[yellow]{line}: set family.seed to a new number before then[/]"
+
+
+def _no_champion(known: list[Record]) -> str:
+    decided = [record.id for record in known if record.decision]
+    if not decided:
+        return "none yet: `ratchet demo` makes the first"
+    return (
+        f"[yellow]the ledger has no entry, but {', '.join(decided[-3:])} ended with a decision: "
+        "copy promotions.db back from a backup[/]"
+    )
 
 
 def stale(settings: Settings) -> list[str]:
@@ -186,4 +194,6 @@ def command(
     """Show the champion, running pipeline runs, and datasets that are out of date."""
     from cli.provenance import show_champion
 
-    (show_champion if provenance else show_status)(Settings.read(), Console())
+    if provenance:
+        raise typer.Exit(show_champion(Settings.read(), Console()))
+    show_status(Settings.read(), Console())

@@ -86,10 +86,7 @@ def _files(source: Source, path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise FileNotFoundError(
-            f"source {source.name}: {path} does not exist: check the path given to `ratchet "
-            f"data add {source.name} --path`"
-        )
+        raise FileNotFoundError(f"source {source.name}: {path} does not exist: check the path")
     if source.files:
         files = [path / name for name in source.files if (path / name).is_file()]
         files = files if source.all_files else files[:1]
