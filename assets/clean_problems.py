@@ -20,11 +20,13 @@ from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
+from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
+from problems.columns import ProblemError
 from problems.dataset.balance import read_weights, shares
 from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
@@ -33,6 +35,7 @@ from problems.dataset.evidence import CONTAMINATION
 from problems.funnel import Stage, funnel
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import part_of
+from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
@@ -55,6 +58,7 @@ def clean_problems(
         )
         config, custom = stage.profile.curation, custom_problems(stage)
         warn_of_unguarded(stage, raw.path / "problems.parquet")
+        check_heldout(stage, raw.path / "problems.parquet")
         earlier_stages = _earlier_stages(raw, *parts)
 
         def make(folder: Path) -> StageOutput:
@@ -136,6 +140,18 @@ def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
     names = [settings.name for settings in stage.profile.evaluation.benchmarks]
     for name in check_guards(names, stage.profile.policy.benchmark, sources):
         stage.report.say(f"the data is not compared with {name}: its tasks were not added")
+
+
+def check_heldout(stage: StageContext, problems: Path) -> None:
+    """Raise ProblemError if held-out problems decide on promotions and no source has any."""
+    profile = stage.profile
+    decides = profile.base and profile.policy.benchmark == HELDOUT
+    if decides and not own_heldout(read_parquet(problems)):
+        raise ProblemError(
+            NO_HELDOUT,
+            "add some, or set policy.benchmark to a published benchmark such as mbpp+",
+            f"policy.benchmark: {HELDOUT}",
+        )
 
 
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:
