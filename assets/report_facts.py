@@ -44,6 +44,7 @@ DATASETS = (
     "difficulty_rankings",
     "training_rows",
 )
+REMOVING = DATASETS[1:5]
 MODELS = ("base_model", "sft_checkpoint")
 
 
@@ -180,22 +181,32 @@ def _warm_up(profile: Profile, demonstrations: int) -> str:
     )
 
 
+def _datasets(stage: StageContext) -> tuple[str, ...]:
+    """Return the run's datasets: those before the clean problems are absent if they are fetched."""
+    return DATASETS[DATASETS.index("clean_problems") :] if stage.profile.dataset else DATASETS
+
+
 def _funnel(stage: StageContext) -> tuple[Step, ...]:
-    raw = stage.store.require("datasets", "raw_problems")
-    steps = [
-        Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)
-    ]
-    for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
+    steps = []
+    for name in _datasets(stage):
         artifact = stage.store.require("datasets", name)
-        funnel_stage = stored_stage(artifact.path, name)
-        steps.append(
-            Step(
+        if name == "raw_problems":
+            step = Step(
+                stage="raw",
+                problems=artifact.manifest.facts["problems"],
+                content_hash=artifact.content_hash,
+            )
+        elif name in REMOVING:
+            funnel_stage = stored_stage(artifact.path, name)
+            step = Step(
                 stage=name.removesuffix("_problems"),
                 problems=funnel_stage.went_out,
                 content_hash=artifact.content_hash,
                 removed=dict(funnel_stage.reasons),
             )
-        )
+        else:
+            continue
+        steps.append(step)
     return tuple(steps)
 
 
@@ -286,7 +297,10 @@ def _benchmark(name: str, conventions: str, scores: Scores, base: str) -> Benchm
 
 
 def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
-    keys = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
+    keys = [
+        *(("datasets", name) for name in _datasets(stage)),
+        *(("checkpoints", name) for name in MODELS),
+    ]
     manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in keys)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
     # By name: two empty artifacts have the same content.

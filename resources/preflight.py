@@ -22,7 +22,7 @@ from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
 def check_sources(home: Home, profile: Profile) -> None:
     """Raise NotReady if the profile names a base and no source of problems was added."""
-    if profile.base and not read_sources(home.path):
+    if profile.base and not profile.dataset and not read_sources(home.path):
         raise NotReady(
             f"no problems to train {profile.base} on: add some with `ratchet data add mine --path "
             "problems.jsonl` (your own), `ratchet data add taco` (a known dataset on the hub) or "
