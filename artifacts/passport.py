@@ -17,8 +17,8 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
-# Inputs that are artifacts under names other than their own.
-AN_ARTIFACT = frozenset({"start", "checkpoint"})
+# Inputs that are artifacts, even if no artifact of that name is left.
+AN_ARTIFACT = frozenset({"start", "checkpoint", "clean_problems", "base_model"})
 REPORT = "contamination.json"
 
 
@@ -195,7 +195,9 @@ class ManifestIndex:
         )
 
     def _id(self, role: str, content: str) -> str:
-        return f"{manifest.name if (manifest := self.find(role, content)) else role}@{content}"
+        # A dataset on the hub is "hub@commit", and an id has its name before its last @.
+        name = manifest.name if (manifest := self.find(role, content)) else role
+        return f"{name}@{content.replace('@', ':')}"
 
 
 def walk(subject: Node, index: ManifestIndex) -> Passport:

@@ -14,26 +14,30 @@ import dagster as dg
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.augmented_problems import augmented_problems
+from assets.fetched_dataset import fetched_dataset
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
+from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
+from problems.columns import ProblemError
 from problems.dataset.balance import read_weights, shares
 from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
-from problems.dataset.curated import NAME, write_curated
+from problems.dataset.curated import GATED, NAME, write_curated
 from problems.dataset.evidence import CONTAMINATION
 from problems.funnel import Stage, funnel
 from problems.schema import Problem, read_parquet
 from problems.sources.behaviour import part_of
 from problems.sources.compositional import composition_of
+from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
@@ -50,39 +54,52 @@ def clean_problems(
     duplicates. Removed problems are stored with the reason.
     """
     with run_context.stage(context) as stage:
-        raw, *parts = (
-            stage.store.require("datasets", f"{name}_problems")
-            for name in ("raw", "verified", "augmented", "synthetic")
-        )
-        config, custom = stage.profile.curation, custom_problems(stage)
-        warn_of_unguarded(stage, raw.path / "problems.parquet")
-        earlier_stages = _earlier_stages(raw, *parts)
-
-        def make(folder: Path) -> StageOutput:
-            candidates = [
-                problem
-                for part in parts
-                for problem in read_parquet(part.path / "problems.parquet")
-            ]
-            # The raw problems include gated ones that verification removed.
-            gated = [
-                problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
-            ] + [problem for problems in custom.values() for problem in problems]
-            with run_context.sandbox() as sandbox:
-                facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
-            return StageOutput(facts)
-
-        inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {
-            f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
-            for name, problems in custom.items()
-        }
-        artifact_config = config.model_dump(mode="json", exclude={"processes"})
-        artifact = stage.artifact(
-            "datasets", "clean_problems", make, version=10, inputs=inputs, config=artifact_config
-        )
+        artifact, earlier_stages = (_fetched if stage.profile.dataset else _curated)(stage)
         stages = [*earlier_stages, stored_stage(artifact.path, NAME)]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     return result(artifact, _metadata(artifact, stages))
+
+
+def _fetched(stage: StageContext) -> tuple[Artifact, list[Stage]]:
+    """Return the dataset that the profile names; the stages before it were elsewhere."""
+    artifact = fetched_dataset(stage)
+    warn_of_unguarded(stage, artifact.path / GATED)
+    check_parts(stage, artifact.path / "problems.parquet")
+    return artifact, []
+
+
+def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
+    """Curate the problems of this home; also return the funnel's stages before this one."""
+    raw, *parts = (
+        stage.store.require("datasets", f"{name}_problems")
+        for name in ("raw", "verified", "augmented", "synthetic")
+    )
+    config, custom = stage.profile.curation, custom_problems(stage)
+    warn_of_unguarded(stage, raw.path / "problems.parquet")
+    check_parts(stage, raw.path / "problems.parquet")
+    earlier_stages = _earlier_stages(raw, *parts)
+
+    def make(folder: Path) -> StageOutput:
+        candidates = [
+            problem for part in parts for problem in read_parquet(part.path / "problems.parquet")
+        ]
+        # The raw problems include gated ones that verification removed.
+        gated = [
+            problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
+        ] + [problem for problems in custom.values() for problem in problems]
+        with stage.run_context.sandbox() as sandbox:
+            facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
+        return StageOutput(facts)
+
+    inputs = {part.manifest.name: part.content_hash for part in (raw, *parts)} | {
+        f"benchmark {name}": hash_data([problem.content_hash for problem in problems])
+        for name, problems in custom.items()
+    }
+    artifact_config = config.model_dump(mode="json", exclude={"processes"})
+    artifact = stage.artifact(
+        "datasets", "clean_problems", make, version=10, inputs=inputs, config=artifact_config
+    )
+    return artifact, earlier_stages
 
 
 def _earlier_stages(raw: Artifact, verified: Artifact, *derived: Artifact) -> list[Stage]:
@@ -139,6 +156,29 @@ def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
         stage.report.say(f"the data is not compared with {name}: its tasks were not added")
 
 
+def check_parts(stage: StageContext, problems: Path) -> None:
+    """Check that a named base has problems to choose its checkpoint by, and to gate on.
+
+    Raises ProblemError.
+    """
+    profile = stage.profile
+    if not profile.base:
+        return
+    rows = read_parquet(problems)
+    if not any(problem.split == "validation" and not problem.gated for problem in rows):
+        raise ProblemError(
+            "no problem has the split `validation`, which chooses the checkpoint",
+            "give some rows that split, and build the dataset again",
+            "dataset" if profile.dataset else "sources",
+        )
+    if profile.policy.benchmark == HELDOUT and not own_heldout(rows):
+        raise ProblemError(
+            NO_HELDOUT,
+            "add some, or set policy.benchmark to a published benchmark such as mbpp+",
+            f"policy.benchmark: {HELDOUT}",
+        )
+
+
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:
     """Return the tasks of the profile's YAML benchmarks by name, marked as gated.
 
@@ -165,9 +205,7 @@ def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
     processes = run_context.profile.curation.processes
     leaking = {
         overlap.problem_id
-        for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(
-            problems, processes
-        )
+        for overlap in GatedIndex(read_parquet(folder / GATED)).overlaps(problems, processes)
         if overlap.leak
     }
     problem_ids = [

@@ -182,7 +182,8 @@ def scale_artifact(stage: StageContext) -> Artifact:
     rankings = stage.store.versions("datasets", "difficulty_rankings")
 
     def make(folder: Path) -> StageOutput:
-        scale = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
+        ranks = (read_ranks(ranking.path / "ranks.parquet") for ranking in rankings)
+        scale = fit(counts(zip((each.manifest.seed or 0 for each in rankings), ranks, strict=True)))
         write_scale(scale, folder)
         names = {
             ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "")
@@ -199,7 +200,7 @@ def scale_artifact(stage: StageContext) -> Artifact:
         f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
         for ranking in rankings
     }
-    return stage.artifact("datasets", "item_response", make, version=1, inputs=inputs, config={})
+    return stage.artifact("datasets", "item_response", make, version=2, inputs=inputs, config={})
 
 
 def scale_markdown(artifact: Artifact) -> str:

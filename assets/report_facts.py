@@ -27,6 +27,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples
 from problems.difficulty.difficulty import read_ranks
+from resources.config.profile import Profile
 from resources.run_context import StageContext
 from resources.run_record import Record
 from verl_jobs.job import VALIDATION
@@ -43,6 +44,7 @@ DATASETS = (
     "difficulty_rankings",
     "training_rows",
 )
+REMOVING = DATASETS[1:5]
 MODELS = ("base_model", "sft_checkpoint")
 
 
@@ -65,7 +67,7 @@ def report_facts(
         model=_model(stage, challenger),
         decision=decision,
         version=version,
-        before_name="champion" if record.champion else "warmed-up model",
+        before_name=_before_name(stage),
         funnel=_funnel(stage),
         curve=_curve(challenger, len(scores.challenger["validation"].solved))
         if "validation" in scores.challenger
@@ -73,7 +75,9 @@ def report_facts(
         pass_rates=tuple(row.pass_rate for row in read_ranks(ranking.path / "ranks.parquet")),
         groups=groups(before, after),
         examples=pick_examples(gated, before, after),
-        benchmarks=tuple(_benchmark(each.name, each.conventions, scores) for each in benchmarks),
+        benchmarks=tuple(
+            _benchmark(each.name, each.conventions, scores, profile.base) for each in benchmarks
+        ),
         not_measured=tuple(
             Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()
         ),
@@ -91,6 +95,13 @@ def report_facts(
     )
 
 
+def _before_name(stage: StageContext) -> str:
+    if stage.pipeline_run.record.champion:
+        return "champion"
+    warm_up = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
+    return "warmed-up model" if warm_up["demonstrations"] else "base model"
+
+
 def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Environment:
     profile = stage.profile
     return Environment(
@@ -99,8 +110,11 @@ def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Env
         hardware=manifest.hardware,
         isolation=isolation,
         seeds={
-            "family": profile.family.seed,
-            "base model": profile.tiny_model.seed,
+            **(
+                {}
+                if profile.base
+                else {"family": profile.family.seed, "base model": profile.tiny_model.seed}
+            ),
             "warm-up": profile.warm_up.seed,
             "training": stage.pipeline_run.record.seed,
         },
@@ -118,12 +132,7 @@ def _model(stage: StageContext, challenger: Artifact) -> Model:
     profile, facts = stage.profile, challenger.manifest.facts
     base = stage.store.require("checkpoints", "base_model").manifest.facts
     warm_up_facts = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
-    warm_up = (
-        f"Supervised on {warm_up_facts['demonstrations']} demonstrations in "
-        f"{profile.warm_up.steps} steps. Their simulated author makes mistakes on purpose: "
-        f"{100 * profile.family.slip_rate:.0f} % of the error-prone operations are wrong, as in "
-        "code from the web."
-    )
+    warm_up = _warm_up(profile, warm_up_facts["demonstrations"])
     training = (
         f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from "
         f"{start_of(stage).checkpoint}, with rewards from the tests. Step {facts['step']} is the "
@@ -159,22 +168,45 @@ def _model(stage: StageContext, challenger: Artifact) -> Model:
     )
 
 
+def _warm_up(profile: Profile, demonstrations: int) -> str:
+    if not demonstrations:
+        return "No supervised training: reinforcement learning starts from the base model."
+    taught = f"Supervised on {demonstrations} demonstrations in {profile.warm_up.steps} steps."
+    if profile.base:
+        return f"{taught} They are verified solutions."
+    return (
+        f"{taught} Their simulated author makes mistakes on purpose: "
+        f"{100 * profile.family.slip_rate:.0f} % of the error-prone operations are wrong, as in "
+        "code from the web."
+    )
+
+
+def _datasets(stage: StageContext) -> tuple[str, ...]:
+    """Return the run's datasets: those before the clean problems are absent if they are fetched."""
+    return DATASETS[DATASETS.index("clean_problems") :] if stage.profile.dataset else DATASETS
+
+
 def _funnel(stage: StageContext) -> tuple[Step, ...]:
-    raw = stage.store.require("datasets", "raw_problems")
-    steps = [
-        Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)
-    ]
-    for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
+    steps = []
+    for name in _datasets(stage):
         artifact = stage.store.require("datasets", name)
-        funnel_stage = stored_stage(artifact.path, name)
-        steps.append(
-            Step(
+        if name == "raw_problems":
+            step = Step(
+                stage="raw",
+                problems=artifact.manifest.facts["problems"],
+                content_hash=artifact.content_hash,
+            )
+        elif name in REMOVING:
+            funnel_stage = stored_stage(artifact.path, name)
+            step = Step(
                 stage=name.removesuffix("_problems"),
                 problems=funnel_stage.went_out,
                 content_hash=artifact.content_hash,
                 removed=dict(funnel_stage.reasons),
             )
-        )
+        else:
+            continue
+        steps.append(step)
     return tuple(steps)
 
 
@@ -238,7 +270,7 @@ def _price(hours: float, price_per_hour: float) -> str:
     )
 
 
-def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
+def _benchmark(name: str, conventions: str, scores: Scores, base: str) -> BenchmarkScore:
     champion, challenger = scores.champion.get(name), scores.challenger.get(name)
     card = challenger or champion
     clean = {
@@ -248,7 +280,7 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     }
     small = (
         "a model of this size, trained on one small family of problems, is too small for it"
-        if name not in (GATE, "validation")
+        if name not in (GATE, "validation") and not base
         else ""
     )
     return BenchmarkScore(
@@ -265,7 +297,10 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
 
 
 def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
-    keys = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
+    keys = [
+        *(("datasets", name) for name in _datasets(stage)),
+        *(("checkpoints", name) for name in MODELS),
+    ]
     manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in keys)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
     # By name: two empty artifacts have the same content.

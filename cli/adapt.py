@@ -23,7 +23,7 @@ def command(
         str,
         typer.Argument(
             help=(
-                "Name of a checkpoint (`ratchet status` lists them), a Hugging Face folder, or a "
+                "Name of a checkpoint (`ratchet registry` lists them), a Hugging Face folder, or a "
                 "hub id."
             )
         ),

@@ -18,8 +18,8 @@ from cli.options import (
     ProfileOption,
     VersionArgument,
 )
+from cli.outcome import outcome
 from cli.provenance import of_entry, summary_rows, verify
-from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.options import ProfileOption, SetOption
-from resources.config.load import layers, origin
+from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 
 GROUP = "Run"
@@ -42,7 +43,7 @@ def show(
 
 
 def show_settings(section: str, settings: Settings, changed: bool, console: Console) -> int:
-    """Print settings with their layers. Return 0, or 1 if no key matches. Raises ProfileError."""
+    """Print settings with their layers. Raises ProfileError if no key matches."""
     values_from = layers(settings.profile_name, settings.changes, unverified=settings.unverified)
     table = Table("setting", "value", "from", box=None, header_style="dim")
     for location, value in leaves(settings.profile):
@@ -51,8 +52,14 @@ def show_settings(section: str, settings: Settings, changed: bool, console: Cons
         if selected and not (changed and layer == "default"):
             table.add_row(key, _shown(value), layer if layer.startswith("--") else Path(layer).name)
     if not table.row_count:
-        console.print(f"no setting {section!r}" if section else "all values are defaults")
-        return 1 if section and not changed else 0
+        if section and not changed:
+            keys = [".".join(location) for location, _ in leaves(settings.profile)]
+            names = sorted({*keys, *(key.rpartition(".")[0] for key in keys)} - {""})
+            near = difflib.get_close_matches(section, names, 1)
+            hint = f"did you mean {near[0]}" if near else "`ratchet config show` lists all"
+            raise ProfileError(f"no setting {section!r}: {hint}")
+        console.print("all values are defaults")
+        return 0
     console.print(table, soft_wrap=not console.is_terminal)
     return 0
 

@@ -12,7 +12,7 @@ from cli.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.registry import outcome
+from cli.outcome import outcome
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.promotion.summary import decision_summary
 from resources.registry.ledger import Entry, champions, named

@@ -114,7 +114,7 @@ def user_message(error: Exception) -> str | None:
     # Errors of an object store are known by name: botocore is only installed with one.
     if type(error).__module__.startswith("botocore."):
         variables = "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        return f"storage.root: {error}: check {variables}"
+        return f"object store: {error}: check {variables}"
     return str(error) if isinstance(error, user_errors()) else None
 
 

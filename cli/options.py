@@ -30,7 +30,7 @@ UnverifiedOption = Annotated[
 CheckpointArgument = Annotated[
     str,
     typer.Argument(
-        help="Name of a checkpoint (`ratchet status` lists them), or a Hugging Face folder."
+        help="A checkpoint, a version (`ratchet registry` lists them), or a Hugging Face folder."
     ),
 ]
 VersionArgument = Annotated[

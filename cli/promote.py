@@ -20,7 +20,7 @@ GROUP = "Promote and explain"
 def promote(checkpoint: str, settings: Settings, console: Console) -> int:
     """Score the checkpoint if needed, decide, and print the decision with its reasons."""
     prepare_run(settings, trains=False)
-    name = checkpoint_name(checkpoint, settings.store)
+    name = checkpoint_name(checkpoint, settings)
     why = f"ratchet promote {checkpoint}"
     code = run_job("evaluate_checkpoint", name, settings, why, console) or run_job(
         "promote", name, settings, why, console

@@ -39,6 +39,7 @@ def provenance(
     verify(passport, settings.store)
     if graph:
         write_atomic(graph, GRAPH_FORMATS[graph.suffix](passport))
+        console.print(f"{graph}", soft_wrap=True, highlight=False)
     if as_json:
         console.print_json(json.dumps(passport.as_json()))
     elif graph is None:
@@ -102,12 +103,12 @@ def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
     return walk(subject, index)
 
 
-def show_champion(settings: Settings, console: Console) -> None:
-    """Print the provenance of the champion."""
+def show_champion(settings: Settings, console: Console) -> int:
+    """Print the provenance of the champion. Return 1 if an artifact is missing, else 0."""
     if not (stack := champions(settings.ledger.history())):
         console.print("There is no champion yet: `ratchet demo` makes the first.")
-        return
-    show(passport_of(str(stack[-1].version), settings), console)
+        return 0
+    return provenance(str(stack[-1].version), False, None, settings, console)
 
 
 def show(passport: Passport, console: Console) -> None:

@@ -39,7 +39,12 @@ def show_quality(
     ]
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
     if not cards:
-        raise NotReady("no score yet: `ratchet evaluate CHECKPOINT` makes the first")
+        known = sorted({card.benchmark for card in scorecards})
+        raise NotReady(
+            f"no score on {benchmark!r}: there are scores on {', '.join(known)}"
+            if known
+            else "no score yet: `ratchet evaluate CHECKPOINT` makes the first"
+        )
     # Logs of other tools do not hold these figures.
     cards = [
         card.model_copy(update={"measured": measured(card.samples, {})}) if card.tool else card

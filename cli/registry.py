@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.integrity import check_champion
+from artifacts.integrity import CorruptArtifact, check_champion
 from cli.options import ProfileOption
+from cli.outcome import outcome
+from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
@@ -42,28 +44,6 @@ def show_registry(settings: Settings, console: Console) -> int:
         highlight=False,
     )
     return 0 if synced else 1
-
-
-def outcome(history: list[Entry], entry: Entry) -> str:
-    """Return the outcome of a decision in words, and whether it was rolled back later."""
-    first = {
-        "install": "installed as the first",
-        "promote": "promoted",
-        "refuse": "not promoted",
-        "rollback": "restored",
-    }[entry.kind]
-    later = [other for other in history if other.entry > entry.entry]
-    undone = next(
-        (
-            other
-            for other in later
-            if entry.entry in other.decision.get("undone_entries", [other.decision.get("undone")])
-        ),
-        None,
-    )
-    if undone:
-        return f"{first}, rolled back by entry {undone.entry} ({undone.created_at[:10]})"
-    return first
 
 
 def sync_mlflow(registry: Registry, ledger: Ledger, console: Console) -> bool:
@@ -115,6 +95,11 @@ def verify(settings: Settings, console: Console) -> int:
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
+        if missing := passport_of(str(champion.version), settings).missing:
+            raise CorruptArtifact(
+                f"{', '.join(missing)}: missing in {settings.home.path}, and the champion was made "
+                "from it: copy it back from a backup"
+            )
     artifacts = count(settings.store.verify_all(), "artifact")
     console.print(f"{artifacts}: each file is as published")
     verified = verify_records(settings.home.path)

@@ -54,7 +54,8 @@ def read(path: Path, metrics: Sequence[str] | None = None) -> Scorecard:
         return by_tests(Scorecard.read(path), metrics or ())
     except ValueError as error:
         raise NoScorecard(
-            f"{path}: no complete scorecard or log ({str(error).splitlines()[0]}): write it again"
+            f"{path}: neither a complete scorecard nor a log of a known tool "
+            f"({str(error).splitlines()[0]}): give a scorecard.json, or another tool's log"
         ) from error
 
 

@@ -39,9 +39,8 @@ def show_status(settings: Settings, console: Console) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("home", str(home.path))
-    table.add_row(
-        "champion", _champion(champion) if champion else "none yet: `ratchet demo` makes the first"
-    )
+    known = records(home.runs)
+    table.add_row("champion", _champion(champion) if champion else _no_champion(known))
     for previous in champions(history)[-2:-1]:
         table.add_row(
             "previous",
@@ -68,6 +67,16 @@ def show_status(settings: Settings, console: Console) -> None:
     for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
+
+
+def _no_champion(known: list[Record]) -> str:
+    decided = [record.id for record in known if record.decision]
+    if not decided:
+        return "none yet: `ratchet demo` makes the first"
+    return (
+        f"[yellow]the ledger has no entry, but {', '.join(decided[-3:])} ended with a decision: "
+        "copy promotions.db back from a backup[/]"
+    )
 
 
 def stale(settings: Settings) -> list[str]:
@@ -172,4 +181,6 @@ def command(
     """Show the champion, running pipeline runs, and datasets that are out of date."""
     from cli.provenance import show_champion
 
-    (show_champion if provenance else show_status)(Settings.read(), Console())
+    if provenance:
+        raise typer.Exit(show_champion(Settings.read(), Console()))
+    show_status(Settings.read(), Console())

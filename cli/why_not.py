@@ -10,7 +10,7 @@ from cli.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.registry import outcome
+from cli.outcome import outcome
 from resources.registry.ledger import named
 from resources.settings import Settings
 

@@ -32,13 +32,8 @@ from resources.run_record import newest_id, next_id
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 TRAINING_TAGS = {"kind": "train"}
-DATA_ASSETS = (
-    raw_problems,
-    verified_problems,
-    augmented_problems,
-    synthetic_problems,
-    clean_problems,
-)
+SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
+DATA_ASSETS = (*SOURCE_ASSETS, clean_problems)
 CHAIN_ASSETS = (
     *DATA_ASSETS,
     base_model,
@@ -50,6 +45,12 @@ CHAIN_ASSETS = (
     training_report,
     promoted_model,
 )
+
+
+def needed(assets: tuple[dg.AssetsDefinition, ...]) -> tuple[dg.AssetsDefinition, ...]:
+    """Return the assets that a job runs: no source is read if the profile names a dataset."""
+    fetched = bool(SETTINGS.profile.dataset)
+    return tuple(asset for asset in assets if not fetched or asset not in SOURCE_ASSETS)
 
 
 @dg.failure_hook(required_resource_keys={"run_context"})
@@ -85,7 +86,7 @@ def _job(
 
 full_chain = _job(
     "full_chain",
-    CHAIN_ASSETS,
+    needed(CHAIN_ASSETS),
     "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
     run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
 )
@@ -105,13 +106,13 @@ smoke = _job(
 )
 prepare = _job(
     "prepare",
-    CHAIN_ASSETS[: CHAIN_ASSETS.index(checkpoint)],
+    needed(CHAIN_ASSETS[: CHAIN_ASSETS.index(checkpoint)]),
     "Runs the stages that several trainings share, for `ratchet train --seeds`.",
     run_tags={"ratchet/kind": "study", PARTITION: "study"},
 )
 refresh_data = _job(
     "refresh_data",
-    DATA_ASSETS,
+    needed(DATA_ASSETS),
     "Reads all sources again; verifies and cleans new problems.",
     run_tags={"ratchet/kind": "data"},
 )

@@ -19,10 +19,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from assets.fetched_dataset import dataset_manifest
 from pipelines import instance as dagster_home
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
-from pipelines.watch.view import View
+from pipelines.watch.view import View, stages_of
 from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
 from resources.config.profile import Profile
@@ -58,7 +59,7 @@ def demo(settings: Settings, console: Console) -> int:
     record_file = folder / "chain.json"
     resumed = ", resumed" if record_file.exists() else ""
     title = f"{chain_id}{resumed} · profile {settings.title}"
-    view = View(folder, title)
+    view = View(folder, title, stages_of(settings.profile))
     code = run_with_view(
         lambda: start_worker(settings, "full_chain", chain_id, "ratchet demo"),
         view,
@@ -106,6 +107,8 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     home, profile = settings.home, settings.profile
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
+    if profile.dataset:
+        dataset_manifest(profile.dataset)
     if trains:
         _check_own_reward(home, profile)
         check_plugins(profile.training, unverified=profile.reward.unverified)

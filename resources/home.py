@@ -28,8 +28,14 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """Return RATCHET_HOME, else `.ratchet` in the current folder, as an absolute path."""
-        return cls(Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute())
+        """Return RATCHET_HOME, else `.ratchet` in the current folder, as an absolute path.
+
+        Raises NotReady if it is a file.
+        """
+        path = Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute()
+        if path.exists() and not path.is_dir():
+            raise NotReady(f"{path} is a file: set RATCHET_HOME to a folder")
+        return cls(path)
 
     def store(self, root: str = "") -> Store:
         """Return the artifact store: this home, or a profile's `storage.root` with a cache here."""

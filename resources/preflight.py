@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from problems.catalogue import read_sources
 from resources.capacity import shape_of_start
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
@@ -17,8 +18,18 @@ from resources.run_record import next_id
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
 
+def check_sources(home: Home, profile: Profile) -> None:
+    """Raise NotReady if the profile names a base and no source of problems was added."""
+    if profile.base and not profile.dataset and not read_sources(home.path):
+        raise NotReady(
+            f"no problems to train {profile.base} on: add some with `ratchet data add mine --path "
+            "problems.jsonl` (your own), `ratchet data add taco` (a known dataset on the hub) or "
+            "`ratchet data add simple` (small tasks that come with Ratchet)"
+        )
+
+
 def check_policy(home: Home, profile: Profile) -> None:
-    """Check the settings, the start policy and the disk space.
+    """Check settings, sources, start policy and disk space.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
@@ -33,6 +44,7 @@ def check_policy(home: Home, profile: Profile) -> None:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
+        check_sources(home, profile)
     except CannotTrain as error:
         raise NotReady(str(error)) from None
 

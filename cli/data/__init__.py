@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption
+from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 
 GROUP = "Data"
@@ -51,6 +51,31 @@ def data_add(
 
     home = Settings.read().home
     raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], home, Console()))
+
+
+@app.command("build")
+def data_build(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files of problems, added as sources first: JSON lines, JSON, CSV or Parquet."
+        ),
+    ] = None,
+    out: Annotated[
+        str,
+        typer.Option(help="Folder for a copy of the dataset, by path or URL (s3://bucket/prefix)."),
+    ] = "",
+    profile: ProfileOption = None,
+    change: SetOption = None,
+) -> None:
+    """Make the dataset without training: read, verify and clean all sources of the home.
+
+    A repeated command resumes.
+    """
+    from cli.data.build import data_build
+
+    settings = Settings.read(profile, change or [])
+    raise typer.Exit(data_build(files or [], out, settings, Console()))
 
 
 @app.command("remove")

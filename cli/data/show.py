@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -19,7 +19,7 @@ from problems.schema import Problem
 from resources.home import Home, NotReady
 from resources.settings import Settings
 
-READS = "the next `ratchet demo`, `ratchet train` or Dagster job refresh_data"
+READS = "the next `ratchet data build`, `ratchet demo` or `ratchet train`"
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
 MOST_EXAMPLE = 200  # characters
@@ -31,11 +31,7 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     Raises NotReady before a first run, and ProblemError for an unknown problem.
     """
     store = settings.store
-    artifacts = {
-        name: artifact
-        for name in ("raw_problems", *STAGES)
-        if (artifact := store.current("datasets", name))
-    }
+    artifacts = stored(store, ("raw_problems", *STAGES))
     unread = _unread(artifacts.get("raw_problems"), settings.home)
     if not artifacts and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: {READS} reads them")
@@ -46,7 +42,7 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
             highlight=False,
         )
     console.print(
-        _datasets(artifacts)
+        datasets(artifacts)
         if problem_id is None
         else _problem(store, problem_id, console.is_terminal)
     )
@@ -192,7 +188,12 @@ def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
     }
 
 
-def _datasets(artifacts: dict[str, Artifact]) -> RenderableType:
+def stored(store: Store, names: Iterable[str]) -> dict[str, Artifact]:
+    """Return the current datasets of these names, as far as there are any."""
+    return {name: artifact for name in names if (artifact := store.current("datasets", name))}
+
+
+def datasets(artifacts: dict[str, Artifact]) -> RenderableType:
     """Return the datasets, then the counts of each stage with an example for each reason.
 
     The view fits in 80 columns.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from artifacts.store import Store
+from cli.explain import UnknownVersion, find
 from pipelines.launch import explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import View
 from resources.intake import import_checkpoint
@@ -23,7 +23,7 @@ STAGES = {
 def evaluate_checkpoint(checkpoint: str, settings: Settings, console: Console) -> int:
     """Score a checkpoint on validation, a held-out draw and the profile's benchmarks."""
     prepare_run(settings, trains=False)
-    name = checkpoint_name(checkpoint, settings.store)
+    name = checkpoint_name(checkpoint, settings)
     why = f"ratchet evaluate {checkpoint}"
     return run_job("evaluate_checkpoint", name, settings, why, console)
 
@@ -36,29 +36,38 @@ def score_benchmark(checkpoint: str, benchmark: str, settings: Settings, console
         benchmark if settings.profile.evaluation.settings_of(benchmark) else score_name(benchmark)
     )
     prepare_run(settings, trains=False)
-    cell = f"{checkpoint_name(checkpoint, settings.store)}--{name}"
+    cell = f"{checkpoint_name(checkpoint, settings)}--{name}"
     why = f"ratchet evaluate {checkpoint} --benchmark {benchmark}"
     return run_job("score_benchmark", cell, settings, why, console)
 
 
-def checkpoint_name(checkpoint: str, store: Store) -> str:
-    """Return the checkpoint's name in the store; a folder is first copied into it.
+def checkpoint_name(checkpoint: str, settings: Settings) -> str:
+    """Return the checkpoint's name in the store; a folder is first copied into it. A version's
+    number, name or alias (`champion`) stands for its checkpoint.
 
     Raises FileNotFoundError, which lists the known names.
     """
+    store = settings.store
     if Path(checkpoint).is_dir():
         return import_checkpoint(store, Path(checkpoint)).manifest.name
-    if store.current("checkpoints", checkpoint) is None:
-        names = (
-            ", ".join(
-                name for name in store.names("checkpoints") if store.current("checkpoints", name)
-            )
-            or "none yet"
-        )
-        raise FileNotFoundError(
-            f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {names}"
-        )
-    return checkpoint
+    known = {
+        name: each
+        for name in store.names("checkpoints")
+        if (each := store.current("checkpoints", name))
+    }
+    if checkpoint in known:
+        return checkpoint
+    try:
+        content = find(settings.ledger.history(), checkpoint)[-1].checkpoint_hash
+    except UnknownVersion:
+        content = ""
+    for name, artifact in known.items():
+        if artifact.content_hash == content:
+            return name
+    raise FileNotFoundError(
+        f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: "
+        f"{', '.join(known) or 'none yet'}"
+    )
 
 
 def run_job(job: str, partition: str, settings: Settings, why: str, console: Console) -> int:

@@ -18,7 +18,7 @@ class Form(StrEnum):
 CheckpointArgument = Annotated[
     str | None,
     typer.Argument(
-        help="Name of a checkpoint (`ratchet status` lists them), or a Hugging Face folder."
+        help="A checkpoint, a version (`ratchet registry` lists them), or a Hugging Face folder."
     ),
 ]
 BenchmarkOption = Annotated[

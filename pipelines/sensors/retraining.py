@@ -35,6 +35,8 @@ def changed_problems(
     """Starts a retraining if the sources differ from those of the last data refresh; once for each
     content.
     """
+    if run_context.profile.dataset:
+        return dg.SensorResult(skip_reason="the profile names a dataset; sources are not read")
     artifact = run_context.store.current("datasets", "raw_problems")
     if artifact is None:
         return dg.SensorResult(

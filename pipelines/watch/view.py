@@ -19,17 +19,20 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.watch.curve import curve, smoothed
+from resources.config.profile import Profile
 from resources.progress import Line, read
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.metrics.figures import last_figures, seconds_left
 
 REWARD = "critic/score/mean"
 
-STAGES = {
+SOURCE_STAGES = {
     "raw_problems": "problems read",
     "verified_problems": "solutions and tests run in the sandbox",
     "augmented_problems": "variants of verified problems",
     "synthetic_problems": "problems proposed by a model",
+}
+STAGES = SOURCE_STAGES | {
     "clean_problems": "duplicates, leaks and secrets removed",
     "base_model": "base model",
     "sft_checkpoint": "warm-up on demonstrations",
@@ -65,6 +68,11 @@ class Row:
     done: int = 0
     total: int = 0
     text: str = ""
+
+
+def stages_of(profile: Profile, stages: Iterable[str] = STAGES) -> list[str]:
+    """Return those of the stages that run: no source is read if the profile names a dataset."""
+    return [name for name in stages if not (profile.dataset and name in SOURCE_STAGES)]
 
 
 class Curve:

@@ -85,7 +85,7 @@ def _is_called(text: str) -> bool:
 
 
 def _is_assigned(text: str) -> bool:
-    """Return whether somebody may have the number in one of these countries."""
+    """Return whether this is a valid phone number of one of these countries."""
     import phonenumbers
 
     digits = sum(sign.isdigit() for sign in text)

@@ -21,6 +21,7 @@ from problems.schema import Problem, write_parquet
 from sandbox.sandbox import Sandbox
 
 NAME = "clean"  # the stage's name in the funnel
+GATED = "gated.parquet"
 
 
 def write_curated(
@@ -37,7 +38,7 @@ def write_curated(
     """
     curated = curate(candidates, gated, config, sandbox)
     write_parquet(curated.problems, folder / "problems.parquet")
-    write_parquet(gated, folder / "gated.parquet")
+    write_parquet(gated, folder / GATED)
     (folder / "removed.json").write_text(
         json.dumps([asdict(row) for row in curated.removed], indent=1), encoding="utf-8"
     )

@@ -113,16 +113,25 @@ def read_ranks(path: Path) -> list[Rank]:
         ) from error
 
 
-def counts(rankings: Iterable[Sequence[Rank]]) -> dict[tuple[str, str], tuple[int, int]]:
+def counts(
+    rankings: Iterable[tuple[int, Sequence[Rank]]],
+) -> dict[tuple[str, str], tuple[int, int]]:
     """Return the counts for an item-response fit.
 
-    Maps (checkpoint hash, problem) to scored and passed completions; a changed problem is a
-    different problem. If several rankings have the same pair, the one with most completions counts,
-    then the one with more passed: the same seed samples nearly the same completions, which must not
-    count twice. Rankings without a checkpoint hash are left out.
+    rankings: each with the seed of its completions. Maps (checkpoint hash, problem) to scored and
+    passed completions; a changed problem is a different problem. Completions of different seeds are
+    added. The same seed samples nearly the same completions, which must not count twice: of its
+    rankings the one with most completions counts, and the first of equally many, never the better
+    one. Rankings without a checkpoint hash are left out.
     """
-    counts: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in (row for ranks in rankings for row in ranks if row.checkpoint_hash):
-        pair = row.checkpoint_hash, f"{row.problem_id}@{row.problem_hash[:12]}"
-        counts[pair] = max(counts.get(pair, (0, 0)), (row.n, row.passed))
-    return counts
+    draws: dict[tuple[str, str], dict[int, tuple[int, int]]] = {}
+    for seed, ranks in rankings:
+        for row in (row for row in ranks if row.checkpoint_hash):
+            pair = row.checkpoint_hash, f"{row.problem_id}@{row.problem_hash[:12]}"
+            seeds = draws.setdefault(pair, {})
+            if row.n > seeds.get(seed, (0, 0))[0]:
+                seeds[seed] = row.n, row.passed
+    return {
+        pair: (sum(n for n, _ in seeds.values()), sum(passed for _, passed in seeds.values()))
+        for pair, seeds in draws.items()
+    }

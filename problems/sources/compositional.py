@@ -110,11 +110,6 @@ def generate(config: FamilyConfig) -> list[Problem]:
     ]
 
 
-def demonstration(problem: Problem) -> str:
-    """Return the code of a fallible author; raises KeyError if the problem has none."""
-    return str(problem.extra["demonstration"])
-
-
 def functions(seed: int, part: str) -> Iterator[Composition]:
     """Yield sound compositions of one part that compute different functions, always the same for
     the same seed.

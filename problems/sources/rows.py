@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from problems.columns import ProblemError, shown
+from problems.sources.csv_rows import csv_rows
 from problems.sources.source import SPLIT, Row, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
+SUFFIXES = (".jsonl", ".json", ".csv", ".jsonl.gz", ".json.gz", ".csv.gz", ".parquet")
 # HumanEval+ has rows of 1 MiB. A much larger row is a mistake and would fail in every later stage.
 MAX_ROW_BYTES = 64 * 2**20
 MAX_LIST_BYTES = 2**30  # of a .json file, which is read as a whole
@@ -86,10 +87,7 @@ def _files(source: Source, path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise FileNotFoundError(
-            f"source {source.name}: {path} does not exist: check the path given to `ratchet "
-            f"data add {source.name} --path`"
-        )
+        raise FileNotFoundError(f"source {source.name}: {path} does not exist: check the path")
     if source.files:
         files = [path / name for name in source.files if (path / name).is_file()]
         files = files if source.all_files else files[:1]
@@ -115,8 +113,26 @@ def _file_rows(file: Path) -> Iterator[Read]:
     if file.suffix == ".parquet":
         yield from _parquet_rows(file)
         return
+    if file.name.endswith((".csv", ".csv.gz")):
+        yield from _csv_rows(file)
+        return
     with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as content:
         yield from _lines(file, content) if ".jsonl" in file.name else _list_rows(file, content)  # type: ignore[arg-type]  # a GzipFile is an IO[bytes]
+
+
+def _csv_rows(file: Path) -> Iterator[Read]:
+    opened = gzip.open if file.suffix == ".gz" else open
+    try:
+        with opened(
+            file, "rt", encoding="utf-8-sig", errors="surrogateescape", newline=""
+        ) as content:
+            yield from csv_rows(file, content, MAX_ROW_BYTES)
+    except (EOFError, OSError) as error:  # a truncated or broken gzip
+        where = f"{file}: at its end"
+        yield (
+            where,
+            ProblemError(f"the file cannot be read on ({error})", "fetch the file again", where),
+        )
 
 
 def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:

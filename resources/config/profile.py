@@ -297,9 +297,13 @@ class Profile(Section):
     verification: Verification = Verification()
     synthesis: Synthesis = Synthesis()
     curation: Curation = Curation()
+    dataset: str = ""
+    """Dataset to train on, by path or fsspec URL: a folder that `ratchet data build --out` or
+    `ratchet data clean --to` wrote. Empty: it is made from this home's sources.
+    """
     base: str = ""
-    """Hugging Face checkpoint to start from, by hub id or path. Empty: a tiny model built from
-    scratch.
+    """Hugging Face checkpoint to start from, by hub id or path; its problems are those of added
+    sources. Empty: a tiny model built from scratch, and the embedded family.
     """
     price_per_hour: NonNegativeFloat = 0.0
     """Price of a training's machines per hour, in any currency, for the cost shown while it runs.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from cli.config import leaves, show_settings
-from resources.config.load import load_profile
+from resources.config.load import ProfileError, load_profile
 from resources.settings import Settings
 
 
@@ -32,5 +33,6 @@ def test_every_setting_of_the_profile_is_listed() -> None:
     assert len(text.splitlines()) == 1 + len(list(leaves(load_profile("small"))))
 
 
-def test_an_unknown_key_exits_1() -> None:
-    assert shown("nosuch", [], False)[0] == 1
+def test_an_unknown_key_names_the_nearest() -> None:
+    with pytest.raises(ProfileError, match=r"polcy\.alpha.*policy\.alpha"):
+        shown("polcy.alpha", [], False)

@@ -156,6 +156,17 @@ def test_the_registrys_verification_names_every_changed_file(
         verify(Settings.read(), Console(quiet=True))
 
 
+@pytest.mark.parametrize("name", ["datasets/clean_problems", "checkpoints/sft_checkpoint"])
+def test_the_registrys_verification_names_what_was_removed(
+    home: Home, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    shutil.rmtree(home.path / name)
+    with pytest.raises(CorruptArtifact, match=Path(name).name):
+        verify(Settings.read(), Console(quiet=True))
+
+
 def test_every_file_of_a_home_is_tampered_with(home: Home) -> None:
     files = {path for path in home.path.rglob("[!.]*") if path.is_file() and path.stat().st_size}
     tried = {

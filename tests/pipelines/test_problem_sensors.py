@@ -135,7 +135,8 @@ def test_equal_content_is_no_new_source(
     [
         ("mine.jsonl", "{broken", "line 1: broken JSON"),
         ("mine.parquet", "half", "not a complete parquet file"),
-        ("mine.csv", "a,b", "ending .csv is unknown"),
+        ("mine.xml", "a,b", "ending .xml is unknown"),
+        ("mine.csv", "a,b", "the file is empty"),
         ("mine.jsonl", "", "the file is empty"),
         ("humaneval.jsonl", ROW, "key 'task_id' is missing"),
         ("123.jsonl", ROW, "the name has no letters"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
@@ -61,7 +62,7 @@ def test_a_ranking_without_hashes_of_an_older_version_is_readable(tmp_path: Path
     pq.write_table(older, tmp_path / "older.parquet")
     assert (
         read_ranks(tmp_path / "older.parquet") == rank({"a": [True, False]})
-        and counts([rank({"a": [True]})]) == {}
+        and counts([(1, rank({"a": [True]}))]) == {}
     )
 
 
@@ -72,6 +73,19 @@ def test_counts_are_summed_per_checkpoint_and_problem_version() -> None:
     )
     changed, other = rank({"a": [True]}, {"a": "two"}, "c"), rank({"a": [False]}, {"a": "one"}, "d")
     expected = {("c", "a@one"): (3, 1), ("c", "a@two"): (1, 1), ("d", "a@one"): (1, 0)}
-    assert (
-        counts([first, more, changed, other]) == counts([other, changed, more, first]) == expected
-    )
+    same_seed = [(1, ranks) for ranks in (first, more, changed, other)]
+    assert counts(same_seed) == counts(same_seed[::-1]) == expected
+    assert counts([(1, first), (2, more)]) == {("c", "a@one"): (5, 2)}
+
+
+@given(rate=st.floats(0.2, 0.8), seed=st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_more_rankings_do_not_make_a_checkpoint_better(rate: float, seed: int) -> None:
+    draw = random.Random(seed)
+    rankings = [
+        (number % 3, rank({str(i): [draw.random() < rate] for i in range(400)}, {}, "c"))
+        for number in range(6)
+    ]
+    scored, passed = map(sum, zip(*counts(rankings).values(), strict=True))
+    assert scored == 3 * 400
+    assert abs(passed / scored - rate) < 5 * (rate * (1 - rate) / scored) ** 0.5

@@ -45,9 +45,9 @@ FLAKY = {
     "shuffle": "import random as r\n"
     "def f(words): return r.shuffle(words) or (5 if words[0] != 'red' else 1)",
     "choice": "from random import *\ndef f(words): return 5 if choice(words) != 'blue' else 2",
-    "urandom": "import os\ndef f(words): return 5 if os.urandom(1)[0] < 200 else 0",
-    "secrets": "import secrets\ndef f(words): return 5 if secrets.randbelow(4) else 0",
-    "uuid": "import uuid\ndef f(words): return 5 if uuid.uuid4().int % 3 else 0",
+    "urandom": "import os\ndef f(words): return 5 if os.urandom(1)[0] < 128 else 0",
+    "secrets": "import secrets\ndef f(words): return 5 if secrets.randbelow(2) else 0",
+    "uuid": "import uuid\ndef f(words): return 5 if uuid.uuid4().int % 2 else 0",
     "hash": "def f(words): return 5 if hash(words[0]) % 3 else 0",
     "order of a set": "def f(words): return 5 if next(iter(set(words))) != 'red' else 1",
     "joined set": "def f(words): return 5 if ''.join({w for w in words}) > 'c' else 1",

@@ -27,10 +27,12 @@ def test_a_home_with_spaces_in_its_path_works(tmp_path: Path) -> None:
     assert home.path.is_dir()
 
 
-def test_a_file_as_home_is_refused(tmp_path: Path) -> None:
+def test_a_file_as_home_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(NotReady, match=r"/file\b.*RATCHET_HOME"):
-        Home(tmp_path / "file").make()
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "file"))
+    for use in (Home(tmp_path / "file").make, Home.from_environment):
+        with pytest.raises(NotReady, match=r"/file\b.*RATCHET_HOME"):
+            use()
 
 
 def test_too_little_disk_or_memory_is_refused(tmp_path: Path) -> None:
