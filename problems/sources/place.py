@@ -12,6 +12,8 @@ from typing import Any
 
 from artifacts.hashing import hash_data, hash_file, hash_folder
 
+PATHS = ("path", "samples")
+
 
 @dataclass(frozen=True)
 class Place:
@@ -26,6 +28,7 @@ class Place:
     columns: Mapping[str, str] = field(default_factory=dict)
     # column of the schema -> its value in all rows
     constants: Mapping[str, Any] = field(default_factory=dict)
+    samples: Path | None = None  # file of a model's programs for the problems
 
     @property
     def mapped(self) -> bool:
@@ -42,7 +45,10 @@ class Place:
         else:
             identity = f"{self.hub or 'hub'}@{self.commit}" if self.commit else "hub"
         mapping = [self.config, dict(self.columns), dict(self.constants)]
-        return hash_data([identity, mapping]) if self.mapped or self.config else identity
+        if self.samples is not None:
+            mapping.append(hash_file(self.samples))
+        changed = self.mapped or self.config or self.samples
+        return hash_data([identity, mapping]) if changed else identity
 
     def __str__(self) -> str:
         at = f"{self.hub or 'the hub'}{f' at {self.commit[:12]}' if self.commit else ''}"
@@ -67,5 +73,5 @@ class Place:
         """Inverse of `to_json`. Raises TypeError on anything else."""
         if value is None or isinstance(value, str):
             return cls((value and Path(value)) or None)
-        path = value.get("path")
-        return cls(**value | {"path": Path(path) if path else None})
+        paths = {name: value[name] and Path(value[name]) for name in PATHS if name in value}
+        return cls(**value | paths)
