@@ -49,7 +49,8 @@ def show_status(settings: Settings, console: Console) -> None:
         )
     holder = lease.holder(home.lease)
     table.add_row("training", str(holder) if holder else "none")
-    table.add_row("held-out", _draws_left(settings, known))
+    if not settings.profile.base:
+        table.add_row("held-out", _draws_left(settings, known))
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))

@@ -145,16 +145,16 @@ def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
                     f"{row['peak_mb']:.0f} MiB"
                 ),
             )
-    if problem.agreement is not None:
-        count = len(problem.samples)
-        yield Step(
-            "",
-            (
-                f"verified by a solver, without a reference: {round(problem.agreement * count)} of "
-                f"{count} samples of a model pass its tests"
-            ),
-        )
     if (artifact.path / STRENGTH).exists():
+        if problem.agreement is not None:
+            count = len(problem.samples)
+            yield Step(
+                "",
+                (
+                    f"verified by a solver, without a reference: {round(problem.agreement * count)} of "
+                    f"{count} samples of a model pass its tests"
+                ),
+            )
         for row in pq.read_table(
             artifact.path / STRENGTH, filters=[("problem_id", "=", problem.problem_id)]
         ).to_pylist():

@@ -12,12 +12,15 @@ from typing import Any
 
 from artifacts.hashing import hash_data, hash_file, hash_folder
 
+SHIPPED = "shipped-"  # begins the version of a source that comes with Ratchet
 PATHS = ("path", "samples")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place. Without path and hub, it is a known source's own dataset on the hub."""
+    """A place. Without path and hub, it is a known source's own dataset on the hub, or a source
+    that comes with Ratchet.
+    """
 
     path: Path | None = None
     hub: str | None = None  # owner/name
@@ -51,6 +54,8 @@ class Place:
         return hash_data([identity, mapping]) if changed else identity
 
     def __str__(self) -> str:
+        if (self.commit or "").startswith(SHIPPED):
+            return "shipped with Ratchet"
         at = f"{self.hub or 'the hub'}{f' at {self.commit[:12]}' if self.commit else ''}"
         return str(self.path) if self.path else at
 
