@@ -47,7 +47,14 @@ UNSEEN: dict[str, Any] = {
 def write_verl(
     problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None
 ) -> None:
-    """Write one row per problem, in the given order; `extra_info.index` is the position.
+    """Write `verl_table`."""
+    write_table(verl_table(problems, prompts), path)
+
+
+def verl_table(
+    problems: Sequence[Problem], prompts: Sequence[list[dict[str, str]]] | None = None
+) -> pa.Table:
+    """Return one row per problem, in the given order; `extra_info.index` is the position.
 
     prompts: used instead of the problems' own prompts.
     """
@@ -56,7 +63,7 @@ def write_verl(
         _row(problem, index, chat)
         for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
-    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _row(problem: Problem, index: int, prompt: list[dict[str, str]]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ import yaml
 
 from artifacts.hashing import hash_folder
 from problems.cleaning.curation import curate
-from problems.dataset.card import CARD, fenced, write_dataset
+from problems.dataset.card import CARD, fenced
 from problems.dataset.charts import funnel_chart, histogram
-from problems.dataset.evidence import write_evidence
+from problems.dataset.dataset_files import write_dataset
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
@@ -34,9 +34,7 @@ def written(problems: list[Problem], folder: Path) -> Path:
         for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))
     ]
     curated = curate([*problems, *gated], gated)
-    write_parquet(curated.problems, folder / "problems.parquet")
     write_parquet(gated, folder / "gated.parquet")
-    write_evidence(curated, folder)
     write_dataset(curated, [replace(curated.stage, name="clean")], folder)
     return folder
 
