@@ -98,7 +98,7 @@ class Shards:
         wanted, problems, first = sorted(places), dict[int, Problem](), 0
         for table in self.tables("problems") if wanted else ():
             here = [place for place in wanted if first <= place < first + len(table)]
-            rows = table.take([place - first for place in here]).to_pylist()
+            rows = table.take([place - first for place in here]).to_pylist() if here else []
             for place, row in zip(here, rows, strict=True):
                 problems[place] = from_row(row, row["problem_id"])
             first += len(table)
