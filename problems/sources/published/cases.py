@@ -55,7 +55,9 @@ def value_of(written: Any, key: str, where: str) -> Any:
         ) from None
 
 
-def tests(written: Any, key: str, where: str, name: str | None = None, code: str = "") -> Record:
+def read_tests(
+    written: Any, key: str, where: str, name: str | None = None, code: str = ""
+) -> Record:
     """Return style, tests, entry point and what belongs to them.
 
     name: the function that is called, if the tests do not name it. code: starter code or solution,

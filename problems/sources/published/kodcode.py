@@ -6,7 +6,7 @@ files of its pipeline). Rows of style `online_judge` have tests on standard inpu
 
 from __future__ import annotations
 
-from problems.sources.published.cases import solved, tests
+from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import programs, statement
 from problems.sources.published.pytest_module import pytest_tests
 from problems.sources.published.shape import Record, Shape
@@ -22,7 +22,7 @@ def read(row: Row, where: str) -> Record:
     written, key = text(row, _key(row), where), _key(row)
     solutions = programs(row["solution"])
     record = (
-        tests(written, key, where)
+        read_tests(written, key, where)
         if written.lstrip()[:1] in ("[", "{")
         else pytest_tests(written, "solution", "".join(solutions[:1]), key, where)
     )
