@@ -90,11 +90,14 @@ def validated(name: str, place: Place) -> Place:
             "sources",
         )
     check_names(place)
-    if place.path is None:
-        return place
-    if not place.path.exists():
-        raise FileNotFoundError(f"source {name}: {place.path} does not exist: check --path")
-    return replace(place, path=place.path.resolve())
+    for option, path in (("--path", place.path), ("--samples", place.samples)):
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"source {name}: {path} does not exist: check {option}")
+    return replace(
+        place,
+        path=place.path and place.path.resolve(),
+        samples=place.samples and place.samples.resolve(),
+    )
 
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:

@@ -45,12 +45,23 @@ def data_add(
         list[str] | None,
         typer.Option("--set", help="A column's value in all rows: --set style=call; repeatable."),
     ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="A model's programs, a JSON line each: problem_id, completion. They verify "
+            "problems without a reference."
+        ),
+    ] = None,
 ) -> None:
     """Add a source of problems; every bad row is reported."""
     from cli.data.sources import add
+    from problems.sources.mapping import constant, pairs
+    from problems.sources.place import Place
 
-    home = Settings.read().home
-    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], home, Console()))
+    constants = {column: constant(value) for column, value in pairs(values or []).items()}
+    names = pairs(filter(None, columns.split(",")))
+    place = Place(path, hub, config, revision, None, names, constants, samples)
+    raise typer.Exit(add(name, place, Settings.read().home, Console()))
 
 
 @app.command("build")

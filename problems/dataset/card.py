@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from problems.cleaning.curation import Curated
@@ -96,6 +97,7 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
         "whole folder is in `manifest.json`).",
         "",
         _table(("source", "part", "made by", "problems"), _parts(problems)),
+        *_solver(problems),
         "",
         "## How to read it",
         "",
@@ -209,6 +211,20 @@ def _parts(problems: Sequence[Problem]) -> list[tuple[object, ...]]:
         (problem.source, problem.split, str(problem.extra.get("made_by", "")))
         for problem in problems
     )
+
+
+def _solver(problems: Sequence[Problem]) -> list[str]:
+    """Return a paragraph about problems that no reference backs, if there are any."""
+    shares = [problem.agreement for problem in problems if problem.agreement is not None]
+    if not shares:
+        return []
+    return [
+        "",
+        f"{len(shares):,} of these problems came without a reference solution. A solver verified "
+        "them: different samples of a model pass their tests and serve as solutions "
+        '(`extra.verified_by` is "solver"; `extra.agreement` is the share of the samples that '
+        f"pass, in the median {median(shares):.2f}). Such samples may share a mistake.",
+    ]
 
 
 def _contamination(curated: Curated) -> str:

@@ -24,6 +24,7 @@ from problems.sources.place import Place
 from problems.sources.published.exercism import exercises, track
 from problems.sources.published.registry import published_record
 from problems.sources.rows import Read, local_rows
+from problems.sources.samples import with_samples
 from problems.sources.source import Loaded, Rejected, Row, Source
 
 EMBEDDED = Source(
@@ -65,7 +66,8 @@ def load(name: str, place: Place | Path | None = None, most: int | None = None) 
         return Loaded(name, source.generate())
     else:
         rows = hub_rows(source, revision_of(name, place))
-    return _convert(source, islice(rows, most))
+    loaded = _convert(source, islice(rows, most))
+    return with_samples(loaded, place.samples) if place.samples else loaded
 
 
 def _unknown(name: str, place: Place) -> Source:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.scorecard import Scorecard
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.home import Home
@@ -83,7 +84,7 @@ def test_the_base_as_it_is_becomes_the_first_champion(home: Home) -> None:
 
 def test_the_gate_decides_on_the_users_held_out_problems(home: Home) -> None:
     scores = home.store().require("scores", "chain-0001--heldout")
-    solved = json.loads((scores.path / "scorecard.json").read_text())["solved"]
+    solved = Scorecard.stored(scores).solved
     assert solved and all(task.startswith("mine/") for task in solved)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from problems.sources.published.cases import asserts
-from problems.sources.published.prose import programs, statement
+from problems.sources.published.prose import program, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row, texts
 
@@ -36,10 +36,11 @@ def read(row: Row, where: str) -> Record:
         for each in (inferences if isinstance(inferences, list) else ())
         if isinstance(each, Mapping)
     ]
+    samples = [program(text) for text in completions if isinstance(text, str)]
     record = asserts(texts(row, _key(row), where), _key(row), where)
     record["statement"] = statement(row, "question", where)
     record["licence"] = "MIT" if "test_cases" in row else "Apache-2.0"
-    return record | ({"samples": programs(completions)} if completions else {})
+    return record | ({"samples": samples} if samples else {})
 
 
 ACECODE = Shape(
