@@ -195,7 +195,9 @@ class ManifestIndex:
         )
 
     def _id(self, role: str, content: str) -> str:
-        return f"{manifest.name if (manifest := self.find(role, content)) else role}@{content}"
+        # A dataset on the hub is "hub@commit", and an id has its name before its last @.
+        name = manifest.name if (manifest := self.find(role, content)) else role
+        return f"{name}@{content.replace('@', ':')}"
 
 
 def walk(subject: Node, index: ManifestIndex) -> Passport:

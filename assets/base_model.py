@@ -12,9 +12,7 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
-from problems.prompt import prompt_text
-from problems.schema import Problem, read_parquet
-from problems.sources.compositional import demonstration
+from problems.demonstrations import chats, demonstrations
 from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
@@ -47,9 +45,7 @@ def _from_scratch(stage: StageContext) -> Artifact:
     def make(folder: Path) -> StageOutput:
         from verl_jobs.sft.tiny_model import make
 
-        pairs = [
-            (prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)
-        ]
+        pairs = chats(demonstrations(clean.path), base="")
         return StageOutput(
             {"parameters": make(config, [text for pair in pairs for text in pair], folder)}
         )
@@ -116,12 +112,3 @@ def snapshot(hub_id: str, setting: str) -> Path:
             f"{setting}: {hub_id!r} is not a local folder, and its download failed "
             f"({type(error).__name__}: {reason}): {fix}"
         ) from None
-
-
-def demonstrations(clean: Path) -> list[Problem]:
-    """Return the problems that have a demonstration, in the order of their ids."""
-    return [
-        problem
-        for problem in read_parquet(clean / "problems.parquet")
-        if problem.split == "demonstrations"
-    ]

@@ -21,11 +21,13 @@ from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
+from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.secrets import secret_in
+from problems.columns import ProblemError
 from problems.dataset.balance import read_weights, shares
 from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
@@ -34,6 +36,7 @@ from problems.dataset.evidence import CONTAMINATION
 from problems.funnel import Stage, funnel
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import part_of
+from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 
@@ -60,6 +63,7 @@ def _fetched(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     """Return the dataset that the profile names; the stages before it were elsewhere."""
     artifact = fetched_dataset(stage)
     warn_of_unguarded(stage, artifact.path / GATED)
+    check_parts(stage, artifact.path / "problems.parquet")
     return artifact, []
 
 
@@ -71,6 +75,7 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     )
     config, custom = stage.profile.curation, custom_problems(stage)
     warn_of_unguarded(stage, raw.path / "problems.parquet")
+    check_parts(stage, raw.path / "problems.parquet")
     earlier_stages = _earlier_stages(raw, *parts)
 
     def make(folder: Path) -> StageOutput:
@@ -148,6 +153,29 @@ def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
     names = [settings.name for settings in stage.profile.evaluation.benchmarks]
     for name in check_guards(names, stage.profile.policy.benchmark, sources):
         stage.report.say(f"the data is not compared with {name}: its tasks were not added")
+
+
+def check_parts(stage: StageContext, problems: Path) -> None:
+    """Check that a named base has problems to choose its checkpoint by, and to gate on.
+
+    Raises ProblemError.
+    """
+    profile = stage.profile
+    if not profile.base:
+        return
+    rows = read_parquet(problems)
+    if not any(problem.split == "validation" and not problem.gated for problem in rows):
+        raise ProblemError(
+            "no problem has the split `validation`, which chooses the checkpoint",
+            "give some rows that split, and build the dataset again",
+            "dataset" if profile.dataset else "sources",
+        )
+    if profile.policy.benchmark == HELDOUT and not own_heldout(rows):
+        raise ProblemError(
+            NO_HELDOUT,
+            "add some, or set policy.benchmark to a published benchmark such as mbpp+",
+            f"policy.benchmark: {HELDOUT}",
+        )
 
 
 def custom_problems(stage: StageContext) -> dict[str, list[Problem]]:

@@ -6,11 +6,13 @@ which both are scored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from artifacts.store import Artifact
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
-from evaluation.benchmarks.embedded import answering
+from evaluation.benchmarks.embedded import NO_HELDOUT, answering, own_heldout
 from evaluation.benchmarks.registry import measured
-from problems.schema import read_parquet
+from problems.schema import Problem, read_parquet
 from problems.sources.heldout import heldout_tasks
 from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
@@ -76,7 +78,7 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     The benchmarks are validation, this run's held-out draw, the tasks that champions have lost, and
     the available public benchmarks of the profile.
     """
-    config, family = stage.profile.evaluation, stage.profile.family
+    config = stage.profile.evaluation
     sampling = answering(stage.profile.training.answer_tokens)
     clean = read_parquet(
         stage.store.require("datasets", "clean_problems").path / "problems.parquet"
@@ -85,11 +87,15 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     if stage.pipeline_run.record.kind == "validation":
         names = dict.fromkeys([HELDOUT, *(each.name for each in config.benchmarks)])
         return [validation_benchmark], dict.fromkeys(names, "left out: a quick validation")
-    draw = stage.pipeline_run.draw(family.seed, config.heldout)
-    heldout_benchmark = heldout(heldout_tasks(family, draw.first, draw.count), sampling)
-    if heldout_settings := config.settings_of(HELDOUT):
-        heldout_benchmark = heldout_benchmark.with_settings(heldout_settings)
-    benchmarks: list[Benchmark] = [validation_benchmark, heldout_benchmark]
+    benchmarks: list[Benchmark] = [validation_benchmark]
+    missing: dict[str, str] = {}
+    if heldout_problems := _heldout(stage, clean):
+        heldout_benchmark = heldout(heldout_problems, sampling)
+        if heldout_settings := config.settings_of(HELDOUT):
+            heldout_benchmark = heldout_benchmark.with_settings(heldout_settings)
+        benchmarks.append(heldout_benchmark)
+    else:
+        missing[HELDOUT] = NO_HELDOUT
     if lost := [
         row.as_problem()
         for row in RegressionSet(stage.run_context.home.regressions).read(
@@ -99,7 +105,6 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     ]:
         # Lost tasks of the other benchmarks are part of those benchmarks.
         benchmarks.append(regression(lost, sampling))
-    missing: dict[str, str] = {}
     for settings in config.benchmarks:
         if settings.name == HELDOUT:
             continue
@@ -109,3 +114,16 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
         else:
             benchmarks.append(public)
     return benchmarks, missing
+
+
+def _heldout(stage: StageContext, clean: Sequence[Problem]) -> list[Problem]:
+    """Return this run's held-out problems.
+
+    A model made from scratch gets the next unused ones of the embedded family; a named base gets
+    those of its sources, in every run the same.
+    """
+    if stage.profile.base:
+        return own_heldout(clean)
+    family = stage.profile.family
+    draw = stage.pipeline_run.draw(family.seed, stage.profile.evaluation.heldout)
+    return heldout_tasks(family, draw.first, draw.count)

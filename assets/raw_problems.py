@@ -1,7 +1,7 @@
 """Raw problems: every source in one schema.
 
-In: the embedded family, simple problems, a user's sources. Out: Parquet, and a list of rejected
-rows.
+In: a user's sources, and for a model made from scratch the embedded family and simple problems.
+Out: Parquet, and a list of rejected rows.
 """
 
 import json
@@ -22,6 +22,8 @@ from problems.sources import compositional, simple
 from problems.sources.place import Place
 from problems.sources.registry import load
 from problems.sources.source import Loaded
+from problems.sources.splits import with_validation
+from resources.preflight import check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
 COLUMNS = ("row", "reason", "mend")  # of rejected.json; "mend": the fix, as older homes call it
@@ -47,15 +49,11 @@ def raw_problems(
     with run_context.stage(context) as stage:
         added = pinned_sources(run_context.home.path)
         inputs = {name: place.content for name, place in added.items()}
-        family = stage.profile.family.model_dump(mode="json")
+        check_sources(run_context.home, stage.profile)
 
         def make(folder: Path) -> StageOutput:
-            shipped = [
-                Loaded("embedded", compositional.generate(stage.profile.family)),
-                Loaded(simple.NAME, simple.generate()),
-            ]
-            loaded = [*shipped, *_read(stage, added)]
-            problems = [problem for source in loaded for problem in source.problems]
+            loaded = [*_shipped(stage, added), *_read(stage, added)]
+            problems = with_validation([problem for each in loaded for problem in each.problems])
             write_parquet(problems, folder / "problems.parquet")
             rejected = [
                 {"source": source.source}
@@ -79,10 +77,9 @@ def raw_problems(
             "datasets",
             "raw_problems",
             make,
-            version=6,
+            version=7,
             inputs=inputs,
-            config=family
-            | {"family_version": compositional.VERSION, "simple": hash_file(simple.FILE)},
+            config=_shipped_config(stage),
         )
         problems = read_parquet(artifact.path / "problems.parquet")
         rejected = json.loads((artifact.path / "rejected.json").read_text(encoding="utf-8"))
@@ -128,6 +125,22 @@ def read_stage(folder: Path) -> Stage:
     )
     row_count = pq.read_metadata(folder / "problems.parquet").num_rows
     return Stage("read", row_count + len(rejected), row_count, rejected)
+
+
+def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
+    """Return what is read without being named: nothing if the profile names a base."""
+    if stage.profile.base:
+        return []
+    family = Loaded("embedded", compositional.generate(stage.profile.family))
+    return [family] if simple.NAME in added else [family, Loaded(simple.NAME, simple.generate())]
+
+
+def _shipped_config(stage: StageContext) -> dict[str, Any]:
+    config: dict[str, Any] = {"simple": hash_file(simple.FILE)}
+    if stage.profile.base:
+        return config
+    family = stage.profile.family.model_dump(mode="json")
+    return config | family | {"family_version": compositional.VERSION}
 
 
 def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:

@@ -27,6 +27,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples
 from problems.difficulty.difficulty import read_ranks
+from resources.config.profile import Profile
 from resources.run_context import StageContext
 from resources.run_record import Record
 from verl_jobs.job import VALIDATION
@@ -66,7 +67,7 @@ def report_facts(
         model=_model(stage, challenger),
         decision=decision,
         version=version,
-        before_name="champion" if record.champion else "warmed-up model",
+        before_name=_before_name(stage),
         funnel=_funnel(stage),
         curve=_curve(challenger, len(scores.challenger["validation"].solved))
         if "validation" in scores.challenger
@@ -74,7 +75,9 @@ def report_facts(
         pass_rates=tuple(row.pass_rate for row in read_ranks(ranking.path / "ranks.parquet")),
         groups=groups(before, after),
         examples=pick_examples(gated, before, after),
-        benchmarks=tuple(_benchmark(each.name, each.conventions, scores) for each in benchmarks),
+        benchmarks=tuple(
+            _benchmark(each.name, each.conventions, scores, profile.base) for each in benchmarks
+        ),
         not_measured=tuple(
             Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()
         ),
@@ -92,6 +95,13 @@ def report_facts(
     )
 
 
+def _before_name(stage: StageContext) -> str:
+    if stage.pipeline_run.record.champion:
+        return "champion"
+    warm_up = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
+    return "warmed-up model" if warm_up["demonstrations"] else "base model"
+
+
 def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Environment:
     profile = stage.profile
     return Environment(
@@ -100,8 +110,11 @@ def _environment(stage: StageContext, manifest: Manifest, isolation: str) -> Env
         hardware=manifest.hardware,
         isolation=isolation,
         seeds={
-            "family": profile.family.seed,
-            "base model": profile.tiny_model.seed,
+            **(
+                {}
+                if profile.base
+                else {"family": profile.family.seed, "base model": profile.tiny_model.seed}
+            ),
             "warm-up": profile.warm_up.seed,
             "training": stage.pipeline_run.record.seed,
         },
@@ -119,12 +132,7 @@ def _model(stage: StageContext, challenger: Artifact) -> Model:
     profile, facts = stage.profile, challenger.manifest.facts
     base = stage.store.require("checkpoints", "base_model").manifest.facts
     warm_up_facts = stage.store.require("checkpoints", "sft_checkpoint").manifest.facts
-    warm_up = (
-        f"Supervised on {warm_up_facts['demonstrations']} demonstrations in "
-        f"{profile.warm_up.steps} steps. Their simulated author makes mistakes on purpose: "
-        f"{100 * profile.family.slip_rate:.0f} % of the error-prone operations are wrong, as in "
-        "code from the web."
-    )
+    warm_up = _warm_up(profile, warm_up_facts["demonstrations"])
     training = (
         f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from "
         f"{start_of(stage).checkpoint}, with rewards from the tests. Step {facts['step']} is the "
@@ -157,6 +165,19 @@ def _model(stage: StageContext, challenger: Artifact) -> Model:
         warm_up=warm_up,
         training=training,
         settings=settings,
+    )
+
+
+def _warm_up(profile: Profile, demonstrations: int) -> str:
+    if not demonstrations:
+        return "No supervised training: reinforcement learning starts from the base model."
+    taught = f"Supervised on {demonstrations} demonstrations in {profile.warm_up.steps} steps."
+    if profile.base:
+        return f"{taught} They are verified solutions."
+    return (
+        f"{taught} Their simulated author makes mistakes on purpose: "
+        f"{100 * profile.family.slip_rate:.0f} % of the error-prone operations are wrong, as in "
+        "code from the web."
     )
 
 
@@ -249,7 +270,7 @@ def _price(hours: float, price_per_hour: float) -> str:
     )
 
 
-def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
+def _benchmark(name: str, conventions: str, scores: Scores, base: str) -> BenchmarkScore:
     champion, challenger = scores.champion.get(name), scores.challenger.get(name)
     card = challenger or champion
     clean = {
@@ -259,7 +280,7 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     }
     small = (
         "a model of this size, trained on one small family of problems, is too small for it"
-        if name not in (GATE, "validation")
+        if name not in (GATE, "validation") and not base
         else ""
     )
     return BenchmarkScore(

@@ -1,22 +1,27 @@
 """The warm-up: supervised training on demonstrations.
 
-The simulated author of the demonstrations makes mistakes, so that reinforcement learning can
-improve on them. The warm-up trains all weights, some (`warm_up.frozen`), or adapters
-(`warm_up.lora`). After a kill it resumes from its last state, at most half a minute old.
+A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
+that reinforcement learning can improve on them. A named `base` learns from the verified problems of
+the split `demonstrations`; where no source has any, it stays as it is. The warm-up trains all
+weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it resumes from its
+last state, at most half a minute old.
 """
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
 from artifacts.hashing import hash_data
-from assets.base_model import base_model, demonstrations
+from artifacts.manifest import NAME as MANIFEST
+from artifacts.store import Artifact
+from assets.base_model import base_model
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
 from assets.pictures import loss_table
-from problems.prompt import prompt_text
-from problems.sources.compositional import demonstration
+from problems.demonstrations import chats, demonstrations
 from resources.run_context import RunContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
@@ -32,7 +37,9 @@ from verl_jobs.sft.warm_up import Prompt
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after supervised training on demonstrations. It becomes the first champion."""
+    """The base model after supervised training on demonstrations, or as it is if there are none. It
+    becomes the first champion.
+    """
     with run_context.stage(context) as stage:
         clean = stage.store.require("datasets", "clean_problems")
         base = stage.store.require("checkpoints", "base_model")
@@ -43,13 +50,13 @@ def sft_checkpoint(
         def make(folder: Path) -> StageOutput:
             from verl_jobs.sft.warm_up import warm_up
 
-            chats: list[tuple[Prompt, str]] = [
-                (prompt_text(problem), demonstration(problem))
-                for problem in demonstrations(clean.path)
-            ]
+            problems = demonstrations(clean.path)
+            if not problems and stage.profile.base:
+                return _as_it_is(base, folder)
+            rows: list[tuple[Prompt, str]] = [*chats(problems, stage.profile.base)]
             if correcting:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.sandbox() as sandbox:
-                    chats += corrections(demonstrations(clean.path), Executor(sandbox))
+                    rows += corrections(problems, Executor(sandbox))
             progress = stage.report.progress
             state = (
                 stage.pipeline_run.folder
@@ -58,7 +65,7 @@ def sft_checkpoint(
             )
             losses = warm_up(
                 base.path,
-                chats,
+                rows,
                 config,
                 folder,
                 lambda step, loss: progress.at(step, config.steps, f"loss {loss:.3f}"),
@@ -68,7 +75,7 @@ def sft_checkpoint(
                 json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8"
             )
             return StageOutput(
-                {"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]}
+                {"demonstrations": len(rows), "first_loss": losses[0], "last_loss": losses[-1]}
             )
 
         artifact = stage.artifact(
@@ -81,11 +88,36 @@ def sft_checkpoint(
             seed=config.seed,
         )
         facts = artifact.manifest.facts
-        stage.report.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
-    losses = json.loads((artifact.path / "losses.json").read_text(encoding="utf-8"))
-    metadata = {
-        "demonstrations": facts["demonstrations"],
-        "last_loss": facts["last_loss"],
-        "loss": dg.MetadataValue.md(loss_table(losses)),
-    }
+        trained = facts["demonstrations"] > 0
+        stage.report.say(
+            f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}"
+            if trained
+            else "no demonstrations: training starts from the base model"
+        )
+    metadata: dict[str, Any] = {"demonstrations": facts["demonstrations"]}
+    if trained:
+        losses = json.loads((artifact.path / "losses.json").read_text(encoding="utf-8"))
+        metadata |= {
+            "last_loss": facts["last_loss"],
+            "loss": dg.MetadataValue.md(loss_table(losses)),
+        }
     return result(artifact, metadata)
+
+
+def _as_it_is(base: Artifact, folder: Path) -> StageOutput:
+    """Write the base model's files, as links where the file system has them."""
+
+    def link(source: str, target: str) -> None:
+        try:
+            Path(target).hardlink_to(source)
+        except OSError:
+            shutil.copy2(source, target)
+
+    shutil.copytree(
+        base.path,
+        folder,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns(MANIFEST),
+        copy_function=link,
+    )
+    return StageOutput({"demonstrations": 0})

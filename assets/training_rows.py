@@ -77,7 +77,7 @@ def training_rows(stage: StageContext) -> Artifact:
     if lost:
         inputs["regressions"] = hash_data(sorted(problem.content_hash for problem in lost))
     return stage.artifact(
-        "datasets", "training_rows", make, version=3, inputs=inputs, config=config
+        "datasets", "training_rows", make, version=4, inputs=inputs, config=config
     )
 
 

@@ -15,6 +15,7 @@ from artifacts.store import Artifact
 from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.benchmarks.embedded import EMBEDDED, own_heldout
 from evaluation.benchmarks.registry import measured, published
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
@@ -55,6 +56,11 @@ def _candidates(
     """Yield every version of the scorecard's benchmark that this home can build."""
     store, profile = settings.store, settings.profile
     if card.benchmark == "heldout":
+        if not all(task.startswith(f"{EMBEDDED}/") for task in card.solved):
+            for version in store.versions("datasets", "clean_problems")[::-1]:
+                if own := own_heldout(read_parquet(version.path / "problems.parquet")):
+                    yield heldout(own)
+            return
         manifests = [manifest for versions in index.by_content.values() for manifest in versions]
         draw_numbers = [
             int(manifest.facts["draw"])
@@ -66,14 +72,7 @@ def _candidates(
             yield from _heldout(card, family, draw_numbers)
     elif card.benchmark == "validation":
         for version in store.versions("datasets", "clean_problems")[::-1]:
-            clean = read_parquet(version.path / "problems.parquet")
-            yield validation(
-                [
-                    problem
-                    for problem in clean
-                    if problem.split == "validation" and problem.source == "embedded"
-                ]
-            )
+            yield validation(read_parquet(version.path / "problems.parquet"))
     elif benchmark := _benchmark_settings(card, profile):
         for prompt in ("chat", "upstream"):
             yield measured(

@@ -23,8 +23,9 @@ from evaluation.evaluate import evaluate
 from evaluation.scorecard import Scorecard
 from experiments.adapt import embedded_families
 from experiments.adaptation import Family, Row, Study, study_id
+from problems.demonstrations import demonstration
 from problems.prompt import prompt_text
-from problems.sources.compositional import FamilyConfig, demonstration, generate
+from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.families import common
 from sandbox.sandbox import Sandbox, SandboxConfig
 from verl_jobs.sft.adaptation import Adaptation

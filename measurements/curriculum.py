@@ -34,11 +34,12 @@ from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
 from evaluation.statistics.bounded_mean import mean_interval
 from problems.dataset.rl_parquet import write_verl
+from problems.demonstrations import demonstration
 from problems.difficulty.difficulty import rank
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, demonstration
+from problems.sources.compositional import FamilyConfig
 from problems.sources.compositional import generate as compose
 from problems.sources.heldout import older_draw
 from resources.ray.job import train

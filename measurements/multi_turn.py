@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from problems.dataset.rl_parquet import write_verl
+from problems.demonstrations import demonstration
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, demonstration, generate
+from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.heldout import older_draw
 from resources.ray.job import train
 from resources.ray.private import Private

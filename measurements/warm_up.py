@@ -79,9 +79,8 @@ def main() -> None:
 
 
 def _chats(home: Path) -> list[tuple[str, str]]:
-    from assets.base_model import demonstrations
+    from problems.demonstrations import demonstration, demonstrations
     from problems.prompt import prompt_text
-    from problems.sources.compositional import demonstration
 
     return [
         (prompt_text(problem), demonstration(problem))

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from problems.columns import ProblemError
-from problems.sources.place import Place
+from problems.schema import set_hash
+from problems.sources.place import SHIPPED, Place
 
 FILE = "sources.json"
 
@@ -44,6 +45,7 @@ def validated(name: str, place: Place) -> Place:
     from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.sources.mapping import check_names
     from problems.sources.registry import SOURCES
+    from problems.sources.simple import NAME as SIMPLE
     from problems.synthesis.synthesize import SOURCE as SYNTHETIC
 
     known = SOURCES.get(name)
@@ -51,7 +53,7 @@ def validated(name: str, place: Place) -> Place:
         raise ProblemError(
             f"invalid source name {name!r}", "use lower-case letters, digits and _", "sources"
         )
-    if (known and known.generate) or name in (AUGMENTED, SYNTHETIC):
+    if (known and known.generate and name != SIMPLE) or name in (AUGMENTED, SYNTHETIC):
         raise ProblemError(
             f"{name} is built in and needs no location",
             "give your own problems another name",
@@ -88,11 +90,14 @@ def validated(name: str, place: Place) -> Place:
             "sources",
         )
     check_names(place)
-    if place.path is None:
-        return place
-    if not place.path.exists():
-        raise FileNotFoundError(f"source {name}: {place.path} does not exist: check --path")
-    return replace(place, path=place.path.resolve())
+    for option, path in (("--path", place.path), ("--samples", place.samples)):
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"source {name}: {path} does not exist: check {option}")
+    return replace(
+        place,
+        path=place.path and place.path.resolve(),
+        samples=place.samples and place.samples.resolve(),
+    )
 
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:
@@ -127,10 +132,15 @@ def pinned_sources(home: Path) -> dict[str, Place]:
 
 
 def current_commit(name: str, place: Place) -> str:
-    """Return the current commit of a hub source. Raises ProblemError."""
-    from problems.sources.hub import commit_of
-    from problems.sources.registry import revision_of
+    """Return the current commit of a hub source, or the version of a shipped one.
 
+    Raises ProblemError.
+    """
+    from problems.sources.hub import commit_of
+    from problems.sources.registry import SOURCES, revision_of
+
+    if place.hub is None and (known := SOURCES.get(name)) and known.generate:
+        return f"{SHIPPED}{set_hash(known.generate())[:12]}"
     return commit_of(revision_of(name, place).hub_id, place.revision)
 
 

@@ -131,6 +131,29 @@ class Problem:
         return tuple(self.extra.get("packages", ()))
 
     @property
+    def samples(self) -> tuple[str, ...]:
+        """Programs that a model wrote for the problem, right or wrong.
+
+        In a user's own file this column may hold anything.
+        """
+        samples = self.extra.get("samples")
+        return (
+            tuple(text for text in samples if isinstance(text, str))
+            if isinstance(samples, (list, tuple))
+            else ()
+        )
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of the samples that pass the tests, if a solver verified the problem.
+
+        None if a reference solution did.
+        """
+        share = self.extra.get("agreement")
+        by_solver = self.extra.get("verified_by") == "solver"
+        return float(share) if by_solver and isinstance(share, (int, float)) else None
+
+    @property
     def parents(self) -> tuple[str, ...]:
         """Ids of the problems that it was derived from.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from problems.catalogue import read_sources
 from problems.sources.heldout import StockEmpty, check_stock
 from resources.capacity import shape_of_start
 from resources.config.profile import Profile
@@ -19,23 +20,35 @@ from resources.run_record import next_id, records, tasks_used
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
 
+def check_sources(home: Home, profile: Profile) -> None:
+    """Raise NotReady if the profile names a base and no source of problems was added."""
+    if profile.base and not profile.dataset and not read_sources(home.path):
+        raise NotReady(
+            f"no problems to train {profile.base} on: add some with `ratchet data add mine --path "
+            "problems.jsonl` (your own), `ratchet data add taco` (a known dataset on the hub) or "
+            "`ratchet data add simple` (small tasks that come with Ratchet)"
+        )
+
+
 def check_policy(home: Home, profile: Profile) -> None:
-    """Check the settings, the start policy, the held-out stock and the disk space.
+    """Check settings, sources, start policy, held-out stock and disk space.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
     """
     try:
         check_settings(profile.training)
-        _check_stock(home, profile)
         if profile.base:
             _check_base(home, profile)
+        else:
+            _check_stock(home, profile)
         # With a champion, the pipeline run would continue from that, whatever its shape.
         if Ledger(profile.storage.ledger or home.ledger).champion() is None:
             if not profile.base:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
+        check_sources(home, profile)
     except (CannotTrain, StockEmpty) as error:
         raise NotReady(str(error)) from None
 

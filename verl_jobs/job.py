@@ -41,7 +41,8 @@ SWEEP = (
     "WANDB_ENTITY",
     "WANDB_PROJECT",
 )
-VALIDATION = "val-core/embedded/acc/mean@1"
+VALIDATION = "val-core/validation/acc/mean@1"
+OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
 DONE = "done.json"
 FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"
 
@@ -216,7 +217,11 @@ def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
             except ValueError:
                 continue
             step = int(record["step"])
-            steps[step] = steps.get(step, {}) | record["data"] | {"step": step}
+            data = {
+                key.replace(OLDER_SOURCE, "/validation/"): value
+                for key, value in record["data"].items()
+            }
+            steps[step] = steps.get(step, {}) | data | {"step": step}
     return [steps[step] for step in sorted(steps)]
 
 

@@ -14,6 +14,7 @@ from cli.data.sources import add
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import SOURCE_STAGES, View, stages_of
 from problems.dataset.card import CARD
+from problems.sources.place import Place
 from resources.home import NotReady
 from resources.problem_intake import source_name
 from resources.run_record import PipelineRun
@@ -31,7 +32,7 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
     prepare_run(settings, trains=False)
     home, folder = settings.home, settings.home.runs / RECORD
     for file in files:
-        add(source_name(file), file, None, None, None, "", [], home, console)
+        add(source_name(file), Place(file), home, console)
     stages = stages_of(settings.profile, (*SOURCE_STAGES, "clean_problems"))
     code = run_with_view(
         lambda: start_worker(settings, "refresh_data", RECORD, "ratchet data build"),

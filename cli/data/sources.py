@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,40 +15,23 @@ from problems.columns import ProblemError
 from resources.home import Home
 
 if TYPE_CHECKING:
+    from problems.sources.place import Place
     from problems.sources.source import Loaded
 
 MOST_ROWS = 20
 
 
-def add(
-    name: str,
-    path: Path | None,
-    hub: str | None,
-    config: str | None,
-    revision: str | None,
-    columns: str,
-    values: list[str],
-    home: Home,
-    console: Console,
-) -> int:
+def add(name: str, place: Place, home: Home, console: Console) -> int:
     """Add a source. A hub dataset is pinned to the current commit of its revision.
 
     Raises ProblemError if no row can be read, or the hub does not answer.
     """
     from problems.catalogue import add_source, current_commit, validated
-    from problems.sources.mapping import constant, pairs
     from problems.sources.own import overlooked
-    from problems.sources.place import Place
     from problems.sources.registry import SOURCES, load
 
     home.make()
-    constants = {column: constant(value) for column, value in pairs(values).items()}
-    place = validated(
-        name,
-        Place(
-            path, hub, config, revision, None, pairs(filter(None, columns.split(","))), constants
-        ),
-    )
+    place = validated(name, place)
     if place.path is None:
         place = replace(place, commit=current_commit(name, place))
     loaded = load(name, place)

@@ -1,5 +1,6 @@
-"""The embedded family's two benchmarks: validation picks the checkpoint of a run; a fresh held-out
-draw decides at each gate.
+"""The benchmarks that come with the training's own data: validation picks the checkpoint of a run,
+held-out problems decide at the gate. For a model made from scratch both are of the embedded family,
+and each gate gets a fresh draw; a named base has those of its sources.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.sampling import Sampling
 from problems.schema import Problem
 
+EMBEDDED = "embedded"  # the family's source
+NO_HELDOUT = "no source has problems of the split `heldout`"
 SAMPLING = Sampling(n=1, temperature=0.0, max_new_tokens=80)
 
 
@@ -19,13 +22,17 @@ def answering(tokens: int) -> Sampling:
 
 
 def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Return the benchmark of compositions that training never saw."""
+    """Return the benchmark of problems that training never saw."""
+    embedded = all(problem.source == EMBEDDED for problem in problems)
+    which = "compositions of operations" if embedded else "problems of the split heldout,"
     return from_problems(
-        "heldout",
-        problems,
-        sampling,
-        conventions="greedy; compositions of operations that training never saw",
+        "heldout", problems, sampling, conventions=f"greedy; {which} that training never saw"
     )
+
+
+def own_heldout(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems of the split `heldout`; tasks of published benchmarks do not count."""
+    return [problem for problem in problems if problem.split == "heldout" and not problem.gated]
 
 
 def regression(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
@@ -39,17 +46,14 @@ def regression(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Be
 
 
 def validation(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Return the problems of the family's validation part. They are neither trained nor gated on,
-    so a curve may be tuned on them.
+    """Return the validation problems: those of the embedded family if there are any, else all. They
+    are neither trained nor gated on, so a curve may be tuned on them.
     """
-    problems = [
-        problem
-        for problem in problems
-        if problem.split == "validation" and problem.source == "embedded"
-    ]
+    own = [each for each in problems if each.split == "validation" and not each.gated]
+    embedded = [problem for problem in own if problem.source == EMBEDDED]
     return from_problems(
         "validation",
-        problems,
+        embedded or own,
         sampling,
         gated=False,
         conventions="greedy; picks the checkpoint, decides nothing else",

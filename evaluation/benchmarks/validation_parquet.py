@@ -27,6 +27,5 @@ def write_validation(benchmark: Benchmark, path: Path) -> None:
             f"{benchmark.name}: training has no stop words: remove those of the benchmark's "
             "sampling"
         )
-    write_verl(
-        benchmark.problems, path, [benchmark.prompt(problem) for problem in benchmark.problems]
-    )
+    prompts = [benchmark.prompt(problem) for problem in benchmark.problems]
+    write_verl(benchmark.problems, path, prompts, data_source="validation")

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from problems.dataset.balance import Share
@@ -48,6 +49,7 @@ class Summary:
     """What the card says of the problems of a dataset.
 
     parts: number of problems by source, split and maker. licences: by licence and source.
+    agreements: shares of the samples that agree, of problems that no reference backs.
     """
 
     count: int
@@ -55,6 +57,7 @@ class Summary:
     parts: Mapping[tuple[str, str, str], int]
     licences: Mapping[tuple[str, str], int]
     examples: Sequence[Problem]
+    agreements: Sequence[float] = ()
 
     @property
     def splits(self) -> list[str]:
@@ -88,6 +91,7 @@ def card(
         "whole folder is in `manifest.json`).",
         "",
         _table(("source", "part", "made by", "problems"), _counts(summary.parts)),
+        *_solver(summary.agreements),
         "",
         "## How to read it",
         "",
@@ -194,6 +198,19 @@ def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
     ]
     more = f"\n\n{len(tags) - most} more tags are not shown." if len(tags) > most else ""
     return _table(("", "group", "problems", "share before", "share after"), cells) + more
+
+
+def _solver(shares: Sequence[float]) -> list[str]:
+    """Return a paragraph about problems that no reference backs, if there are any."""
+    if not len(shares):
+        return []
+    return [
+        "",
+        f"{len(shares):,} of these problems came without a reference solution. A solver verified "
+        "them: different samples of a model pass their tests and serve as solutions "
+        '(`extra.verified_by` is "solver"; `extra.agreement` is the share of the samples that '
+        f"pass, in the median {median(shares):.2f}). Such samples may share a mistake.",
+    ]
 
 
 def _contamination(evidence: Evidence) -> str:

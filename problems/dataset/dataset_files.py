@@ -158,6 +158,7 @@ def _summary(shards: Shards) -> Summary:
         parts,
         licences,
         [problems[place] for place in in_order],
+        [share for (share,) in shards.facts("agreement") if share is not None],
     )
 
 

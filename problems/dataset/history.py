@@ -146,6 +146,10 @@ def _verification_steps(artifact: Artifact, problem: Problem) -> Iterator[Step]:
                 ),
             )
     if (artifact.path / STRENGTH).exists():
+        if problem.agreement is not None:
+            count = len(problem.samples)
+            passing = f"{round(problem.agreement * count)} of {count} samples of a model"
+            yield Step("", f"verified by a solver, without a reference: {passing} pass its tests")
         for row in pq.read_table(
             artifact.path / STRENGTH, filters=[("problem_id", "=", problem.problem_id)]
         ).to_pylist():

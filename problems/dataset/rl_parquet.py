@@ -45,30 +45,38 @@ UNSEEN: dict[str, Any] = {
 
 
 def write_verl(
-    problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None
+    problems: Sequence[Problem],
+    path: Path,
+    prompts: Sequence[list[dict[str, str]]] | None = None,
+    data_source: str = "",
 ) -> None:
     """Write `verl_table`."""
-    write_table(verl_table(problems, prompts), path)
+    write_table(verl_table(problems, prompts, data_source), path)
 
 
 def verl_table(
-    problems: Sequence[Problem], prompts: Sequence[list[dict[str, str]]] | None = None
+    problems: Sequence[Problem],
+    prompts: Sequence[list[dict[str, str]]] | None = None,
+    data_source: str = "",
 ) -> pa.Table:
     """Return one row per problem, in the given order; `extra_info.index` is the position.
 
-    prompts: used instead of the problems' own prompts.
+    prompts: used instead of the problems' own prompts. data_source: the group that verl averages
+    validation scores over; empty: each problem's source.
     """
     chats = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     rows = [
-        _row(problem, index, chat)
+        _row(problem, index, chat, data_source or problem.source)
         for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _row(problem: Problem, index: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
+def _row(
+    problem: Problem, index: int, prompt: list[dict[str, str]], data_source: str
+) -> dict[str, Any]:
     return {
-        "data_source": problem.source,
+        "data_source": data_source,
         "prompt": prompt,
         "ability": "code",
         "reward_model": {"style": "rule", "ground_truth": ground_truth(problem)},

@@ -31,6 +31,7 @@ FACTS = pa.schema(
         *((name, pa.string()) for name in ("source", "split", "style", "licence", "made_by")),
         ("tags", pa.list_(pa.string())),
         ("content_hash", pa.string()),
+        ("agreement", pa.float64()),
         ("totals", pa.bool_()),  # whether it has a total limit
         *(field for field in FEATURES if field.name != "difficulty"),
     ]
@@ -61,6 +62,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "made_by": str(problem.extra.get("made_by", "")),
         "tags": list(problem.tags),
         "content_hash": problem.content_hash,
+        "agreement": problem.agreement,
         "totals": any(getattr(problem.limits, name) is not None for name in TOTALS),
     }
 

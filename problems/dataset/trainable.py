@@ -45,7 +45,7 @@ def explained(count: int) -> str:
     """Say how many problems are not trained on, and why."""
     why = (
         ": simple problems, in words that the tiny model was never shown; with a model that "
-        "`base` names they are trained on too"
+        "`base` names they are trained on if they are added"
     )
     return f"{count}{why if count else ''}"
 

@@ -133,11 +133,6 @@ def generate(config: FamilyConfig) -> list[Problem]:
     ]
 
 
-def demonstration(problem: Problem) -> str:
-    """Return the code of a fallible author; raises KeyError if the problem has none."""
-    return str(problem.extra["demonstration"])
-
-
 def compositions(
     seed: int, part: str, assign: Callable[[str], str] = part_of
 ) -> Iterator[tuple[Operation, ...]]:

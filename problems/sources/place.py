@@ -12,10 +12,15 @@ from typing import Any
 
 from artifacts.hashing import hash_data, hash_file, hash_folder
 
+SHIPPED = "shipped-"  # begins the version of a source that comes with Ratchet
+PATHS = ("path", "samples")
+
 
 @dataclass(frozen=True)
 class Place:
-    """A place. Without path and hub, it is a known source's own dataset on the hub."""
+    """A place. Without path and hub, it is a known source's own dataset on the hub, or a source
+    that comes with Ratchet.
+    """
 
     path: Path | None = None
     hub: str | None = None  # owner/name
@@ -26,6 +31,7 @@ class Place:
     columns: Mapping[str, str] = field(default_factory=dict)
     # column of the schema -> its value in all rows
     constants: Mapping[str, Any] = field(default_factory=dict)
+    samples: Path | None = None  # file of a model's programs for the problems
 
     @property
     def mapped(self) -> bool:
@@ -42,9 +48,14 @@ class Place:
         else:
             identity = f"{self.hub or 'hub'}@{self.commit}" if self.commit else "hub"
         mapping = [self.config, dict(self.columns), dict(self.constants)]
-        return hash_data([identity, mapping]) if self.mapped or self.config else identity
+        if self.samples is not None:
+            mapping.append(hash_file(self.samples))
+        changed = self.mapped or self.config or self.samples
+        return hash_data([identity, mapping]) if changed else identity
 
     def __str__(self) -> str:
+        if (self.commit or "").startswith(SHIPPED):
+            return "shipped with Ratchet"
         at = f"{self.hub or 'the hub'}{f' at {self.commit[:12]}' if self.commit else ''}"
         return str(self.path) if self.path else at
 
@@ -67,5 +78,5 @@ class Place:
         """Inverse of `to_json`. Raises TypeError on anything else."""
         if value is None or isinstance(value, str):
             return cls((value and Path(value)) or None)
-        path = value.get("path")
-        return cls(**value | {"path": Path(path) if path else None})
+        paths = {name: value[name] and Path(value[name]) for name in PATHS if name in value}
+        return cls(**value | paths)

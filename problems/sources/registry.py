@@ -21,8 +21,11 @@ from problems.sources.hub import Revision, hub_rows
 from problems.sources.mapping import mapped
 from problems.sources.own import own
 from problems.sources.place import Place
+from problems.sources.published.exercism import exercises, track
+from problems.sources.published.registry import published_record
 from problems.sources.rows import Read, local_rows
-from problems.sources.source import Loaded, Rejected, Source
+from problems.sources.samples import with_samples
+from problems.sources.source import Loaded, Rejected, Row, Source
 
 EMBEDDED = Source(
     "embedded",
@@ -54,14 +57,32 @@ def load(name: str, place: Place | Path | None = None, most: int | None = None) 
     ProblemError if the source as a whole cannot be read.
     """
     place = place if isinstance(place, Place) else Place(place)
-    source = SOURCES.get(name) or (mapped(name, place) if place.mapped or place.hub else own(name))
-    if place.path is not None:
+    source = SOURCES.get(name) or _unknown(name, place)
+    if place.path is not None and name not in SOURCES and exercises(place.path):
+        rows = track(place.path)
+    elif place.path is not None:
         rows = local_rows(source, place.path)
     elif source.generate:
         return Loaded(name, source.generate())
     else:
         rows = hub_rows(source, revision_of(name, place))
-    return _convert(source, islice(rows, most))
+    loaded = _convert(source, islice(rows, most))
+    return with_samples(loaded, place.samples) if place.samples else loaded
+
+
+def _unknown(name: str, place: Place) -> Source:
+    """Return a source for rows in the schema's columns, in mapped columns or as published."""
+    source = mapped(name, place) if place.mapped or place.hub else own(name)
+    if place.columns:  # the user says what the columns mean
+        return source
+
+    def convert(row: Row, where: str) -> Problem:
+        record = published_record(row, where)
+        if record is None:
+            return source.convert(row, where)
+        return own(name).convert({**record, **place.constants}, where)
+
+    return replace(source, convert=convert)
 
 
 def revision_of(name: str, place: Place) -> Revision:

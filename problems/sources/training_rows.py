@@ -10,6 +10,7 @@ from problems.schema import Problem
 from problems.sources.mapping import record_of
 from problems.sources.own import own
 from problems.sources.place import Place
+from problems.sources.published.registry import published_record
 from problems.sources.rows import local_rows
 from problems.sources.source import Rejected, Row
 
@@ -27,7 +28,8 @@ def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Re
         try:
             if isinstance(row, ProblemError):
                 raise row
-            problem = _training_row(record_of(row, place, where), where)
+            published = None if place.columns else published_record(row, where)
+            problem = _training_row(published or record_of(row, place, where), where)
         except ProblemError as error:
             rejected.append(Rejected(where, error.reason, error.fix))
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 from problems.json_lines import JsonLines
 
-TUPLES = ("survivors", "added", "dropped")  # lists in JSON
+TUPLES = ("survivors", "added", "dropped", "solved")  # lists in JSON
 # followed by the packages: the machine lacks them, the problem is not at fault
 ABSENT = "not measured, for want of "
 
@@ -37,6 +37,8 @@ class Entry:
     added: tuple[str, ...] = ()
     dropped: tuple[int, ...] = ()  # positions of wrong solutions that were left out
     equivalent: int = 0  # mutants that were not counted
+    solved: tuple[int, ...] = ()  # positions of samples that serve as references
+    agreement: float | None = None  # share of the samples that pass, without a reference
 
 
 class Journal:
@@ -56,10 +58,7 @@ class Journal:
         return self
 
     def _read(self, row: dict[str, Any]) -> None:
-        entry = Entry(
-            **row
-            | {key: tuple(row[key]) for key in ("survivors", "added", "dropped") if key in row}
-        )
+        entry = Entry(**row | {key: tuple(row[key]) for key in TUPLES if key in row})
         if entry.how == self.how:
             self.entries.setdefault(entry.content_hash, entry)
 

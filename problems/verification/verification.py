@@ -53,6 +53,11 @@ class Verification(Section):
     problem whose verdict flickers is removed. Composed problems, which are our own, run once.
     """
 
+    agreement: PositiveInt = 2
+    """Least number of a model's samples that must pass the tests of a problem without a reference
+    solution. Samples that differ only in layout count once.
+    """
+
     @property
     def how(self) -> str:
         """Identifies these rules in the journal."""
@@ -121,7 +126,7 @@ def _verify_batch(
 ) -> None:
     """Run a batch of problems by hash, and append the verdicts to the journal. Raises NoVerdict."""
     problems = [problem for _, problem in batch]
-    checks = check_batch(problems, sandbox, config.repeats, config.mutants)
+    checks = check_batch(problems, sandbox, config.repeats, config.mutants, config.agreement)
     journal.append(
         _entry(digest, check, config)
         for (digest, _), check in zip(batch, checks, strict=True)
@@ -185,14 +190,20 @@ def _entry(digest: str, check: ProblemCheck, config: Verification) -> Entry:
         tuple(map(dumps, check.added)),
         check.dropped,
         check.equivalent,
+        check.solved,
+        check.agreement,
     )
 
 
 def _changed(problem: Problem, entry: Entry) -> Problem:
-    """Append the added tests, and leave out wrong solutions.
+    """Append the added tests, leave out wrong solutions, and take samples as solutions.
 
     Added tests come last, where no test is shown in the statement.
     """
+    if entry.agreement is not None:
+        marks = {"verified_by": "solver", "agreement": entry.agreement}
+        solutions = tuple(problem.samples[at] for at in entry.solved)
+        problem = replace(problem, solutions=solutions, extra=problem.extra | marks)
     added = tuple(map(loads, entry.added))
     notes: dict[str, object] = {"added_tests": len(added)} if added else {}
     if entry.dropped:

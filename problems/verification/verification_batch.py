@@ -19,6 +19,7 @@ from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
 from problems.verification.repeats import repeat_solutions
+from problems.verification.solver import agreements
 from problems.verification.strengthening import WeakProblem, agree, strengthen
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.wire import NotPlain, encode
@@ -27,6 +28,7 @@ BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
+UNSOLVED = "samples do not agree"
 LEAST_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
 LEAST_CPU_S = 0.5  # of a mutant's CPU limit
 MAJORITY = 2  # different solutions that must pass before others are dropped
@@ -93,6 +95,9 @@ class ProblemCheck:
     fault: tuple[str, str] | None
     own: list[Report] = field(default_factory=list)  # reports on its solutions
     dropped: tuple[int, ...] = ()  # positions of wrong solutions, which `problem` lacks
+    # positions of the samples that became solutions of `problem`, and the share that passes
+    solved: tuple[int, ...] = ()
+    agreement: float | None = None
     undecided: str = ""  # why the sandbox has no verdict
     decided: int = 0  # number of mutants with a verdict, without equivalent ones
     equivalent: int = 0  # mutants that act like the first solution
@@ -109,10 +114,12 @@ class ProblemCheck:
 
 
 def check_batch(
-    batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int
+    batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int, agreeing: int
 ) -> list[ProblemCheck]:
     """Run all checks on a batch. Raises NoVerdict if the sandbox failed on generated inputs."""
     checks = [ProblemCheck(problem, _unfit(problem)) for problem in batch]
+    unsolved = [check for check in checks if check.sound and not check.problem.solutions]
+    _solve(unsolved, sandbox, agreeing)
     _check_references([check for check in checks if check.sound], sandbox, repeats)
     _check_mutants(
         [check for check in checks if check.sound and judges(check.problem)], sandbox, mutants
@@ -121,6 +128,36 @@ def check_batch(
         [check for check in checks if check.sound and needs_strength(check.problem)], sandbox
     )
     return checks
+
+
+def _solve(checks: Sequence[ProblemCheck], sandbox: Runs, agreeing: int) -> None:
+    """Take samples that pass the tests as references, if at least `agreeing` different ones do."""
+    for check, agreement in zip(
+        checks, agreements([check.problem for check in checks], sandbox), strict=True
+    ):
+        samples = check.problem.samples
+        if agreement.failed:
+            _record_failure(check, agreement.failed)
+        elif len(agreement.different) < agreeing:
+            check.fault = (
+                UNSOLVED,
+                f"{len(agreement.different)} different of {len(samples)} samples pass its tests, "
+                f"{agreeing} are needed",
+            )
+        else:
+            check.solved, check.agreement = agreement.references, agreement.share
+            check.problem = replace(
+                check.problem, solutions=tuple(samples[at] for at in agreement.references)
+            )
+
+
+def _record_failure(check: ProblemCheck, failed: Report) -> None:
+    """Record a report without a verdict: a fault of the problem, or of the sandbox."""
+    if failed.unusable:
+        reason = ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS
+        check.fault = reason, failed.detail
+    else:
+        check.undecided = failed.detail
 
 
 def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: int) -> None:
@@ -144,13 +181,7 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
             *([reports[f"{at}/{len(check.own)}"]] if judges(check.problem) else []),
         ]
         if failed := next((report for report in everyone if report.verdict is Verdict.INFRA), None):
-            if failed.unusable:
-                check.fault = (
-                    (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS),
-                    failed.detail,
-                )
-            else:
-                check.undecided = failed.detail
+            _record_failure(check, failed)
             continue
         if judges(check.problem) and everyone[-1].verdict is Verdict.AC:
             check.fault = TOO_WEAK, "they pass an answer that does nothing"
@@ -225,15 +256,9 @@ def _mutants(check: ProblemCheck, most: int) -> list[Mutant]:
     """
     problem, least = check.problem, min(most, LEAST_MUTANTS)
     affordable = least if composed(problem) else int(MUTANTS_S / max(check.own[0].wall_s, 0.01))
-    given = problem.extra.get("samples")  # in a user's own file this may be anything
-    samples = (
-        [text for text in given if isinstance(text, str)]
-        if isinstance(given, (list, tuple))
-        else []
-    )
     return [
         *mutants_of(problem.solutions[0], max(least, min(most, affordable)), problem.entry_point),
-        *(Mutant(text, "sample", 0, f"sample {at}") for at, text in enumerate(samples, 1)),
+        *(Mutant(text, "sample", 0, f"sample {at}") for at, text in enumerate(problem.samples, 1)),
     ]
 
 
@@ -275,7 +300,7 @@ def _reduced_limits(check: ProblemCheck) -> Limits:
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:
     """Return reason and detail if the problem cannot even be run, else None."""
-    if not problem.solutions:
+    if not problem.solutions and not (problem.samples and judges(problem)):
         return "no reference solution", "nothing shows that its tests can be passed"
     try:
         for test in problem.tests if problem.style == "call" else ():

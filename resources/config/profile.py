@@ -302,8 +302,8 @@ class Profile(Section):
     `ratchet data clean --to` wrote. Empty: it is made from this home's sources.
     """
     base: str = ""
-    """Hugging Face checkpoint to start from, by hub id or path. Empty: a tiny model built from
-    scratch.
+    """Hugging Face checkpoint to start from, by hub id or path; its problems are those of added
+    sources. Empty: a tiny model built from scratch, and the embedded family.
     """
     price_per_hour: NonNegativeFloat = 0.0
     """Price of a training's machines per hour, in any currency, for the cost shown while it runs.

@@ -116,6 +116,14 @@ def test_only_a_missing_artifact_is_reported_as_missing(store: Store) -> None:
     assert not result.node("reward@a reward").missing
 
 
+def test_a_source_on_the_hub_is_a_node(store: Store) -> None:
+    index = ManifestIndex.of(store)
+    clean = store.require("datasets", "clean_problems").manifest
+    raw = clean.model_copy(update={"name": "raw_problems", "inputs": {"taco": "hub@1a2b"}})
+    result = walk(index.node_of(raw), index)
+    assert [result.node(id).name for _, id in result.nodes[0].made_from] == ["taco"]
+
+
 def test_drafts_of_other_processes_are_ignored(store: Store) -> None:
     with store.draft("datasets", "raw_problems") as folder:
         (folder / "manifest.json").write_text('{"kind": "data')

@@ -21,6 +21,7 @@ from cli.gpus import gpus_of
 from cli.lengths import show_lengths
 from cli.plan import over_machines, show_plan
 from pipelines.launch import prepare_run
+from problems.catalogue import add_source
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
@@ -303,6 +304,7 @@ def test_an_unknown_model_shape_is_reported_before_a_start(
     monkeypatch.setenv(
         "RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1"
     )
+    add_source(tmp_path, "simple", None)
     prepare_run(Settings.read("embedded"))
     output = capsys.readouterr().err.splitlines()
     assert len(output) == 1 and "'nobody/nothing'" in output[0]

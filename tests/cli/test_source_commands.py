@@ -30,28 +30,14 @@ def test_a_source_file_is_added_and_its_rows_counted(
         ),
         encoding="utf-8",
     )
-    columns, values = "statement=prompt,tests=cases", ["style=call", "entry_point=f"]
-    assert (
-        add(
-            "mine",
-            file,
-            None,
-            None,
-            None,
-            columns,
-            values,
-            Home(tmp_path / "home"),
-            Console(file=output, width=300),
-        )
-        == 0
-    )
-    assert re.search(r"\b2 problems.*\b1 .*gated.*\b1 row", output.getvalue())
-    assert "line 3: " in output.getvalue()
     place = Place(
         file,
         columns={"statement": "prompt", "tests": "cases"},
         constants={"style": "call", "entry_point": "f"},
     )
+    assert add("mine", place, Home(tmp_path / "home"), Console(file=output, width=300)) == 0
+    assert re.search(r"\b2 problems.*\b1 .*gated.*\b1 row", output.getvalue())
+    assert "line 3: " in output.getvalue()
     assert read_sources(tmp_path / "home") == {"mine": place}
 
 
@@ -59,17 +45,8 @@ def test_an_unreadable_file_is_not_added(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW), encoding="utf-8")
     with pytest.raises(ProblemError, match="1 row"):
-        add(
-            "mine",
-            tmp_path / "rows.jsonl",
-            None,
-            None,
-            None,
-            "",
-            [],
-            Home(tmp_path / "home"),
-            Console(file=StringIO()),
-        )
+        place = Place(tmp_path / "rows.jsonl")
+        add("mine", place, Home(tmp_path / "home"), Console(file=StringIO()))
     assert read_sources(tmp_path / "home") == {}
 
 
@@ -77,17 +54,12 @@ def test_a_misspelt_column_gives_a_warning(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     file, output = tmp_path / "rows.jsonl", StringIO()
     file.write_text(json.dumps(ROW | {"solution": "x"}), encoding="utf-8")
-    add(
-        "mine",
+    place = Place(
         file,
-        None,
-        None,
-        None,
-        "statement=prompt,tests=cases",
-        ["style=call", "entry_point=f"],
-        Home(tmp_path / "home"),
-        Console(file=output, width=300),
+        columns={"statement": "prompt", "tests": "cases"},
+        constants={"style": "call", "entry_point": "f"},
     )
+    add("mine", place, Home(tmp_path / "home"), Console(file=output, width=300))
     assert re.search(r"warning: 1 row.*'solution'.*solutions", output.getvalue())
 
 

@@ -13,9 +13,10 @@ from rich.console import Console
 from evaluation.sampling import Sampling
 from experiments.adapt import adapt, read_family
 from experiments.adaptation import ALL, Family, Row, Study
+from problems.demonstrations import demonstration
 from problems.schema import write_parquet
 from problems.sources import families as embedded
-from problems.sources.compositional import FamilyConfig, demonstration, generate
+from problems.sources.compositional import FamilyConfig, generate
 from resources.home import NotReady
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox

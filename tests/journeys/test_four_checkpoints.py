@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from artifacts.store import Store
-from assets.base_model import demonstrations
 from evaluation.promotion.gate import Decision
 from evaluation.statistics.hypothesis_tests import power
+from problems.demonstrations import demonstration, demonstrations
 from problems.prompt import prompt_text
-from problems.sources.compositional import demonstration
 from resources.home import Home
 from resources.registry.ledger import Entry, Ledger
 from tests.journeys.demo_run import demo, ratchet

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from artifacts.manifest import Manifest
+from problems.catalogue import add_source
 from problems.sources.compositional import FamilyConfig
 from problems.sources.heldout import STOCK
+from problems.sources.registry import SOURCES
 from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.preflight import check_policy
@@ -36,9 +39,20 @@ def test_a_stored_base_may_be_missing_on_disk(tmp_path: Path) -> None:
                 config={"base": profile.base},
             ),
         )
+    add_source(home.path, "simple", None)
     check_policy(home, profile)
     with pytest.raises(NotReady, match="base: no folder"):
         check_policy(home, Profile(base=str(tmp_path / "another")))
+
+
+def test_a_named_base_without_sources_is_refused_with_three_commands(tmp_path: Path) -> None:
+    home, profile = Home(tmp_path / "home"), Profile(base="nobody/nothing")
+    with pytest.raises(NotReady) as refused:
+        check_policy(home, profile)
+    commands = re.findall(r"`ratchet data add (\w+)", str(refused.value))
+    assert len(commands) == 3 and {"taco", "simple"} < set(commands) and "taco" in SOURCES
+    add_source(home.path, commands[-1], None)
+    check_policy(home, profile)
 
 
 def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuilder) -> None:

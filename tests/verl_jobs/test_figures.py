@@ -11,7 +11,7 @@ from verl_jobs.metrics import machine
 from verl_jobs.metrics.figures import last_figures, seconds_left, seconds_trained, series
 
 HISTORY = [
-    {"step": 0, "val-core/embedded/acc/mean@1": 0.2},
+    {"step": 0, "val-core/validation/acc/mean@1": 0.2},
     {
         "step": 1,
         "critic/score/mean": 0.1,

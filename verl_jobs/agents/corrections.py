@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from problems.demonstrations import demonstration
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import demonstration
 from verl_jobs.agents.conversation import Attempt, Message, begin, correction_request
 from verl_jobs.agents.play import Reports
 

@@ -1,0 +1,37 @@
+"""The problems that supervised training learns from, and the programs that it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from problems.prompt import prompt_text
+from problems.schema import Problem, read_parquet
+
+
+def demonstrations(clean: Path) -> list[Problem]:
+    """Return the problems of the split `demonstrations` in a dataset's folder, in their order."""
+    return [
+        problem
+        for problem in read_parquet(clean / "problems.parquet")
+        if problem.split == "demonstrations"
+    ]
+
+
+def demonstration(problem: Problem) -> str:
+    """Return the program that the problem is taught with: its first solution, which verification
+    ran. The embedded family has an author who makes mistakes instead (compositional.py).
+    """
+    if "composition" in problem.extra:
+        return str(problem.extra["demonstration"])
+    return problem.solutions[0]
+
+
+def chats(problems: Sequence[Problem], base: str) -> list[tuple[str, str]]:
+    """Return each problem's prompt and demonstration.
+
+    base: the profile's base model. A model that people talk to writes a program in a fence; one
+    made from scratch writes nothing else.
+    """
+    form = "```python\n{}\n```" if base else "{}"
+    return [(prompt_text(problem), form.format(demonstration(problem))) for problem in problems]

@@ -1,0 +1,197 @@
+"""Read tests in the forms in which datasets publish them.
+
+- an object with lists `inputs` and `outputs`, and `fn_name` if a function is called (APPS, TACO,
+  Eurus, PRIME);
+- a list of objects with `input` and `output`, and `type` or `testtype`, `fn_name` or
+  `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
+- a list of Python texts with `assert` statements (AceCode).
+
+Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
+with one JSON value on each line.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from problems.columns import ProblemError, shown
+from problems.sources.input_output import (
+    IMPORTS,
+    MOST_TESTS,
+    call_tests,
+    entry_point,
+    python_3,
+    stdio_tests,
+)
+from problems.sources.mbpp import check
+from problems.sources.published.shape import Record
+from problems.syntax import parse
+
+FUNCTIONAL = ("functional", "function_call")
+
+
+def value_of(written: Any, key: str, where: str) -> Any:
+    """Return the value of JSON or Python text, and any other value as it is.
+
+    Raises ProblemError naming the key.
+    """
+    if not isinstance(written, str):
+        return written
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as error:
+        reason = str(error)
+    try:
+        return ast.literal_eval(written)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ProblemError(
+            f"key {key!r} holds neither JSON nor a Python literal ({reason})"[:200],
+            "fetch the file again",
+            where,
+        ) from None
+
+
+def read_tests(
+    written: Any, key: str, where: str, name: str | None = None, code: str = ""
+) -> Record:
+    """Return style, tests, entry point and what belongs to them.
+
+    name: the function that is called, if the tests do not name it. code: starter code or solution,
+    which shows whether the function is a method of upstream's class. Raises ProblemError.
+    """
+    value = value_of(written, key, where)
+    if isinstance(value, Mapping) and "inputs" in value:
+        name = value.get("fn_name") or name
+        return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)
+    if not isinstance(value, list) or not value:
+        raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of tests", where)
+    if all(isinstance(test, str) for test in value):
+        return asserts(value, key, where)
+    if not all(isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in value):
+        raise ProblemError(
+            f"key {key!r}: not every test has an input and an output",
+            "fetch the file again",
+            where,
+        )
+    kinds = {str(test.get("type") or test.get("testtype") or "") for test in value}
+    named = [test.get("fn_name") or _metadata(test).get("func_name") for test in value]
+    called = next(filter(None, named), name)
+    functional = bool(kinds & {*FUNCTIONAL}) or (kinds == {""} and called is not None)
+    if functional and len(kinds) > 1:
+        raise ProblemError(
+            f"key {key!r} mixes tests of {' and '.join(sorted(kinds))}",
+            "fetch the file again",
+            where,
+        )
+    if functional and not called:
+        raise ProblemError(
+            f"key {key!r} calls a function that nothing names",
+            "give its name under fn_name, or func_name of metadata",
+            where,
+        )
+    inputs, outputs = ([test[side] for test in value] for side in ("input", "output"))
+    return _pairs(inputs, outputs, called if functional else None, kinds, where, code)
+
+
+def asserts(written: Sequence[str], key: str, where: str) -> Record:
+    """Return tests of style assert from Python texts about one function or class."""
+    try:
+        trees = [parse(test) for test in written]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"key {key!r} is no Python ({error})", "fix the test", where) from error
+    names = [_called(tree) for tree in trees]
+    everywhere = [name for name in names[0] if all(name in others for others in names)]
+    name = next(iter(everywhere or names[0]), None)
+    if name is None:
+        raise ProblemError(f"key {key!r} calls no function", "fix the tests", where)
+    return {
+        "style": "assert",
+        "tests": [check(test, name) for test in written[:MOST_TESTS]],
+        "entry_point": name,
+    }
+
+
+def solved(record: Record, solutions: Sequence[str]) -> Record:
+    """Add solutions to tests: the first few that are Python 3, after the starter code."""
+    prompt = record.get("starter_code", "")
+    valid = python_3(solutions, prompt)
+    return record | {
+        "solutions": list(valid),
+        "extra": {"upstream_solutions": len(solutions)} | record.get("extra", {}),
+    }
+
+
+def _pairs(
+    inputs: Any, outputs: Any, name: str | None, kinds: set[str], where: str, code: str
+) -> Record:
+    """Return tests from inputs and outputs. name: of the function, None for a program."""
+    paired = isinstance(inputs, list) and isinstance(outputs, list)
+    extra = {"upstream_tests": len(inputs)} if paired else {}
+    if name is None:
+        return {
+            "style": "stdio",
+            "tests": list(stdio_tests(inputs, outputs, where)),
+            "compare": "tokens",
+            "extra": extra,
+        }
+    if paired and _texts(inputs):
+        inputs = [_arguments(text, "function_call" in kinds, where) for text in inputs]
+        outputs = [_json(text) for text in outputs]
+    if paired and "functional" in kinds:  # LiveCodeBench never wraps a result in a list
+        outputs = [[result] for result in outputs]
+    return {
+        "style": "call",
+        "tests": list(call_tests(inputs, outputs, where)),
+        "entry_point": entry_point(str(name), code),
+        "starter_code": IMPORTS,
+        "extra": extra,
+    }
+
+
+def _arguments(written: str, listed: bool, where: str) -> Any:
+    """Return the arguments in a text: one JSON value on each line, or one list of all."""
+    try:
+        values = [json.loads(line) for line in written.split("\n") if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(
+            f"the arguments {written[:60]!r} are no JSON ({error})"[:200],
+            "write one JSON value on each line",
+            where,
+        ) from error
+    return values[0] if listed and len(values) == 1 and isinstance(values[0], list) else values
+
+
+def _texts(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _json(written: Any) -> Any:
+    """Return the value of JSON text; text that is no JSON stays text."""
+    try:
+        return json.loads(written)
+    except (ValueError, TypeError, RecursionError):
+        return written
+
+
+def _metadata(test: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = test.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _called(tree: ast.Module) -> list[str]:
+    """Return the names that a test calls, without builtins and its own functions, in order."""
+    own = {
+        node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    calls = [
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    return [
+        name for name in dict.fromkeys(calls) if not hasattr(builtins, name) and name not in own
+    ]

@@ -1,0 +1,62 @@
+"""verl's training rows: Eurus-2-RL-Data, PRIME's code rows, and what rLLM writes for verl.
+
+`prompt` is a chat and `reward_model.ground_truth` holds the tests; rLLM leaves both empty and keeps
+its own row in `extra_info`. There is no solution, except `extra_info.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from problems.columns import ProblemError
+from problems.sources.published import rllm
+from problems.sources.published.cases import read_tests, solved
+from problems.sources.published.prose import messages, programs, statement
+from problems.sources.published.shape import Record, Shape
+from problems.sources.source import Row
+
+CODE = ("code", "coding")
+
+
+def _fits(row: Row) -> bool:
+    reward: Any = row["reward_model"]
+    return (
+        isinstance(row["prompt"], list)
+        and isinstance(reward, Mapping)
+        and (bool(reward.get("ground_truth")) or rllm.RLLM.matches(_info(row)))
+    )
+
+
+def _info(row: Row) -> Mapping[str, Any]:
+    info = row.get("extra_info")
+    return info if isinstance(info, Mapping) else {}
+
+
+def read(row: Row, where: str) -> Record:
+    """Read a row of `train.parquet` or `validation.parquet`."""
+    if (ability := row.get("ability") or "code") not in CODE:
+        raise ProblemError(f"the ability is {ability!r}", "only code is judged here", where)
+    if not row["reward_model"].get("ground_truth"):
+        return rllm.read(_info(row), where)
+    system = [each["content"] for each in messages(row["prompt"]) if each["role"] == "system"]
+    solutions = programs(_info(row).get("reference"))
+    record: Record = {"statement": statement(row, "prompt", where)}
+    code = "\n".join([record["statement"], *solutions])
+    record |= read_tests(
+        row["reward_model"]["ground_truth"], "reward_model.ground_truth", where, code=code
+    )
+    if system:
+        record["system_prompt"] = "\n\n".join(system)
+    return solved(record, solutions)
+
+
+CHAT = Shape(
+    "verl",
+    "Eurus-2-RL-Data, PRIME's code rows, rLLM's parquet for verl",
+    ("data_source", "prompt", "reward_model"),
+    read,
+    ("prompt", "reward_model"),
+    None,
+    _fits,
+)

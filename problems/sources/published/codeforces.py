@@ -1,0 +1,86 @@
+"""open-r1's `codeforces` (CC-BY-4.0), all configurations.
+
+The statement is in parts; `examples` are visible and `official_tests` hidden. `generated_checker`
+is a script that reads three files and prints 1; it becomes the problem's checker. There is no
+solution. Interactive problems and programs that read a file are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from problems.columns import ProblemError
+from problems.sources.input_output import MOST_TESTS
+from problems.sources.published.cases import read_tests
+from problems.sources.published.shape import Record, Shape
+from problems.sources.source import Row, text
+
+PARTS = (("input_format", "Input"), ("output_format", "Output"), ("note", "Note"))
+CHECKER = """\
+import contextlib, io, sys
+
+SCRIPT = {script!r}
+
+def check(stdin, got, expected):
+    files = {{"input.txt": stdin, "correct_output.txt": expected, "solution_output.txt": got}}
+    sys.argv, printed = ["checker.py", *files], io.StringIO()
+    space = {{"__name__": "__main__", "open": lambda name, *_, **__: io.StringIO(files[name])}}
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        exec(compile(SCRIPT, "checker.py", "exec"), space)
+    return printed.getvalue().strip() in ("1", "1.0", "True")
+"""
+
+
+def read(row: Row, where: str) -> Record:
+    """Read a row of `data/train-*.parquet`."""
+    _refuse(row, where)
+    examples, official = (list(row.get(key) or []) for key in ("examples", "official_tests"))
+    shown = [test for test in examples if isinstance(test, dict)]
+    hidden = [test for test in official if test not in shown]
+    record = read_tests([*shown, *hidden], "official_tests", where)
+    script = row.get("generated_checker")
+    return record | {
+        "problem_id": str(row["id"]).replace("/", "_"),
+        "statement": _statement(row, where),
+        "visible_tests": min(len(shown), MOST_TESTS),
+        "tags": ["codeforces", *(str(tag).replace(" ", "-") for tag in row.get("tags") or ())],
+        "checker": CHECKER.format(script=script) if script else None,
+        "compare": "exact" if script else "tokens",
+    }
+
+
+def _statement(row: Row, where: str) -> str:
+    parts = [f"# {row['title']}" if row.get("title") else "", text(row, "description", where)]
+    parts += [f"## {head}\n\n{row[key]}" for key, head in PARTS if row.get(key)]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def _refuse(row: Row, where: str) -> None:
+    """Raise ProblemError for rows that no Python program can be judged by."""
+    language: Any = row.get("language")
+    for wrong, what in (
+        (row.get("interaction_format"), "the problem is interactive"),
+        (row.get("input_mode") not in (None, "stdio"), "the program reads a file"),
+        (language not in (None, "python"), f"the prompt asks for {language}"),
+    ):
+        if wrong:
+            raise ProblemError(what, "only programs on standard input are judged", where)
+
+
+CODEFORCES = Shape(
+    "codeforces",
+    "open-r1/codeforces",
+    ("id", "contest_id", "description", "examples", "official_tests"),
+    read,
+    (
+        "title",
+        "description",
+        "examples",
+        "official_tests",
+        "generated_checker",
+        "prompt",
+        "tags",
+        *(key for key, _ in PARTS),
+    ),
+    "CC-BY-4.0",
+)

@@ -1,0 +1,44 @@
+"""rLLM's own rows of code tasks, as its dataset registry writes them.
+
+`question` with rLLM's instructions, `ground_truth` with the tests as JSON text, `data_source`. If
+the row also has DeepCoder's `problem` and `solutions`, these are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from problems.sources.published.cases import read_tests, solved
+from problems.sources.published.prose import programs, statement
+from problems.sources.published.shape import Record, Shape
+from problems.sources.source import Row
+
+# LiveCodeBench's instructions, which rLLM writes around the statement.
+_BEFORE = re.compile(
+    r"\AYou are an expert Python programmer\. You will be given a question \(problem "
+    r"specification\)[^\n]*\n\n"
+)
+_AFTER = re.compile(r"\s*### Format: .*\Z", re.DOTALL)
+
+
+def read(row: Row, where: str) -> Record:
+    """Read a row of `train.parquet`, or of `train.arrow` saved as parquet."""
+    written = statement(row, "problem" if row.get("problem") else "question", where)
+    starter, solutions = str(row.get("starter_code") or ""), programs(row.get("solutions"))
+    code = "\n".join([starter, *solutions[:1]])
+    record = read_tests(row["ground_truth"], "ground_truth", where, code=code)
+    record["statement"] = _AFTER.sub("", _BEFORE.sub("", written)).strip()
+    if starter:
+        record["extra"] = record.get("extra", {}) | {"signature": starter}
+    if row.get("uid"):
+        record["problem_id"] = str(row["uid"])
+    return solved(record, solutions)
+
+
+RLLM = Shape(
+    "rllm",
+    "rLLM's parquet",
+    ("question", "ground_truth", "data_source"),
+    read,
+    ("question", "problem", "ground_truth", "tests", "solutions", "starter_code"),
+)

@@ -1,0 +1,41 @@
+"""Validation problems where the sources name none.
+
+Whoever brings problems usually brings training problems alone, and a training needs others to
+choose its checkpoint by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from problems.schema import Problem
+
+VALIDATION_SHARE = 5  # percent of the training problems
+MOST_VALIDATION = 256
+
+
+def with_validation(problems: Sequence[Problem]) -> list[Problem]:
+    """Return the problems, in their order, with a validation part.
+
+    If none has the split validation, the training problems with the smallest hashes of their
+    statements get it: a twentieth of them, at least one of two, at most MOST_VALIDATION. Equal
+    statements get the same split.
+    """
+    train = [problem for problem in problems if problem.split == "train" and not problem.gated]
+    if len(train) < len(problems) and any(each.split == "validation" for each in problems):
+        return list(problems)
+    keys = sorted({_key(problem) for problem in train})
+    count = min(max(len(keys) * VALIDATION_SHARE // 100, 1), MOST_VALIDATION, len(keys) // 2)
+    chosen = set(keys[:count])
+    return [
+        replace(problem, split="validation")
+        if problem.split == "train" and not problem.gated and _key(problem) in chosen
+        else problem
+        for problem in problems
+    ]
+
+
+def _key(problem: Problem) -> str:
+    return hashlib.sha256(" ".join(problem.statement.split()).encode()).hexdigest()

@@ -1,0 +1,94 @@
+"""A pipeline run from a named base model: its problems are the user's, and the base is the first
+champion.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation.scorecard import Scorecard
+from problems.schema import read_parquet
+from problems.sources.compositional import FamilyConfig, generate
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from verl_jobs.sft.tiny_model import TinyModel, make
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+ROOT = Path(__file__).parents[2]
+PROFILE = """base: {base}
+augmentation: {{kinds: []}}
+verification: {{mutants: 0}}
+ranking: {{problems: 4, answers: 2}}
+training: {{steps: 2, problems_per_step: 4, group_size: 4, save_every: 2}}
+evaluation: {{benchmarks: []}}
+"""
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(home / "base.yaml")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    path = tmp_path_factory.mktemp("named_base")
+    problems = generate(FamilyConfig(demonstrations=1, train=40, validation=1))
+    texts = [text for each in problems for text in (each.statement, each.solutions[0])]
+    make(TinyModel(hidden=64, layers=2), texts, path / "base")
+    (path / "base.yaml").write_text(PROFILE.format(base=path / "base"))
+    rows = [
+        {
+            "problem_id": f"p{number}",
+            "statement": problem.statement,
+            "style": problem.style,
+            "entry_point": problem.entry_point,
+            "tests": list(problem.tests),
+            "solutions": list(problem.solutions),
+            "split": "heldout" if number % 4 == 0 else "train",
+        }
+        for number, problem in enumerate(problems)
+    ]
+    (path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(path, "data", "add", "mine", "--path", str(path / "mine.jsonl")).returncode == 0
+    trained = run(path, "train")
+    assert trained.returncode == 0, trained.stdout + trained.stderr
+    return Home(path)
+
+
+def test_no_embedded_problem_is_in_the_data(home: Home) -> None:
+    clean = home.store().require("datasets", "clean_problems").path
+    problems = read_parquet(clean / "problems.parquet")
+    assert {problem.source for problem in problems} == {"mine"}
+    assert {problem.split for problem in problems} == {"train", "validation", "heldout"}
+
+
+def test_the_base_as_it_is_becomes_the_first_champion(home: Home) -> None:
+    base = home.store().require("checkpoints", "base_model")
+    warm_up = home.store().require("checkpoints", "sft_checkpoint")
+    first = Ledger(home.ledger).history()[0]
+    assert warm_up.manifest.facts == {"demonstrations": 0}
+    assert first.checkpoint_hash == warm_up.content_hash == base.content_hash
+
+
+def test_the_gate_decides_on_the_users_held_out_problems(home: Home) -> None:
+    scores = home.store().require("scores", "chain-0001--heldout")
+    solved = Scorecard.stored(scores).solved
+    assert solved and all(task.startswith("mine/") for task in solved)
+
+
+def test_its_scores_and_provenance_can_be_reproduced(home: Home) -> None:
+    for command in ("provenance", "reproduce"):
+        result = run(home.path, command, "chain-0001--heldout")
+        assert result.returncode == 0, result.stdout + result.stderr

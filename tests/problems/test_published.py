@@ -1,0 +1,208 @@
+"""Rows in the shapes of published datasets load without a mapping, and their tests decide."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems.columns import ProblemError
+from problems.sources.published.cases import read_tests
+from problems.sources.published.registry import shape_of
+from problems.sources.registry import load
+from problems.sources.source import Loaded
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox
+from tests.problems.published_rows import (
+    ACECODE,
+    CODEFORCES,
+    KODCODE,
+    LIVECODEBENCH,
+    MULTIPL_E,
+    ROWS,
+    STDIO,
+    synthetic,
+    verl,
+)
+
+LEAP = {
+    ".meta/config.json": json.dumps(
+        {"files": {"solution": ["leap.py"], "test": ["leap_test.py"], "example": [".meta/ex.py"]}}
+    ),
+    ".meta/ex.py": "def leap_year(year):\n    return year % 4 == 0\n",
+    ".docs/instructions.md": "# Instructions\n\nDecide whether 4 divides the year.\n",
+    "leap.py": "def leap_year(year):\n    pass\n",
+    "leap_test.py": (
+        "import unittest\nfrom leap import leap_year as leaps\n\n"
+        "class LeapTest(unittest.TestCase):\n"
+        "    def test_leap(self):\n        self.assertIs(leaps(1996), True)\n"
+        "    def test_common(self):\n        self.assertIs(leaps(2015), False)\n"
+    ),
+}
+
+
+def read(folder: Path, *rows: dict[str, Any]) -> Loaded:
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return load("mine", folder / "rows.jsonl")
+
+
+def track(folder: Path) -> Path:
+    for name, content in LEAP.items():
+        file = folder / "exercises" / "practice" / "leap" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    return folder
+
+
+def test_published_rows_accept_a_solution_and_refuse_another(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    jobs = []
+    for name, (row, program) in ROWS.items():
+        loaded = read(tmp_path, row)
+        assert not loaded.rejected, (name, loaded.rejected)
+        [problem] = loaded.problems
+        wrong = program.replace("2 *", "3 *")
+        jobs += [problem.job(program, f"{name}+"), problem.job(wrong, f"{name}-")]
+        jobs += [problem.job(text, f"{name}+{n}") for n, text in enumerate(problem.solutions)]
+    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
+    assert {key for key in verdicts if "+" in key} == {
+        key for key, verdict in verdicts.items() if verdict is Verdict.AC
+    }
+
+
+@pytest.mark.slow
+def test_an_exercise_of_exercism_accepts_its_example(tmp_path: Path, sandbox: Sandbox) -> None:
+    [problem] = load("exercism", track(tmp_path)).problems
+    assert problem.statement.endswith("divides the year.") and problem.licence == "MIT"
+    jobs = [problem.job(problem.solutions[0], "a"), problem.job(LEAP["leap.py"], "b")]
+    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
+    assert verdicts == {"a": Verdict.AC, "b": Verdict.WA}
+
+
+def test_nested_parquet_loads_like_json(tmp_path: Path) -> None:
+    rows = [verl({"inputs": ["2\n"], "outputs": ["4\n"]}, f"Double {n}.") for n in "ab"]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
+    from_parquet = load("mine", tmp_path / "train.parquet").problems
+    assert from_parquet == read(tmp_path, *rows).problems and len(from_parquet) == 2
+
+
+def test_instructions_around_a_statement_are_left_out(tmp_path: Path) -> None:
+    rows = [ROWS[name][0] for name in ("eurus", "rllm")]
+    assert {problem.statement for problem in read(tmp_path, *rows).problems} == {"Double n."}
+
+
+def test_unread_columns_are_kept(tmp_path: Path) -> None:
+    [problem] = read(tmp_path, KODCODE).problems
+    kept = {"subset": "Filter", "gpt_pass_percentage": 0.8, "shape": "kodcode"}
+    assert kept.items() <= problem.extra.items() and problem.licence == "CC-BY-NC-4.0"
+
+
+def test_each_pytest_function_is_a_test(tmp_path: Path) -> None:
+    [problem] = read(tmp_path, KODCODE).problems
+    assert len(problem.tests) == 3 and problem.style == "assert" and problem.packages == ()
+
+
+def test_completions_of_models_become_samples(tmp_path: Path) -> None:
+    [problem] = read(tmp_path, ACECODE).problems
+    assert len(problem.extra["samples"]) == 3 and not problem.solutions
+
+
+@pytest.mark.parametrize(
+    ("row", "split"),
+    [
+        (LIVECODEBENCH, "heldout"),
+        (MULTIPL_E | {"name": "HumanEval_0_has_close_elements"}, "heldout"),
+        (MULTIPL_E | {"name": "mbpp_11_remove_Occ"}, "heldout"),
+        (MULTIPL_E, "train"),
+    ],
+)
+def test_benchmark_tasks_stay_gated(tmp_path: Path, row: dict[str, Any], split: str) -> None:
+    [problem] = read(tmp_path, row).problems
+    assert problem.split == split and problem.gated == (split == "heldout")
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        (KODCODE | {"test": "def test_a(tmp_path):\n    assert twice(1)"}, "tmp_path"),
+        (KODCODE | {"test": "x = ("}, "'test'"),
+        (CODEFORCES | {"interaction_format": "Ask."}, "interactive"),
+        (CODEFORCES | {"input_mode": "file"}, "file"),
+        (CODEFORCES | {"official_tests": None, "examples": []}, "official_tests"),
+        (MULTIPL_E | {"language": "rb"}, "'rb'"),
+        (synthetic(repr({"language": "cpp", "test_cases": STDIO})), "'cpp'"),
+        (synthetic('{"ground_truth": "42"}'), "verification_info"),
+        (synthetic("no object"), "verification_info"),
+        (synthetic({"language": "python", "answer": "4"}), "verification_info"),
+        (verl("42") | {"ability": "math"}, "'math'"),
+        (verl({"inputs": ["2"], "outputs": []}), "same length"),
+        (verl([STDIO[0], {"input": "2"}]), "reward_model.ground_truth"),
+        (verl({"fn_name": "f", "inputs": ["nan?"], "outputs": ["1"]}), "'nan"),
+        (ACECODE | {"test_cases": ["assert (", "assert f(1)"]}, "test_cases"),
+    ],
+)
+def test_an_unreadable_row_is_named_with_its_key(
+    tmp_path: Path, row: dict[str, Any], named: str
+) -> None:
+    loaded = read(tmp_path, row, ACECODE | {"id": "good"})
+    [rejected] = loaded.rejected
+    assert "rows.jsonl: line 1" in rejected.row and named in rejected.reason and rejected.fix
+    assert len(loaded.problems) == 1
+
+
+INPUTS = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5)
+CALLS = st.lists(
+    st.tuples(st.lists(st.integers() | st.text(), min_size=1), st.none() | st.integers()),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=30)
+@given(INPUTS)
+def test_programs_have_the_same_tests_in_every_form(pairs: list[tuple[str, str]]) -> None:
+    inputs, outputs = map(list, zip(*pairs, strict=True))
+    lists = {"inputs": inputs, "outputs": outputs}
+    listed = [{"input": one, "output": other, "testtype": "stdin"} for one, other in pairs]
+    forms = (lists, listed, json.dumps(lists), json.dumps(listed), repr(listed))
+    first, *others = (read_tests(form, "tests", "row 1")["tests"] for form in forms)
+    assert all(other == first for other in others) and len(first) == len(pairs)
+
+
+@settings(max_examples=30)
+@given(CALLS)
+def test_calls_have_the_same_tests_in_every_form(pairs: list[tuple[list[Any], Any]]) -> None:
+    inputs, outputs = map(list, zip(*pairs, strict=True))
+    lines = ["\n".join(map(json.dumps, arguments)) for arguments in inputs]
+    forms = (
+        {"fn_name": "f", "inputs": inputs, "outputs": outputs},
+        {"fn_name": "f", "inputs": lines, "outputs": [json.dumps(each) for each in outputs]},
+        [
+            {"input": one, "output": json.dumps(other), "testtype": "functional"}
+            for one, other in zip(lines, outputs, strict=True)
+        ],
+    )
+    for form in forms:
+        record = read_tests(form, "tests", "row 1", name="f")
+        assert record["entry_point"] == "f"
+        assert [(test["args"], test["expected"]) for test in record["tests"]] == pairs
+
+
+@settings(max_examples=30)
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+def test_any_value_gives_tests_or_a_named_error(value: Any) -> None:
+    for written in (value, json.dumps(value), str(value)):
+        with contextlib.suppress(ProblemError):
+            assert read_tests(written, "tests", "row 1")["tests"]
+
+
+def test_rows_in_the_columns_of_the_schema_have_no_shape() -> None:
+    assert shape_of({"statement": "s", "style": "stdio", "problem": "p", "tests": []}) is None
