@@ -22,7 +22,7 @@ from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
-from resources.run_record import Record, next_id, records
+from resources.run_record import Record, next_id, readable
 
 EVERY_S = SETTINGS.profile.automation.poll_s
 RUNNING = dg.DefaultSensorStatus.RUNNING
@@ -90,7 +90,7 @@ def champion_regression(
     )
     rescored = [
         r
-        for r in records(run_context.home.runs)
+        for r in readable(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash

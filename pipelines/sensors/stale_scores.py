@@ -27,7 +27,7 @@ from problems.sources.place import Place
 from resources.config.profile import HELDOUT
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
-from resources.run_record import records
+from resources.run_record import readable
 
 OWN_TESTS = ("heldout", "regression", "validation")  # benchmarks without a published harness
 EVERY_S = SETTINGS.profile.automation.poll_s
@@ -130,7 +130,7 @@ def last_scores(
     """Return the champion's newest scores on all benchmarks, by a rescore or its promotion."""
     rescored = [
         r
-        for r in records(run_context.home.runs)
+        for r in readable(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash
