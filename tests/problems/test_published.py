@@ -205,4 +205,4 @@ def test_any_value_gives_tests_or_a_named_error(value: Any) -> None:
 
 
 def test_rows_in_the_columns_of_the_schema_have_no_shape() -> None:
-    assert shape_of({"statement": "s", "style": "stdio", "problem": "p", "tests": []}) is None
+    assert shape_of({"statement": "s", "problem": "p", "tests": []}) is None
