@@ -1,4 +1,4 @@
-"""A training that its Ray cannot hold is refused with what is missing, and does not wait for ever."""
+"""A training that its Ray cannot hold is refused with what is missing."""
 
 from __future__ import annotations
 
