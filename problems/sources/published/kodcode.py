@@ -1,8 +1,8 @@
 """KodCode-V1 and KodCode-Light-RL (Xu et al. 2025, arXiv:2503.02951; CC-BY-NC-4.0).
 
 `question`, `solution`, and `test`, a pytest module that imports from `solution` (`test_code` in the
-files of its pipeline). Rows of style `online_judge` have lists `stdin` and `stdout` instead; no such
-row was at hand.
+files of its pipeline). Rows of style `online_judge` have lists `stdin` and `stdout` instead, which
+is a guess: no such row was at hand.
 """
 
 from __future__ import annotations
