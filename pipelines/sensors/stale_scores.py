@@ -21,7 +21,7 @@ from evaluation.judging.by_problem import VERSION
 from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
-from pipelines.settings import SETTINGS
+from pipelines.sensors.sensor import sensor
 from problems.schema import read_parquet
 from problems.sources.place import Place
 from resources.config.profile import HELDOUT
@@ -30,14 +30,9 @@ from resources.run_context import RunContext
 from resources.run_record import readable
 
 OWN_TESTS = ("heldout", "regression", "validation")  # benchmarks without a published harness
-EVERY_S = SETTINGS.profile.automation.poll_s
 
 
-@dg.sensor(
-    job=evaluate_checkpoint,
-    minimum_interval_seconds=EVERY_S,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-)
+@sensor(job=evaluate_checkpoint)
 def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Scores the champion again if a benchmark, a harness or a report has changed since its last
     score; once for each change.

@@ -54,6 +54,7 @@ def main(folder: Path) -> None:
         sweep(folder / "head.json")
         # Ray's sockets need a path of fewer than 108 bytes, which a home may exceed.
         session = Path(tempfile.mkdtemp(prefix="ratchet-ray-", dir="/tmp"))
+        session.chmod(0o711)  # a sandboxed program has a user of its own and a folder below this
         ray = start(folder, session)
         try:
             watch(folder, ray)
@@ -79,7 +80,14 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     ports = free_ports(6)
     gcs, dashboard = ports[:2]
     log = (folder / "head.log").open("ab")
-    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
+    temporary = session / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    environment = os.environ | {
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
+        # Locks and caches of verl, W&B and torch go with the session.
+        "TMPDIR": str(temporary),
+    }
     ray = subprocess.Popen(
         _command(session, host, ports),
         stdout=log,

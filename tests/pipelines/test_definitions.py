@@ -232,3 +232,10 @@ def test_an_unpartitioned_stage_materializes_without_a_partition(
 
 def _of(home_builder: HomeBuilder) -> dict[str, object]:
     return {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
+
+
+def test_whatever_starts_runs_says_when_and_why() -> None:
+    repository = defs.get_repository_def()
+    named = [*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs()]
+    undescribed = [each.name for each in named if not each.description]
+    assert undescribed == ["__ASSET_JOB"]

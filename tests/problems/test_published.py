@@ -23,6 +23,8 @@ from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import (
     ACECODE,
     CODEFORCES,
+    DOUBLE,
+    FENCED,
     KODCODE,
     LIVECODEBENCH,
     MULTIPL_E,
@@ -113,6 +115,16 @@ def test_each_pytest_function_is_a_test(tmp_path: Path) -> None:
 def test_completions_of_models_become_samples(tmp_path: Path) -> None:
     [problem] = read(tmp_path, ACECODE).problems
     assert len(problem.extra["samples"]) == 3 and not problem.solutions
+
+
+def test_responses_to_the_same_problem_become_its_samples(tmp_path: Path) -> None:
+    info = repr({"language": "python", "test_cases": STDIO})
+    responses = [synthetic(info, llm_response=FENCED.format(text)) for text in (DOUBLE, "print(4)")]
+    other = synthetic(info, "print(4)", llm_response=FENCED.format(DOUBLE))
+    loaded = read(tmp_path, *responses, other, synthetic(info))
+    [problem] = loaded.problems
+    assert [text.strip() for text in problem.samples] == [DOUBLE, "print(4)"]
+    assert len(loaded.rejected) == 2 and "'mine/vcp_1'" in loaded.rejected[0].reason
 
 
 @pytest.mark.parametrize(

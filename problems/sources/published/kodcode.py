@@ -1,7 +1,8 @@
 """KodCode-V1 and KodCode-Light-RL (Xu et al. 2025, arXiv:2503.02951; CC-BY-NC-4.0).
 
 `question`, `solution`, and `test`, a pytest module that imports from `solution` (`test_code` in the
-files of its pipeline). Rows of style `online_judge` have tests on standard input instead.
+files of its pipeline). Rows of style `online_judge` have lists `stdin` and `stdout` instead, which
+is a guess: no such row was at hand.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def read(row: Row, where: str) -> Record:
 KODCODE = Shape(
     "kodcode",
     "KodCode-V1, KodCode-Light-RL-10K",
-    ("question_id", "question", "solution", "subset"),
+    ("question", "solution", "subset"),
     read,
-    ("question", "solution", "test", "test_code", "style"),
+    ("question", "solution", "test", "test_code"),
     "CC-BY-NC-4.0",
     lambda row: isinstance(row.get(_key(row)), str),
 )

@@ -14,6 +14,7 @@ from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
 from sandbox.protocol import Limits
 
+IDS = ("problem_id", "question_id", "conversation_id", "id")
 LIMITS = asdict(Limits.of_work(10.0, memory_mb=512))
 
 
@@ -65,7 +66,7 @@ def published_record(row: Row, where: str) -> Record | None:
 
 def _id(row: Row, statement: str) -> str:
     """Return the row's own id, else a hash of its statement."""
-    own: Any = next((row[key] for key in ("problem_id", "question_id", "id") if row.get(key)), None)
+    own: Any = next((row[key] for key in IDS if row.get(key)), None)
     if isinstance(own, (str, int)):
         return str(own).strip().replace("/", "_")
     return hashlib.sha256(statement.encode("utf-8", "surrogatepass")).hexdigest()[:12]
