@@ -236,6 +236,9 @@ def _of(home_builder: HomeBuilder) -> dict[str, object]:
 
 def test_whatever_starts_runs_says_when_and_why() -> None:
     repository = defs.get_repository_def()
-    named = [*repository.sensor_defs, *repository.schedule_defs, *repository.get_all_jobs()]
-    undescribed = [each.name for each in named if not each.description]
-    assert undescribed == ["__ASSET_JOB"]
+    described = {
+        **{each.name: each.description for each in repository.sensor_defs},
+        **{each.name: each.description for each in repository.schedule_defs},
+        **{each.name: each.description for each in repository.get_all_jobs()},
+    }
+    assert [name for name, text in described.items() if not text] == ["__ASSET_JOB"]
