@@ -27,8 +27,11 @@ from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
 from verl_jobs.sft.warm_up import Prompt
 
+VERSION = 1  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
     group_name=MODELS,
     kinds={"pytorch", "huggingface"},
     owners=OWNERS[MODELS],
@@ -82,7 +85,7 @@ def sft_checkpoint(
             "checkpoints",
             "sft_checkpoint",
             make,
-            version=1,
+            version=VERSION,
             inputs=inputs,
             config=artifact_config,
             seed=config.seed,

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.definitions import defs
 from pipelines.jobs import CHAIN_ASSETS, record_failure
+from problems.schema import SCHEMA
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -242,3 +243,13 @@ def test_whatever_starts_runs_says_when_and_why() -> None:
         **{each.name: each.description for each in repository.get_all_jobs()},
     }
     assert [name for name, text in described.items() if not text] == ["__ASSET_JOB"]
+
+
+def test_every_stored_asset_has_a_code_version_and_problems_have_columns() -> None:
+    graph = defs.resolve_asset_graph()
+    keys = {key.to_user_string(): key for key in graph.materializable_asset_keys}
+    without = [name for name, key in keys.items() if graph.get(key).code_version is None]
+    assert sorted(without) == ["promoted_model", "training_report"]
+    for name in ("raw", "verified", "augmented", "synthetic", "clean"):
+        schema = graph.get(keys[f"{name}_problems"]).metadata["dagster/column_schema"]
+        assert [column.name for column in schema.columns] == SCHEMA.names
