@@ -108,6 +108,8 @@ def watch(run: str | None, home: Home, console: Console) -> int:
         f"{record.id} · profile {' '.join([record.profile, *record.changes])}",
         from_start=True,
     )
+    view.began -= 60 * record.took_minutes
+    view.peak_gib = record.peak_pss_gib
     sampler = Sampler(pipeline_run, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:
