@@ -193,15 +193,13 @@ class Witness:
     """Tells by the kernel's lock on the training's folder that its trainer has ended."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.seen, self.silence = folder, False, owner.Silence()
+        self.folder, self.seen, self.held_at = folder, False, time.monotonic()
 
     def gone(self) -> bool:
-        """Return whether nobody has held the lock for too long; pauses of this process do not
-        count.
-        """
-        held = owner.lock_holder(self.folder) is not None
-        self.seen = self.seen or held
-        return self.silence.seconds(heard=held) > (GONE_S if self.seen else BEGIN_S)
+        """Return whether nobody has held the lock for too long; a paused trainer holds it."""
+        if owner.lock_holder(self.folder) is not None:
+            self.seen, self.held_at = True, time.monotonic()
+        return time.monotonic() - self.held_at > (GONE_S if self.seen else BEGIN_S)
 
 
 def _status(client: Any, name: str) -> Any:

@@ -219,7 +219,7 @@ def test_a_training_survives_a_pause_of_all_processes(job: TrainingJob, cluster:
     assert owner.wait(60) == 0 and len(jobs_of(job, cluster)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
     job: TrainingJob, cluster: Path
 ) -> None:
@@ -231,7 +231,7 @@ def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
     assert supervisor
     supervisor.suspend()  # Ray's record of the job stays as it is
     trainer.kill()
-    assert wait_until(lambda: len(log_lines(job)) == 2, 150), (job.path / "owner.log").read_text()
+    assert wait_until(lambda: len(log_lines(job)) == 2, 250), (job.path / "owner.log").read_text()
     assert not psutil.pid_exists(head) and not supervisor.is_running()
     (job.path / "go").touch()
     assert owner.wait(60) == 0 and job.done == {}
