@@ -43,7 +43,7 @@ DEAD = "LOST"
 # Seconds without the trainer's lock after which a training is lost, whatever its Ray says: from its
 # submission, and once it was held. A machine that slept may leave a Ray whose records say RUNNING
 # and whose processes have ended.
-BEGIN_S, GONE_S = 300.0, 30.0
+BEGIN_S, GONE_S = 180.0, 30.0
 
 
 def train(

@@ -225,6 +225,7 @@ def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
 ) -> None:
     owner = an_owner(job, cluster)
     assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
+    time.sleep(5 * private_ray.POLL_S)  # the owner has seen the lock
     trainer = psutil.Process(int(log_lines(job)[0].split()[1]))
     head = json.loads((cluster / "head.json").read_text())["pid"]
     supervisor = trainer.parent()
