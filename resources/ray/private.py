@@ -94,6 +94,7 @@ class Private:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(processes, timeout=END_S)
+        ray_head.sweep(self.folder / "head.json")  # a killed head counts until its parent reaps it
 
     def submission(self) -> dict[str, Any]:
         return {}

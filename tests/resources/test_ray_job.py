@@ -233,6 +233,7 @@ def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
     supervisor.suspend()  # Ray's record of the job stays as it is
     trainer.kill()
     assert wait_until(lambda: len(log_lines(job)) == 2, 250), (job.path / "owner.log").read_text()
-    assert not psutil.pid_exists(head) and not supervisor.is_running()
+    assert json.loads((cluster / "head.json").read_text())["pid"] != head
+    assert not supervisor.is_running()
     (job.path / "go").touch()
     assert owner.wait(60) == 0 and job.done == {}
