@@ -2,7 +2,7 @@
 
 A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
 that reinforcement learning can improve on them. A named `base` learns from the verified problems of
-the split `demonstrations`; where no source has any, it stays as it is. The warm-up trains all
+the split `demonstrations`; if no source has any, it stays unchanged. The warm-up trains all
 weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it resumes from its
 last state, at most half a minute old.
 """
@@ -40,8 +40,8 @@ VERSION = 1  # of what is made from the same inputs
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after supervised training on demonstrations, or as it is if there are none. It
-    becomes the first champion.
+    """The base model after supervised training on demonstrations. Without demonstrations it is the
+    unchanged base model. It becomes the first champion.
     """
     with run_context.stage(context) as stage:
         clean = stage.store.require("datasets", "clean_problems")

@@ -32,7 +32,7 @@ def read_newer_tables() -> None:
                 raise ValueError(f"antlr table of version {version}, expected {TABLES}")
 
         def checkUUID(self) -> None:
-            """There is none in this format."""
+            """Do nothing: this format has no UUID."""
 
     deserialize, check_version = older.deserialize, Recognizer.checkVersion
 
