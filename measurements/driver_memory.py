@@ -9,8 +9,8 @@ scan the parts and write the shards; each size has a driver process of its own. 
 resident memory of the driver alone, and its part that is not backed by files.
 
 `--steps` measures the driver's two steps without workers, so that a million problems take minutes:
-the search for duplicates among random signatures, where one in a hundred repeats another's statement; and
-the writing of the files, from one real shard that is read many times.
+the search for duplicates among random signatures, where one in a hundred repeats another's
+statement; and the writing of the files, from one real shard that is read many times.
 """
 
 from __future__ import annotations
