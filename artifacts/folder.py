@@ -1,4 +1,4 @@
-"""A folder of whole files at any fsspec URL, small enough to be read and written at once."""
+"""A folder at any fsspec URL, of files that are read and written as a whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import uuid
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import fsspec
+
+from artifacts.upload import put
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class Folder:
         temporary = f"{path}.{uuid.uuid4().hex[:8]}"
         system.pipe_file(temporary, content)
         system.mv(temporary, path)
+
+    def put(self, path: Path, name: str) -> None:
+        """Copy a local file here and compare what arrived. Raises CorruptUpload."""
+        system, base = self._place
+        put(system, path, f"{base}/{name}")
+
+    def remove(self, name: str) -> None:
+        """Remove a file or a folder with all that is in it."""
+        system, base = self._place
+        system.rm(f"{base}/{name}", recursive=True)
 
     def has(self, name: str) -> bool:
         system, base = self._place

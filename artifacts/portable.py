@@ -33,9 +33,9 @@ def export(artifact: Artifact, url: str) -> None:
 
 
 def manifest_at(url: str) -> Manifest:
-    """Return the manifest in a folder. Raises FileNotFoundError where there is none.
+    """Return the manifest of a folder.
 
-    Also raises FileNotFoundError for a URL of an unknown kind, and CorruptArtifact.
+    Raises FileNotFoundError if it has none, or for an unknown kind of URL; and CorruptArtifact.
     """
     system, base = _open(url)
     if not system.exists(f"{base}/{NAME}"):

@@ -8,16 +8,23 @@ from pathlib import Path
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.tables import examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, markdown, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.variants import write_variants
 from problems.funnel import funnel
 from problems.schema import read_parquet
 from resources.run_context import RunContext, StageOutput, result
 
+VERSION = 5  # of what is made from the same inputs
+
 
 @dg.asset(
-    group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
+    code_version=str(VERSION),
+    metadata=PROBLEM_COLUMNS,
+    group_name=DATA,
+    kinds={"python", "parquet"},
+    owners=OWNERS[DATA],
+    deps=[verified_problems],
 )
 def augmented_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -54,7 +61,7 @@ def augmented_problems(
             "datasets",
             "augmented_problems",
             make,
-            version=5,
+            version=VERSION,
             inputs={"verified_problems": verified.content_hash},
             config=config,
             seed=profile.seed,

@@ -18,8 +18,16 @@ from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
+VERSION = 1  # of what is made from the same inputs
 
-@dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
+
+@dg.asset(
+    code_version=str(VERSION),
+    group_name=MODELS,
+    kinds={"huggingface"},
+    owners=OWNERS[MODELS],
+    deps=[clean_problems],
+)
 def base_model(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the hub
     checkpoint named by `base`.
@@ -55,7 +63,7 @@ def _from_scratch(stage: StageContext) -> Artifact:
         "checkpoints",
         "base_model",
         make,
-        version=1,
+        version=VERSION,
         inputs=inputs,
         config=config.model_dump(mode="json"),
         seed=config.seed,
@@ -72,7 +80,7 @@ def _from_hub(stage: StageContext) -> Artifact:
         return StageOutput({"source": name})
 
     return stage.artifact(
-        "checkpoints", "base_model", make, version=1, inputs={}, config={"base": name}
+        "checkpoints", "base_model", make, version=VERSION, inputs={}, config={"base": name}
     )
 
 

@@ -24,8 +24,11 @@ from resources.config.profile import HELDOUT
 from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
 
+VERSION = 1  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
     group_name=EVALUATION,
     kinds={"huggingface", "json"},
     owners=OWNERS[EVALUATION],
@@ -134,7 +137,7 @@ def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> A
         "scores",
         f"{contestant.checkpoint}--{benchmark.name}",
         make,
-        version=1,
+        version=VERSION,
         inputs=inputs,
         config=config,
     )

@@ -33,8 +33,11 @@ from verl_jobs.metrics.alarms import alarms
 from verl_jobs.trainer.checkpoints import best
 from verl_jobs.trainer.early_stop import per_token
 
+VERSION = 1  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
     group_name=MODELS,
     kinds={"verl", "ray", "huggingface"},
     owners=OWNERS[MODELS],
@@ -60,7 +63,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
             "checkpoints",
             stage.pipeline_run.record.id,
             make,
-            version=1,
+            version=VERSION,
             inputs=job.inputs | {"reward": job.reward_hash},
             config=job.training.model_dump(mode="json")
             | {"reward_config": job.reward.model_dump(mode="json")},

@@ -19,7 +19,7 @@ from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
-from assets.tables import by_split, examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, by_split, examples, markdown, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
@@ -40,8 +40,12 @@ from problems.sources.compositional import composition_of
 from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
+VERSION = 10  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
+    metadata=PROBLEM_COLUMNS,
     group_name=DATA,
     kinds={"python", "parquet"},
     owners=OWNERS[DATA],
@@ -97,7 +101,7 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     }
     artifact_config = config.model_dump(mode="json", exclude={"processes"})
     artifact = stage.artifact(
-        "datasets", "clean_problems", make, version=10, inputs=inputs, config=artifact_config
+        "datasets", "clean_problems", make, version=VERSION, inputs=inputs, config=artifact_config
     )
     return artifact, earlier_stages
 

@@ -40,7 +40,11 @@ class Scores:
     suspects: dict[str, list[str]]
 
 
+VERSION = 1  # of what is made from the same inputs
+
+
 @dg.asset(
+    code_version=str(VERSION),
     group_name=EVALUATION,
     kinds={"huggingface", "json"},
     owners=OWNERS[EVALUATION],
@@ -124,7 +128,7 @@ def store_scores(
         "scores",
         stage.pipeline_run.record.id,
         make,
-        version=1,
+        version=VERSION,
         inputs=inputs | reports_of(stage.store),
         config={"not_measured": not_measured},
     )

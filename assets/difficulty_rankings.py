@@ -36,8 +36,11 @@ from rewards.composite import score_answers
 from rewards.own import reward_of
 from rewards.question import Task
 
+VERSION = 2  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
     group_name=MODELS,
     kinds={"huggingface", "parquet"},
     owners=OWNERS[MODELS],
@@ -95,7 +98,7 @@ def rank_problems(stage: StageContext, clean: Artifact, start: Champion) -> Arti
         "datasets",
         "difficulty_rankings",
         make,
-        version=2,
+        version=VERSION,
         inputs={"clean_problems": clean.content_hash, "policy": start.content_hash},
         config=config,
         seed=profile.seed,

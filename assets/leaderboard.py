@@ -14,9 +14,15 @@ from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from resources.run_context import RunContext, StageOutput, result
 
+VERSION = 1  # of what is made from the same inputs
+
 
 @dg.asset(
-    group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[contestant_scores]
+    code_version=str(VERSION),
+    group_name=EVALUATION,
+    kinds={"markdown"},
+    owners=OWNERS[EVALUATION],
+    deps=[contestant_scores],
 )
 def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Every score, newest run first. Held-out draws differ between runs: compare within one."""
@@ -38,7 +44,9 @@ def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> d
             return StageOutput({"scores": len(rows)})
 
         inputs = {artifact.manifest.name: artifact.content_hash for artifact in [*bundles, *cells]}
-        board = stage.artifact("reports", "leaderboard", make, version=1, inputs=inputs, config={})
+        board = stage.artifact(
+            "reports", "leaderboard", make, version=VERSION, inputs=inputs, config={}
+        )
         stage.report.say(f"{len(rows)} scores")
     return result(
         board,

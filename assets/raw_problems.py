@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data, hash_file
 from assets.partitions import DATA, OWNERS, sources
-from assets.tables import by_split, examples, markdown
+from assets.tables import PROBLEM_COLUMNS, by_split, examples, markdown
 from problems.catalogue import pinned_sources
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
@@ -41,7 +41,17 @@ problem_sources = dg.AssetSpec(
 )
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[problem_sources])
+VERSION = 7  # of what is made from the same inputs
+
+
+@dg.asset(
+    code_version=str(VERSION),
+    metadata=PROBLEM_COLUMNS,
+    group_name=DATA,
+    kinds={"python", "parquet"},
+    owners=OWNERS[DATA],
+    deps=[problem_sources],
+)
 def raw_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
@@ -77,7 +87,7 @@ def raw_problems(
             "datasets",
             "raw_problems",
             make,
-            version=7,
+            version=VERSION,
             inputs=inputs,
             config=_shipped_config(stage),
         )

@@ -2,7 +2,7 @@
 
 A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
 that reinforcement learning can improve on them. A named `base` learns from the verified problems of
-the split `demonstrations`; where no source has any, it stays as it is. The warm-up trains all
+the split `demonstrations`; if no source has any, it stays unchanged. The warm-up trains all
 weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it resumes from its
 last state, at most half a minute old.
 """
@@ -27,8 +27,11 @@ from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
 from verl_jobs.sft.warm_up import Prompt
 
+VERSION = 1  # of what is made from the same inputs
+
 
 @dg.asset(
+    code_version=str(VERSION),
     group_name=MODELS,
     kinds={"pytorch", "huggingface"},
     owners=OWNERS[MODELS],
@@ -37,8 +40,8 @@ from verl_jobs.sft.warm_up import Prompt
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after supervised training on demonstrations, or as it is if there are none. It
-    becomes the first champion.
+    """The base model after supervised training on demonstrations. Without demonstrations it is the
+    unchanged base model. It becomes the first champion.
     """
     with run_context.stage(context) as stage:
         clean = stage.store.require("datasets", "clean_problems")
@@ -82,7 +85,7 @@ def sft_checkpoint(
             "checkpoints",
             "sft_checkpoint",
             make,
-            version=1,
+            version=VERSION,
             inputs=inputs,
             config=artifact_config,
             seed=config.seed,

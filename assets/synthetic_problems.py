@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.tables import examples, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.cleaning.curation import faulty
 from problems.funnel import funnel
@@ -24,9 +24,16 @@ from problems.verification import strength
 from problems.verification.verification import verify
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
+VERSION = 2  # of what is made from the same inputs
+
 
 @dg.asset(
-    group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
+    code_version=str(VERSION),
+    metadata=PROBLEM_COLUMNS,
+    group_name=DATA,
+    kinds={"python", "parquet"},
+    owners=OWNERS[DATA],
+    deps=[verified_problems],
 )
 def synthetic_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -64,7 +71,7 @@ def synthetic_problems(
             "datasets",
             "synthetic_problems",
             make,
-            version=2,
+            version=VERSION,
             inputs=inputs,
             config=artifact_config,
             seed=seed,

@@ -13,7 +13,7 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import raw_problems
-from assets.tables import examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, markdown, top_reasons
 from problems.dataset.charts import funnel_chart
 from problems.funnel import Removed, Stage, funnel
 from problems.schema import read_parquet, write_parquet
@@ -26,8 +26,17 @@ from problems.verification.verification import verify
 from problems.verification.verification_batch import needs_strength
 from resources.run_context import RunContext, StageOutput, result
 
+VERSION = 6  # of what is made from the same inputs
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
+
+@dg.asset(
+    code_version=str(VERSION),
+    metadata=PROBLEM_COLUMNS,
+    group_name=DATA,
+    kinds={"python", "parquet"},
+    owners=OWNERS[DATA],
+    deps=[raw_problems],
+)
 def verified_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
@@ -62,7 +71,7 @@ def verified_problems(
             "datasets",
             "verified_problems",
             make,
-            version=6,
+            version=VERSION,
             inputs=inputs,
             config=config.model_dump(mode="json"),
         )

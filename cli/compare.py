@@ -19,9 +19,11 @@ from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
+from resources.registry.ledger import champions
 from resources.settings import Settings
 
 GROUP = "Evaluate"
+STACK = {"champion": 1, "previous": 2}  # names of versions, by their place from the newest
 
 
 def compare(
@@ -40,6 +42,7 @@ def compare(
     its benchmarks can detect. Raises NoScorecard, Incomparable and LogError.
     """
     store = settings.store
+    models = [_named(each, settings) for each in models]
     cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in models]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
@@ -77,6 +80,18 @@ def compare(
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return 0
+
+
+def _named(model: str, settings: Settings) -> str:
+    """Return the checkpoint that `champion` or `previous` names. Raises NoScorecard."""
+    if model not in STACK:
+        return model
+    stack = champions(settings.ledger.history())
+    if len(stack) < STACK[model]:
+        raise NoScorecard(
+            f"there is no {model} yet: {len(stack)} version{'s' * (len(stack) != 1)} so far"
+        )
+    return stack[-STACK[model]].checkpoint
 
 
 def _cards(store: Store, model: str, metrics: Sequence[str]) -> list[Scorecard]:
@@ -169,8 +184,9 @@ def command(
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, scorecards, logs of Inspect, lm-evaluation-harness, EvalPlus "
-                "or BigCodeBench, or folders of them; several runs of a recipe joined by commas."
+                "Scored checkpoints, champion or previous, scorecards, logs of Inspect, "
+                "lm-evaluation-harness, EvalPlus or BigCodeBench, or folders of them; several runs "
+                "of a recipe joined by commas."
             )
         ),
     ],

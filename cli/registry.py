@@ -18,7 +18,7 @@ from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
-from resources.run_record import records
+from resources.run_record import readable
 from resources.settings import Settings
 from resources.verification import verify_records
 
@@ -85,7 +85,7 @@ def verify(settings: Settings, console: Console) -> int:
     ledger.check_file()
     number, head = ledger.head()
     ledger.compare(
-        {record.id: record.decision for record in records(settings.home.runs) if record.decision}
+        {record.id: record.decision for record in readable(settings.home.runs) if record.decision}
     )
     entries = count(number, "entry")
     if number and not head:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from resources import lease
 from resources.home import Home
-from resources.run_record import Record, records
+from resources.run_record import Record, readable
 
 
 def numbers_table(*names: str) -> Table:
@@ -28,7 +28,7 @@ def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
 
     Raises FileNotFoundError, which lists the runs.
     """
-    trained = [record for record in records(home.runs) if training_folder(home, record.id)]
+    trained = [record for record in readable(home.runs) if training_folder(home, record.id)]
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
     if chosen is None or (folder := training_folder(home, chosen.id)) is None:
         run_ids = (

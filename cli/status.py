@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
-from resources.run_record import Record, records
+from resources.run_record import Record, readable, unreadable
 from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
@@ -29,8 +30,8 @@ DATASETS = (
 )
 
 
-def show_status(settings: Settings, console: Console) -> None:
-    """Print the state of the home as a table."""
+def show_status(settings: Settings, console: Console) -> int:
+    """Print the state of the home as a table. Return 2 if a run's record cannot be read, else 0."""
     home = settings.home
     ledger = settings.ledger
     history = ledger.history()
@@ -39,7 +40,7 @@ def show_status(settings: Settings, console: Console) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("home", str(home.path))
-    known = records(home.runs)
+    known = readable(home.runs)
     table.add_row("champion", _champion(champion) if champion else _no_champion(known))
     for previous in champions(history)[-2:-1]:
         table.add_row(
@@ -67,6 +68,10 @@ def show_status(settings: Settings, console: Console) -> None:
     for line in stale(settings):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
+    broken = unreadable(home.runs)
+    for line in broken:
+        print(f"error: {line}", file=sys.stderr)
+    return 2 if broken else 0
 
 
 def _no_champion(known: list[Record]) -> str:
@@ -183,4 +188,4 @@ def command(
 
     if provenance:
         raise typer.Exit(show_champion(Settings.read(), Console()))
-    show_status(Settings.read(), Console())
+    raise typer.Exit(show_status(Settings.read(), Console()))

@@ -15,8 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from problems.cleaning.curation import Curation, curate, licences
-from problems.dataset.evidence import write_evidence
+from problems.cleaning.curation import Curation, curate, licence_counts, licences
+from problems.dataset.evidence import evidence_of, write_evidence
 from problems.funnel import Removed, Stage, funnel
 from problems.sources.registry import load
 
@@ -85,7 +85,7 @@ def main() -> None:
     )
     print({name: len(tasks) for name, tasks in curated.suspects.items()})
     print(f"{len(curated.duplicates.groups)} groups, {curated.duplicates.capped} capped")
-    print(licences(problems, Curation()))
+    print(licences(licence_counts(problems), Curation()))
     if arguments.read:
         text = {
             problem.problem_id: " ".join(problem.statement.split())[:300] for problem in problems
@@ -104,7 +104,7 @@ def main() -> None:
                 )
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        write_evidence(curated, arguments.out)
+        write_evidence(evidence_of(curated), arguments.out)
 
 
 if __name__ == "__main__":

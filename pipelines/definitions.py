@@ -14,12 +14,14 @@ from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
+from pipelines.asset_selection import read_newer_tables
 from pipelines.jobs import CHAIN_ASSETS, JOBS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors import sensors
 from pipelines.settings import SETTINGS
 from resources.run_context import RunContext
 
+read_newer_tables()
 defs = dg.Definitions(
     assets=[problem_sources, *CHAIN_ASSETS, benchmark_scores],
     asset_checks=[

@@ -32,7 +32,7 @@ from resources.plugin_check import check_plugins
 from resources.preflight import check_policy, check_start_of
 from resources.ray.head import live_holders
 from resources.ray.private import RUN, responds
-from resources.run_record import PipelineRun, next_id, records
+from resources.run_record import PipelineRun, next_id, readable
 from resources.settings import Settings
 from rewards.own import OwnReward, reward_of
 from sandbox.sandbox import Sandbox
@@ -84,7 +84,7 @@ def resume_settings(settings: Settings) -> Settings:
     open_run = next(
         (
             record
-            for record in (records(runs) if runs.is_dir() else [])
+            for record in (readable(runs) if runs.is_dir() else [])
             if record.id == next_id(runs)
         ),
         None,

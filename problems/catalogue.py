@@ -90,9 +90,9 @@ def validated(name: str, place: Place) -> Place:
             "sources",
         )
     check_names(place)
-    for option, path in (("--path", place.path), ("--samples", place.samples)):
+    for path in (place.path, place.samples):
         if path is not None and not path.exists():
-            raise FileNotFoundError(f"source {name}: {path} does not exist: check {option}")
+            raise FileNotFoundError(f"source {name}: {path} does not exist: check the path")
     return replace(
         place,
         path=place.path and place.path.resolve(),

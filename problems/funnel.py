@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Removed:
 class Stage:
     """One stage. Raises ValueError unless in = out + removed.
 
-    beside: the stage creates new problems, which join the next stage.
+    beside: the stage creates new problems, which join the next stage. more: for each reason, the
+    number of removed problems that are not listed.
     """
 
     name: str
@@ -31,17 +32,22 @@ class Stage:
     went_out: int
     removed: tuple[Removed, ...] = ()
     beside: bool = False
+    more: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.came_in != self.went_out + len(self.removed):
+        if self.came_in != self.went_out + self.removed_count:
             raise ValueError(
                 f"stage {self.name}: {self.came_in} in, but {self.went_out} out and "
-                f"{len(self.removed)} removed: a problem was lost or counted twice"
+                f"{self.removed_count} removed: a problem was lost or counted twice"
             )
 
     @property
     def reasons(self) -> Counter[str]:
-        return Counter(row.reason for row in self.removed)
+        return Counter(row.reason for row in self.removed) + Counter(self.more)
+
+    @property
+    def removed_count(self) -> int:
+        return len(self.removed) + sum(self.more.values())
 
 
 def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
@@ -56,7 +62,7 @@ def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
     ]
     for stage in stages:
         lines.append(
-            f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | "
+            f"| {stage.name} | {stage.came_in} | {stage.went_out} | {stage.removed_count} | "
             f"|{' |' if examples else ''}"
         )
         first = {row.reason: row for row in reversed(stage.removed)}

@@ -39,15 +39,19 @@ class Progress:
 
     def __init__(self, path: Path, stage: str) -> None:
         self.path, self.stage = path, stage
-        self._reported_at = 0.0
+        self._reported_at, self._reported = 0.0, (0, 0, "")
 
     def at(self, done: int, total: int, text: str = "") -> None:
         """Report `done` of `total` units.
 
-        Lines that come too quickly are dropped, but never the one for the last unit.
+        A line that says the same as the one before is dropped, and one that comes too quickly,
+        but never the one for the last unit.
         """
+        report = (done, total, text)
+        if report == self._reported:
+            return
         if done >= total or time.monotonic() - self._reported_at >= EVERY_S:
-            self._reported_at = time.monotonic()
+            self._reported_at, self._reported = time.monotonic(), report
             self.write("at", done, total, text)
 
     def write(self, event: Event, done: int = 0, total: int = 0, text: str = "") -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import changed, seal, unseal
+from artifacts.integrity import CorruptArtifact, changed, seal, unseal
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
@@ -232,6 +232,27 @@ def records(runs: Path) -> list[Record]:
     return sorted(map(_read, runs.glob("*/chain.json")), key=lambda record: record.number)
 
 
+def readable(runs: Path) -> list[Record]:
+    """Return the records that can be read, by number: to show, not to number a new run by."""
+    return sorted(
+        (read for read in _read_each(runs) if isinstance(read, Record)),
+        key=lambda record: record.number,
+    )
+
+
+def unreadable(runs: Path) -> list[str]:
+    """Return a line for each record that cannot be read, with its file and the fix."""
+    return [str(read) for read in _read_each(runs) if isinstance(read, CorruptArtifact)]
+
+
+def _read_each(runs: Path) -> Iterator[Record | CorruptArtifact]:
+    for path in sorted(runs.glob("*/chain.json")):
+        try:
+            yield _read(path)
+        except CorruptArtifact as error:
+            yield error
+
+
 def _read(path: Path) -> Record:
     fix = "restore it from a backup, or delete its folder"
     try:
@@ -247,15 +268,20 @@ def tasks_used(records: Sequence[Record], seed: int) -> int:
 
 
 def next_id(runs: Path, prefix: str = "chain") -> str:
-    """Return the open pipeline run of this prefix, else the name of the next one."""
+    """Return the open pipeline run of this prefix, else the name of the next one.
+
+    A folder whose record cannot be read keeps its name.
+    """
     ours = [
         record
-        for record in records(runs)
+        for record in readable(runs)
         if record.kind == "chain" and record.id.rpartition("-")[0] == prefix
     ]
     if ours and ours[-1].state == "open":
         return ours[-1].id
-    numbers = [int(tail) for record in ours if (tail := record.id.rpartition("-")[2]).isdigit()]
+    names = [record.id for record in ours]
+    names += [path.parent.name for path in runs.glob(f"{prefix}-*/chain.json")]
+    numbers = [int(tail) for name in names if (tail := name.rpartition("-")[2]).isdigit()]
     return f"{prefix}-{max(numbers, default=0) + 1:04d}"
 
 
@@ -266,7 +292,7 @@ def newest_id(runs: Path) -> str:
     """
     ours = [
         record.id
-        for record in records(runs)
+        for record in readable(runs)
         if record.kind == "evaluation" or "checkpoint" in record.stages
     ]
     return ours[-1] if ours else "chain-0001"

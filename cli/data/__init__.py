@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.evaluate import options as evaluate_options
 from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 
@@ -87,6 +88,38 @@ def data_build(
 
     settings = Settings.read(profile, change or [])
     raise typer.Exit(data_build(files or [], out, settings, Console()))
+
+
+@app.command("sample")
+def data_sample(
+    name: Annotated[str, typer.Argument(help="Name of an added source.")],
+    model: evaluate_options.ModelOption = None,
+    endpoint: evaluate_options.EndpointOption = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Samples for each problem.")] = 8,
+    temperature: evaluate_options.TemperatureOption = 0.8,
+    top_p: evaluate_options.TopPOption = 0.95,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of a sample.")] = 1024,
+    seed: evaluate_options.SeedOption = 0,
+    form: evaluate_options.FormOption = evaluate_options.Form.auto,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the samples. Default: one in the home.")
+    ] = None,
+) -> None:
+    """Let a model write programs for the problems of a source that have no reference.
+
+    If enough of them agree under a problem's tests, the problem is kept.
+    """
+    from cli.data.sample import data_sample
+    from cli.evaluate.completions import source_of
+    from evaluation.sampling import Sampling
+
+    if not (model or endpoint):
+        raise typer.BadParameter("give --model, or --endpoint with --model")
+    sampling = Sampling(
+        n=n, temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, seed=seed
+    )
+    source = source_of(model or "", endpoint or "", form.value)
+    raise typer.Exit(data_sample(name, source, sampling, out, Settings.read().home, Console()))
 
 
 @app.command("remove")

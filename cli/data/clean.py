@@ -54,7 +54,10 @@ def data_clean(
         result, where = clean(source, target, parallel_map, rules, gated_problems), "here"
     console.print(Markdown(funnel(result.stages)))
     console.print(
-        f"{result.stages[-1].went_out} problems in {target}/problems, hash "
-        f"{result.content_hash}, {time.monotonic() - start:.0f} s {where}"
+        f"{result.stages[-1].went_out} problems in {target}, hash {result.content_hash}, "
+        f"{time.monotonic() - start:.0f} s {where}\n"
+        f"Train on it: ratchet train --set dataset={target}",
+        soft_wrap=True,
+        highlight=False,
     )
     return 0

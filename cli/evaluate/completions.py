@@ -124,7 +124,7 @@ def generate_submission(
     origin: Origin, benchmark: Benchmark, sampling: Sampling, home: Path, errors: Console
 ) -> tuple[Submission, GenerationReport]:
     """Return completions of the origin's model or endpoint; cached ones are not generated again."""
-    source, report = source_of(origin), GenerationReport()
+    source, report = source_of(origin.model, origin.endpoint, origin.form), GenerationReport()
     with progress_bar(errors) as progress:
         title = f"completions of {origin.model} {origin.endpoint}".strip()
         bar = progress.add_task(title, total=None, so_far="")
@@ -157,13 +157,14 @@ def generate_submission(
     return submission, report
 
 
-def source_of(origin: Origin) -> Source:
-    """Return the source that generates completions. Raises FileNotFoundError."""
-    if origin.endpoint:
-        return Endpoint(
-            origin.endpoint, origin.model or "champion", "base" if origin.form == "base" else "chat"
-        )
-    return replace(folder_of(origin.model), form=cast(Form, origin.form))
+def source_of(model: str, endpoint: str, form: str) -> Source:
+    """Return the source that generates completions: a folder or hub id, or an endpoint.
+
+    Raises FileNotFoundError.
+    """
+    if endpoint:
+        return Endpoint(endpoint, model or "champion", "base" if form == "base" else "chat")
+    return replace(folder_of(model), form=cast(Form, form))
 
 
 def score(

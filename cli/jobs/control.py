@@ -15,7 +15,7 @@ from pipelines.launch import INTERRUPTED, Sampler, demo
 from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
-from resources.run_record import PipelineRun, records
+from resources.run_record import PipelineRun, readable
 from resources.settings import Settings
 
 STOP_TIMEOUT_S = 120.0  # the training saves a checkpoint, then Ray ends
@@ -30,7 +30,7 @@ def stop(run: str | None, home: Home, console: Console) -> int:
     if run and not (home.runs / run).is_dir():
         raise FileNotFoundError(
             f"no run {run} in {home.path}: known runs are "
-            f"{', '.join(record.id for record in records(home.runs)) or 'none yet'}"
+            f"{', '.join(record.id for record in readable(home.runs)) or 'none yet'}"
         )
     if holder is None or (run and holder.chain != run):
         state = f"{run} is not training" if run else "No training is running"
@@ -59,7 +59,7 @@ def stop(run: str | None, home: Home, console: Console) -> int:
 
 def _resume_command(home: Home, run: str) -> str:
     """Return the command that resumes a run; for a study, the command that started it."""
-    record = next((record for record in records(home.runs) if record.id == run), None)
+    record = next((record for record in readable(home.runs) if record.id == run), None)
     if record is None:  # a training of a Reviewer has no record
         return "ratchet reviewer reinforce"
     if record.kind != "study":
@@ -77,7 +77,7 @@ def _resume_command(home: Home, run: str) -> str:
 def resume(settings: Settings, console: Console) -> int:
     """Resume the open pipeline run. Without one, name the commands that resume open studies."""
     home = settings.home
-    open_runs = [record for record in records(home.runs) if record.state == "open"]
+    open_runs = [record for record in readable(home.runs) if record.state == "open"]
     if not any(record.kind == "chain" for record in open_runs):
         console.print("No pipeline run is open. `ratchet train` starts the next.")
         for record in open_runs:
@@ -108,6 +108,8 @@ def watch(run: str | None, home: Home, console: Console) -> int:
         f"{record.id} · profile {' '.join([record.profile, *record.changes])}",
         from_start=True,
     )
+    view.began -= 60 * record.took_minutes
+    view.peak_gib = record.peak_pss_gib
     sampler = Sampler(pipeline_run, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:

@@ -12,7 +12,7 @@ from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.view import REWARD
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
-from resources.run_record import records
+from resources.run_record import readable
 from resources.settings import Settings
 from verl_jobs import faults
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
@@ -26,7 +26,7 @@ def list_jobs(home: Home, console: Console) -> int:
     table = Table(box=None, header_style="dim")
     for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
         table.add_column(name, no_wrap=name != "profile")
-    for record in records(home.runs):
+    for record in readable(home.runs):
         if record.kind in ("chain", "study"):
             rows = metrics(folder) if (folder := training_folder(home, record.id)) else []
             job = TrainingJob.read(folder / "job.json") if folder else None

@@ -6,15 +6,12 @@ import dagster as dg
 
 from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint
-from pipelines.settings import SETTINGS
+from pipelines.sensors.sensor import sensor
 from resources.intake import NoCheckpoint, fingerprint, import_checkpoint, waiting
 from resources.run_context import RunContext
 
-EVERY_S = SETTINGS.profile.automation.poll_s
-RUNNING = dg.DefaultSensorStatus.RUNNING
 
-
-@dg.sensor(job=evaluate_checkpoint, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
+@sensor(job=evaluate_checkpoint)
 def new_checkpoint(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Copies, hashes and scores a folder in `inbox/` when it has not changed between two ticks;
     once for each content.

@@ -7,6 +7,7 @@ import time
 import dagster as dg
 
 from pipelines.jobs import tell_mlflow
+from pipelines.sensors.sensor import sensor
 from resources.run_context import RunContext
 
 EVERY_S = 60
@@ -14,9 +15,7 @@ RETRY_S = 600  # seconds between two attempts while MLflow cannot be reached
 STARTED = str(time.time_ns())  # each start of the code location syncs MLflow once
 
 
-@dg.sensor(
-    job=tell_mlflow, minimum_interval_seconds=EVERY_S, default_status=dg.DefaultSensorStatus.RUNNING
-)
+@sensor(every_s=EVERY_S, job=tell_mlflow)
 def mlflow_follows(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Starts `tell_mlflow` if MLflow is behind, and once at each start. Reads the sync state from a
     small file, never from MLflow.

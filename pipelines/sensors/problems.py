@@ -14,19 +14,17 @@ import dagster as dg
 
 from assets.partitions import sources
 from assets.raw_problems import problem_sources
-from pipelines.settings import SETTINGS
+from pipelines.sensors.sensor import sensor
 from problems.catalogue import current_commit, pin, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
 from resources.problem_intake import fingerprint, import_problems, waiting
 from resources.run_context import RunContext
 
-EVERY_S = SETTINGS.profile.automation.poll_s
-RUNNING = dg.DefaultSensorStatus.RUNNING
 TIMEOUT_S = 30.0  # for all requests of one tick
 
 
-@dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
+@sensor()
 def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Adds a file in `inbox_problems/` as a source when it has not changed between two ticks; once
     for each content. Reports a bad file once.
@@ -60,7 +58,7 @@ def new_problems(context: dg.SensorEvaluationContext, run_context: RunContext) -
     )
 
 
-@dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
+@sensor()
 def changed_hub(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Gets the newest commit of each hub dataset every `automation.hub_hours`; the next data
     refresh reads a changed one.

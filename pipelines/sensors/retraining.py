@@ -16,19 +16,16 @@ from evaluation.promotion.gate import Regression, regressed
 from evaluation.promotion.regression import same_supply
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
-from pipelines.settings import SETTINGS
+from pipelines.sensors.sensor import sensor
 from problems.catalogue import read_sources
 from resources import lease
 from resources.config.profile import Automation
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
-from resources.run_record import Record, next_id, records
-
-EVERY_S = SETTINGS.profile.automation.poll_s
-RUNNING = dg.DefaultSensorStatus.RUNNING
+from resources.run_record import Record, next_id, readable
 
 
-@dg.sensor(job=full_chain, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
+@sensor(job=full_chain)
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -72,9 +69,7 @@ def changed_problems(
     )
 
 
-@dg.sensor(
-    jobs=[full_chain, evaluate_checkpoint], minimum_interval_seconds=EVERY_S, default_status=RUNNING
-)
+@sensor(jobs=[full_chain, evaluate_checkpoint])
 def champion_regression(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -90,7 +85,7 @@ def champion_regression(
     )
     rescored = [
         r
-        for r in records(run_context.home.runs)
+        for r in readable(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash

@@ -21,23 +21,18 @@ from evaluation.judging.by_problem import VERSION
 from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
-from pipelines.settings import SETTINGS
+from pipelines.sensors.sensor import sensor
 from problems.schema import read_parquet
 from problems.sources.place import Place
 from resources.config.profile import HELDOUT
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext
-from resources.run_record import records
+from resources.run_record import readable
 
 OWN_TESTS = ("heldout", "regression", "validation")  # benchmarks without a published harness
-EVERY_S = SETTINGS.profile.automation.poll_s
 
 
-@dg.sensor(
-    job=evaluate_checkpoint,
-    minimum_interval_seconds=EVERY_S,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-)
+@sensor(job=evaluate_checkpoint)
 def stale_scores(context: dg.SensorEvaluationContext, run_context: RunContext) -> dg.SensorResult:
     """Scores the champion again if a benchmark, a harness or a report has changed since its last
     score; once for each change.
@@ -130,7 +125,7 @@ def last_scores(
     """Return the champion's newest scores on all benchmarks, by a rescore or its promotion."""
     rescored = [
         r
-        for r in records(run_context.home.runs)
+        for r in readable(run_context.home.runs)
         if r.kind == "rescore"
         and r.champion
         and r.champion.content_hash == champion.checkpoint_hash

@@ -7,14 +7,14 @@ secrets or of poor quality, and duplicates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from artifacts.section import Section
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
-from problems.cleaning.duplicates import Duplicates, duplicates
+from problems.cleaning.duplicates import Duplicates, Group, duplicates
 from problems.cleaning.fingerprints import known_task
 from problems.cleaning.gating import gated_as
 from problems.cleaning.quality import fault
@@ -24,6 +24,7 @@ from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
 from sandbox.sandbox import Sandbox
 
+LicenceCounts = Counter[tuple[str, str]]
 OVERLAPS = "overlaps a gated problem"
 
 
@@ -115,7 +116,11 @@ def curate(
     duplicate_groups = duplicates(
         (problem for problem in rest if problem.problem_id not in reasons), config.processes
     )
-    reasons |= doubled(duplicate_groups)
+    reasons |= {
+        removed.problem_id: removed
+        for group in duplicate_groups.groups
+        for removed in doubled(group)
+    }
     passed = [problem for problem in arrived if problem.problem_id not in reasons]
     removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
     return Curated(
@@ -145,34 +150,36 @@ def leaking(
             reasons.setdefault(
                 overlap.problem_id, Removed(overlap.problem_id, OVERLAPS, detail.strip())
             )
-    children = {
-        problem_id: next((parent for parent in parents if parent in reasons), None)
+    children = (
+        (problem_id, parent)
         for problem_id, parents in derived
-        if parents
-    }
+        if (parent := next((parent for parent in parents if parent in reasons), None))
+    )
     return {
         child: Removed(child, OVERLAPS, f"made of {parent}, which does")
-        for child, parent in children.items()
-        if parent
+        for child, parent in children
     } | reasons
 
 
-def doubled(duplicates: Duplicates) -> dict[str, Removed]:
-    """Return the problems removed as duplicates of a kept one, by id."""
-    return {
-        member.problem_id: Removed(
+def doubled(group: Group) -> list[Removed]:
+    """Return the problems removed as duplicates of a kept one."""
+    return [
+        Removed(
             member.problem_id,
             "duplicate",
             f"{member.how} as {member.like}; {group.kept} is kept: {group.why}",
         )
-        for group in duplicates.groups
         for member in group.others
-    }
+    ]
 
 
-def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, str, int, bool]]:
+def licence_counts(problems: Iterable[Problem]) -> LicenceCounts:
+    """Return the number of problems of each source and licence, without gated ones."""
+    return Counter((problem.source, problem.licence) for problem in problems if not problem.gated)
+
+
+def licences(counts: LicenceCounts, config: Curation) -> list[tuple[str, str, int, bool]]:
     """Return source, licence, number of problems, and whether the policy allows the licence."""
-    counts = Counter((problem.source, problem.licence) for problem in problems if not problem.gated)
     return [
         (source, licence, count, _allowed(licence, config))
         for (source, licence), count in sorted(counts.items())

@@ -17,10 +17,11 @@ statement only. It is compared in full with all other problems.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from problems.cleaning.minhash import Hashes, alike
 from problems.cleaning.similarity import (
     Kin,
-    Sketch,
+    Sketched,
     Traits,
     core,
     key,
@@ -40,9 +41,13 @@ from problems.cleaning.similarity import (
 from problems.schema import Problem
 from problems.syntax import shape
 
+T_co = TypeVar("T_co", covariant=True)
+Places = NDArray[np.int64]
+
 SAME_STATEMENT = "same statement"
 # Of two equal problems, one for evaluation is kept rather than one for training.
 SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")
+MOST_TRAITS = 2048  # problems whose compared properties are in memory at once
 # Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`.
 LEAST_STATEMENT, LEAST_PROGRAM = (0.5, 0.7)
 
@@ -80,6 +85,12 @@ class Duplicates:
     uncompared: int = 0
 
 
+class ByPlace(Protocol[T_co]):
+    """Values by place: a list, or a database."""
+
+    def __getitem__(self, place: int, /) -> T_co: ...
+
+
 class Rank(NamedTuple):
     """Decides which of two equal problems is kept: the one with the lower rank."""
 
@@ -94,23 +105,15 @@ class Rank(NamedTuple):
 class Marks:
     """All that is compared exactly of n problems, in a few bytes each.
 
-    Problems with equal marks are equal.
+    Problems with equal marks are equal. Ranks and parents may be looked up in a database.
     """
 
-    ranks: list[Rank]
+    ranks: ByPlace[Rank]
     statements: Hashes  # (n,)
     # (n,): tests and solutions; 0 without a solution, or if no other problem has the same tests
     solved: Hashes
     composed: NDArray[np.bool_]  # (n,)
-    parents: list[tuple[str, ...]]  # ids of the problems each was derived from
-
-    def take(self, places: Sequence[int]) -> Marks:
-        at = np.array(places, np.int64)
-        ranks, parents = (
-            [self.ranks[place] for place in places],
-            [self.parents[place] for place in places],
-        )
-        return Marks(ranks, self.statements[at], self.solved[at], self.composed[at], parents)
+    parents: ByPlace[tuple[str, ...]]  # ids of the problems each was derived from
 
     def related(self, one: int, two: int) -> bool:
         """Return whether one was derived from the other, or both from a common parent."""
@@ -175,39 +178,64 @@ def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
 
 def grouped(
     marked: Marks,
-    sketched: Callable[[Sequence[int]], Sketch],
-    read: Callable[[Collection[int]], Mapping[int, Problem]],
+    sketched: Callable[[Places], Sketched],
+    read: Callable[[Collection[int]], ByPlace[Problem]],
 ) -> Duplicates:
-    """Find duplicates as `duplicates` does, for problems that need not be in memory.
+    """Find duplicates as `duplicates` does, with the same arguments as `find`."""
+    found = find(marked, sketched, read)
+    return Duplicates(tuple(found.groups(marked)), found.capped, found.uncompared)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The duplicates by place: the place that each is like, and how. See `Duplicates`."""
+
+    likes: dict[int, tuple[int, str]]
+    capped: int
+    uncompared: int
+
+    @cached_property
+    def members(self) -> dict[int, list[int]]:
+        """The places of the problems that are removed, by the one that is kept."""
+        members: dict[int, list[int]] = defaultdict(list)
+        for place, (first, _) in self.likes.items():
+            while first in self.likes:
+                first = self.likes[first][0]
+            members[first].append(place)
+        return members
+
+    def groups(self, marked: Marks) -> Iterator[Group]:
+        """Yield the groups by the id of the problem that is kept; members by id."""
+        for first in sorted(self.members, key=lambda place: marked.ranks[place].problem_id):
+            ranks = {place: marked.ranks[place] for place in self.members[first]}
+            others = sorted(ranks, key=lambda place: ranks[place].problem_id)
+            yield Group(
+                marked.ranks[first].problem_id,
+                _why([marked.ranks[first], *ranks.values()]),
+                tuple(self._member(place, marked) for place in others),
+            )
+
+    def _member(self, place: int, marked: Marks) -> Member:
+        like, how = self.likes[place]
+        return Member(marked.ranks[place].problem_id, marked.ranks[like].problem_id, how)
+
+
+def find(
+    marked: Marks,
+    sketched: Callable[[Places], Sketched],
+    read: Callable[[Collection[int]], ByPlace[Problem]],
+) -> Found:
+    """Find duplicates among problems that need not be in memory.
 
     marked: in the order of the ranks. sketched: returns the sketch of the problems at the given
     places, in this order. read: returns the few problems that must be compared word by word.
     """
-    removed = _exact(marked)
-    single = [
-        place
-        for place, one in enumerate(marked.ranks)
-        if one.problem_id not in removed and not marked.composed[place]
-    ]
+    likes = _exact(marked)
+    is_single = ~marked.composed
+    is_single[np.fromiter(likes, np.int64, len(likes))] = False
+    single = np.flatnonzero(is_single)
     near, capped, uncompared = _near(marked, sketched(single), single, read)
-    removed |= near
-    by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in removed}
-    members: dict[str, list[Member]] = defaultdict(list)
-    for _, member in sorted(removed.items()):
-        first = member.like
-        while first in removed:
-            first = removed[first].like
-        members[first].append(member)
-    by_id |= {one.problem_id: one for one in marked.ranks if one.problem_id in members}
-    why = {
-        first: _why([by_id[first], *(by_id[member.problem_id] for member in others)])
-        for first, others in members.items()
-    }
-    return Duplicates(
-        tuple(Group(first, why[first], tuple(members[first])) for first in sorted(members)),
-        capped,
-        uncompared,
-    )
+    return Found(likes | near, capped, uncompared)
 
 
 def near_duplicate(kin: Kin) -> str | None:
@@ -241,8 +269,8 @@ def buckets(keys: Hashes) -> Iterator[list[int]]:
             yield order[start:end].tolist()
 
 
-def _exact(marked: Marks) -> dict[str, Member]:
-    """Return the exact duplicates to remove, by id; each is like one that ranks before it."""
+def _exact(marked: Marks) -> dict[int, tuple[int, str]]:
+    """Return the exact duplicates to remove; each is like one that ranks before it."""
     root: dict[int, int] = {}
     like: dict[int, tuple[int, str]] = {}
     for how, keys in (
@@ -260,58 +288,47 @@ def _exact(marked: Marks) -> dict[str, Member]:
                     like.setdefault(other, (first, how))
                     one, two = sorted((_find(root, first), _find(root, other)))
                     root[two] = one
-    removed = {}
-    for place in sorted(root):
-        if (best := _find(root, place)) != place:
-            first, how = like.get(place, (best, "same as others of its group"))
-            removed[marked.ranks[place].problem_id] = Member(
-                marked.ranks[place].problem_id, marked.ranks[first].problem_id, how
-            )
-    return removed
+    return {
+        place: like.get(place, (best, "same as others of its group"))
+        for place in sorted(root)
+        if (best := _find(root, place)) != place
+    }
 
 
 def _near(
     marked: Marks,
-    sketched: Sketch,
-    places: Sequence[int],
-    read: Callable[[Collection[int]], Mapping[int, Problem]],
-) -> tuple[dict[str, Member], int, int]:
+    sketched: Sketched,
+    places: Places,
+    read: Callable[[Collection[int]], ByPlace[Problem]],
+) -> tuple[dict[int, tuple[int, str]], int, int]:
     """Find near duplicates.
 
-    Returns the problems to remove, by id, each like one that is kept; the number of capped buckets;
-    the number of comparisons skipped.
+    Returns the problems to remove, each like one that is kept; the number of capped buckets; the
+    number of comparisons skipped.
     """
     by_statement, by_program = (
         alike(sketched.statements, least=LEAST_STATEMENT),
         alike(sketched.programs, least=LEAST_PROGRAM),
     )
     owners = sketched.program_of[by_program.left], sketched.program_of[by_program.right]
-    pairs = {
-        *zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True),
-        *zip(owners[1].tolist(), owners[0].tolist(), strict=True),
-    }
-    pairs = {(later, earlier) for later, earlier in pairs if later != earlier}
-    problems = read({places[row] for pair in pairs for row in pair})
-    traits: dict[int, Traits] = {}
-    removed: dict[int, Member] = {}
-    for later, earlier in sorted(pairs):
-        if later in removed or earlier in removed:
+    later = places[np.concatenate([by_statement.right, np.maximum(*owners)])]
+    earlier = places[np.concatenate([by_statement.left, np.minimum(*owners)])]
+    pairs = np.unique(np.stack([later, earlier], axis=1)[later != earlier], axis=0)
+    problems = read(np.unique(pairs).tolist())
+    traits = lru_cache(MOST_TRAITS)(lambda place: Traits(problems[place]))
+    removed: dict[int, tuple[int, str]] = {}
+    for later_place, earlier_place in map(np.ndarray.tolist, pairs):
+        if later_place in removed or earlier_place in removed:
             continue
-        if marked.related(places[earlier], places[later]):
+        if marked.related(earlier_place, later_place):
             continue
-        for row in (earlier, later):
-            traits.setdefault(row, Traits(problems[places[row]]))
-        if how := near_duplicate(kin(traits[earlier], traits[later])):
-            removed[later] = Member(
-                marked.ranks[places[later]].problem_id,
-                marked.ranks[places[earlier]].problem_id,
-                how,
-            )
+        if how := near_duplicate(kin(traits(earlier_place), traits(later_place))):
+            removed[later_place] = (earlier_place, how)
     capped, uncompared = (
         by_statement.capped + by_program.capped,
         by_statement.uncompared + by_program.uncompared,
     )
-    return {member.problem_id: member for member in removed.values()}, capped, uncompared
+    return removed, capped, uncompared
 
 
 def _tested(problem: Problem) -> int:

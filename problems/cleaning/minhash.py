@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -92,17 +92,48 @@ def signatures(sets: Iterable[Hashes]) -> Signatures:
     return np.concatenate(rows)
 
 
-def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: int = 32) -> Pairs:
+class Rows(Protocol):
+    """The signatures of some sets, in memory or in a file."""
+
+    def __len__(self) -> int: ...
+
+    def band(self, number: int) -> Hashes:
+        """Return the key of this band for each row: rows that are equal in it have the same."""
+        ...
+
+    def read(self, places: NDArray[np.int64]) -> Signatures: ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Signatures in memory, as `Rows`."""
+
+    rows: Signatures
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def band(self, number: int) -> Hashes:
+        return band_keys(self.rows, number)
+
+    def read(self, places: NDArray[np.int64]) -> Signatures:
+        return self.rows[places]
+
+
+def alike(
+    rows: Signatures | Rows, first: int | None = None, least: float = 0.0, cap: int = 32
+) -> Pairs:
     """Return candidate pairs among the rows.
 
     first: only pairs of one of the first `first` rows with one of the others. least: minimum share
     of agreeing rows of two signatures, an estimate of the Jaccard similarity with a standard error
     of at most 0.045. cap: the other rows of a bucket are compared with this many rows at its start.
     """
+    rows = InMemory(rows) if isinstance(rows, np.ndarray) else rows
     known = np.empty(0, np.uint64)
     capped = uncompared = 0
-    for band in np.split(rows, BANDS, axis=1):
-        order, starts = _buckets(band)
+    for number in range(BANDS):
+        order, starts = _buckets(rows.band(number))
         place = np.arange(len(rows)) - starts
         fresh, later = [known], np.arange(len(rows))
         for offset in range(cap):
@@ -132,31 +163,37 @@ def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: i
     )
 
 
-def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row order that groups rows equal in the band, and each bucket's start per place.
+def band_keys(rows: Signatures, number: int) -> Hashes:
+    """Return a hash of each row's part in this band."""
+    keys = np.zeros(len(rows), np.uint64)
+    size = PERMUTATIONS // BANDS
+    for column in rows[:, number * size : (number + 1) * size].T:
+        keys = (keys ^ column) * ODD
+        keys ^= keys >> np.uint64(31)
+    return keys
+
+
+def _buckets(keys: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row order that groups rows of equal keys, and each bucket's start per place.
 
     Rows of a bucket keep their own order.
     """
-    key = np.zeros(len(band), np.uint64)
-    for column in band.T:
-        key = (key ^ column) * ODD
-        key ^= key >> np.uint64(31)
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
     begins = np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]
     return order, np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0))
 
 
 def _agree(
-    rows: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], least: float
+    rows: Rows, left: NDArray[np.int64], right: NDArray[np.int64], least: float
 ) -> NDArray[np.bool_]:
     """Return for each pair whether at least that share of the signature rows agrees.
 
     Works in chunks, because the rows of all pairs would not fit into memory.
     """
-    size = 1 << 15
     agree = np.empty(len(left), bool)
-    for at in range(0, len(left), size):
-        part = slice(at, at + size)
-        agree[part] = (rows[left[part]] == rows[right[part]]).mean(axis=1) >= least
+    for at in range(0, len(left), CHUNK):
+        part = slice(at, at + CHUNK)
+        equal = rows.read(left[part]) == rows.read(right[part])
+        agree[part] = equal.mean(axis=1) >= least
     return agree

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from problems.cleaning.minhash import (
     CHUNK,
     PERMUTATIONS,
     Hashes,
+    Rows,
     Signatures,
     jaccard,
     shingles,
@@ -197,24 +198,23 @@ class Sketch:
     tests: Hashes  # (k,), or empty
     test_of: NDArray[np.int64]  # (k,)
 
-    def take(self, places: Sequence[int]) -> Sketch:
-        """Return the sketch of the problems at these places, in this order.
-
-        Shapes and tests are left out.
-        """
-        at, place = np.array(places, np.int64), np.full(len(self.statements), -1)
-        place[at] = np.arange(len(at))
-        owner = place[self.program_of]
-        rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
+    def without_exact(self) -> Sketch:
+        """Return the signatures alone, without shapes and tests."""
         nothing = np.empty(0, np.uint64)
-        return Sketch(
-            self.statements[at],
-            self.programs[rows],
-            owner[rows],
-            nothing,
-            nothing,
-            np.empty(0, np.int64),
-        )
+        return replace(self, shapes=nothing, tests=nothing, test_of=np.empty(0, np.int64))
+
+
+class Sketched(Protocol):
+    """The part of a sketch that finds near duplicates; the signatures may be in files."""
+
+    @property
+    def statements(self) -> Signatures | Rows: ...
+
+    @property
+    def programs(self) -> Signatures | Rows: ...
+
+    @property
+    def program_of(self) -> NDArray[np.int64]: ...
 
 
 def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
@@ -239,8 +239,8 @@ def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
 def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
     """Join the parts of a sketch, in their order.
 
-    The signatures (half a KiB per row) are copied into the result as they arrive, because those of
-    a million problems do not fit into memory twice.
+    The signatures (half a KiB per row) are copied into the result as they arrive, so that they are
+    in memory once.
     """
     statements, shaped = (
         np.empty((count, PERMUTATIONS), np.uint32),

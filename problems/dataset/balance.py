@@ -7,12 +7,14 @@ per problem, 1 on average, and a table of each group's share before and after.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from math import prod
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -71,38 +73,67 @@ def weigh(
         key=lambda problem: problem.problem_id,
     )
     hard = {problem_id: 1 - rate for problem_id, rate in (pass_rates or {}).items()}
-    levels = [level(hard.get(problem.problem_id, static[problem.problem_id])) for problem in train]
-    styles, tags = (
-        [(problem.style,) for problem in train],
-        [problem.tags or ("",) for problem in train],
-    )
-    factors = [_factors(groups) for groups in (styles, [(str(number),) for number in levels], tags)]
-    raw = [
-        min(CAP, max(1 / CAP, prod(axes) ** (1 / len(axes)))) for axes in zip(*factors, strict=True)
-    ]
-    mean = fmean(raw) if raw else 1.0
-    return [
-        Weight(
+    rows = [
+        Drawn(
             problem.problem_id,
             problem.style,
-            number,
+            problem.tags,
+            level(hard.get(problem.problem_id, static[problem.problem_id])),
             problem.problem_id in hard,
-            round(weight / mean, 6),
         )
-        for problem, number, weight in zip(train, levels, raw, strict=True)
+        for problem in train
     ]
+    return list(weights_of(lambda: rows))
+
+
+class Drawn(NamedTuple):
+    """What the weight of a training problem depends on."""
+
+    problem_id: str
+    style: str
+    tags: Sequence[str]
+    level: int
+    measured: bool = False
+
+    @property
+    def groups(self) -> tuple[Sequence[str], ...]:
+        """Its groups on each axis: style, level, tags."""
+        return (self.style,), (str(self.level),), self.tags or ("",)
+
+
+def weights_of(rows: Callable[[], Iterable[Drawn]]) -> Iterator[Weight]:
+    """Yield the weights of training problems, as `weigh` does. rows: read three times."""
+    axes = tuple(Counter[str]() for _ in range(3))
+    for row in rows():
+        for counts, groups in zip(axes, row.groups, strict=True):
+            counts.update(groups)
+    factors = [
+        {
+            group: (counts.total() / len(counts) / count) ** TEMPERATURE
+            for group, count in counts.items()
+        }
+        for counts in axes
+    ]
+    raw = np.fromiter((_raw(row, factors) for row in rows()), float)
+    mean = fmean(raw) if raw.size else 1.0
+    for row, weight in zip(rows(), raw, strict=True):
+        yield Weight(
+            row.problem_id, row.style, row.level, row.measured, round(float(weight) / mean, 6)
+        )
+
+
+def _raw(row: Drawn, factors: Sequence[Mapping[str, float]]) -> float:
+    """Return the weight before scaling: how rare the groups of a problem are."""
+    means = [
+        fmean(factor[group] for group in groups)
+        for factor, groups in zip(factors, row.groups, strict=True)
+    ]
+    return min(CAP, max(1 / CAP, prod(means) ** (1 / len(means))))
 
 
 def level(difficulty: float) -> int:
     """Return the level from 1 (easy) to `LEVELS` (hard) of a difficulty in [0, 1]."""
     return min(int(difficulty * LEVELS), LEVELS - 1) + 1
-
-
-def _factors(groups: Sequence[Sequence[str]]) -> list[float]:
-    """Return each problem's factor on one axis: how rare its groups are."""
-    counts = Counter(group for own in groups for group in own)
-    fair = counts.total() / len(counts) if counts else 1.0
-    return [fmean((fair / counts[group]) ** TEMPERATURE for group in own) for own in groups]
 
 
 def shares(problems: Iterable[Problem], weights: Sequence[Weight]) -> list[Share]:
@@ -111,28 +142,45 @@ def shares(problems: Iterable[Problem], weights: Sequence[Weight]) -> list[Share
     The share is given for equal weights and for these weights.
     """
     by_id = {problem.problem_id: problem for problem in problems}
-    before: Counter[tuple[str, str]] = Counter()
-    after: Counter[tuple[str, str]] = Counter()
+    sizes = Sizes()
     for row in weights:
-        problem = by_id[row.problem_id]
-        own = [
-            ("source", problem.source),
+        sizes.add(by_id[row.problem_id].source, by_id[row.problem_id].tags, row)
+    return sizes.shares()
+
+
+@dataclass
+class Sizes:
+    """Counts for `shares`, one problem at a time."""
+
+    count: int = 0
+    total: float = 0
+    before: Counter[tuple[str, str]] = field(default_factory=Counter)
+    after: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, source: str, tags: Sequence[str], row: Weight) -> None:
+        self.count, self.total = self.count + 1, self.total + row.weight
+        for group in (
+            ("source", source),
             ("style", row.style),
             ("level", str(row.level)),
-            *(("tag", tag) for tag in problem.tags or ("",)),
+            *(("tag", tag) for tag in tags or ("",)),
+        ):
+            self.before[group] += 1
+            self.after[group] += row.weight  # type: ignore[assignment]  # a Counter adds floats as well
+
+    def shares(self) -> list[Share]:
+        return [
+            (*group, count, count / self.count, self.after[group] / self.total)
+            for group, count in sorted(self.before.items())
         ]
-        for group in own:
-            before[group] += 1
-            after[group] += row.weight  # type: ignore[assignment]  # a Counter adds floats as well
-    total = sum(row.weight for row in weights)
-    return [
-        (*group, count, count / len(weights), after[group] / total)
-        for group, count in sorted(before.items())
-    ]
 
 
 def write_weights(weights: Sequence[Weight], path: Path) -> None:
-    write_table(pa.Table.from_pylist([asdict(row) for row in weights], schema=SCHEMA), path)
+    write_table(weights_table(weights), path)
+
+
+def weights_table(weights: Iterable[Weight]) -> pa.Table:
+    return pa.Table.from_pylist([asdict(row) for row in weights], schema=SCHEMA)
 
 
 def read_weights(path: Path) -> list[Weight]:

@@ -11,19 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from problems.cleaning.curation import Curated
-from problems.dataset.balance import Share, Weight, shares, weigh, write_weights
-from problems.dataset.charts import funnel_chart, histogram
-from problems.dataset.rl_parquet import write_verl
-from problems.difficulty.features import write_features
+from problems.dataset.balance import Share
+from problems.dataset.evidence import Evidence
+from problems.dataset.shards import SPLITS
 from problems.funnel import Stage, funnel
 from problems.prompt import shown_test
-from problems.schema import Problem, set_hash
+from problems.schema import Problem
 
 CARD, FUNNEL, DIFFICULTY = "README.md", "plots/funnel.svg", "plots/difficulty.svg"
 FEATURES, WEIGHTS = "features.parquet", "weights.parquet"
@@ -44,60 +42,56 @@ SIGNS, ESCAPED = (
     re.compile(r"([\\`*_{}\[\]<>#|~$])"),
     r"\\\1",
 )
-# The splits that verl reads. Demonstrations are for the warm-up, which reads problems.parquet.
-SPLITS = ("train", "validation")
 
 
-def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> None:
-    """Write the files that accompany `problems.parquet`.
+@dataclass(frozen=True)
+class Summary:
+    """What the card says of the problems of a dataset.
 
-    These are verl's rows, features, weights, charts and the card.
+    parts: number of problems by source, split and maker. licences: by licence and source.
+    agreements: shares of the samples that agree, of problems that no reference backs.
     """
-    problems = curated.problems
-    for split in SPLITS:
-        if part := [problem for problem in problems if problem.split == split]:
-            write_verl(part, _created(folder / "verl" / f"{split}.parquet"))
-    difficulty = write_features(problems, folder / FEATURES)
-    weights = weigh(problems, difficulty)
-    write_weights(weights, folder / WEIGHTS)
-    by_source: dict[str, list[float]] = {}
-    for problem in problems:
-        by_source.setdefault(problem.source, []).append(difficulty[problem.problem_id])
-    _created(folder / FUNNEL).write_text(funnel_chart(stages), encoding="utf-8")
-    _created(folder / DIFFICULTY).write_text(
-        histogram(by_source, "static difficulty"), encoding="utf-8"
-    )
-    (folder / CARD).write_text(card(curated, stages, weights), encoding="utf-8")
+
+    count: int
+    set_hash: str
+    parts: Mapping[tuple[str, str, str], int]
+    licences: Mapping[tuple[str, str], int]
+    examples: Sequence[Problem]
+    agreements: Sequence[float] = ()
+
+    @property
+    def splits(self) -> list[str]:
+        """Return those of verl's splits that have problems."""
+        return [split for split in SPLITS if any(part == split for _, part, _ in self.parts)]
 
 
-def _created(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+def card(
+    summary: Summary, evidence: Evidence, stages: Sequence[Stage], rows: Sequence[Share]
+) -> str:
+    """Return the whole card.
 
-
-def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -> str:
-    """Return the whole card. stages: what became of every problem; curation is the last one."""
-    problems = curated.problems
+    stages: what became of every problem; curation is the last one. rows: see `balance.shares`.
+    """
     parts = [
         "---",
-        front_matter(problems),
+        front_matter(summary),
         "---",
         "",
         "# Programming problems with tests that decide them",
         "",
         (
-            f"{len(problems):,} problems, each with a statement, reference solutions that pass in "
+            f"{summary.count:,} problems, each with a statement, reference solutions that pass in "
             "a sandbox, and tests that refuse an idle answer."
         ),
         "No problem of a benchmark that is reported is among them, nor one that was found to "
         "copy such a problem; what only resembles one is listed "
         "below as suspect. The same task in other words, with another program and other "
         "tests, is not found. Content: "
-        f"`{set_hash(problems)}` (sha256 over the problems, whatever their order; that of the "
+        f"`{summary.set_hash}` (sha256 over the problems, whatever their order; that of the "
         "whole folder is in `manifest.json`).",
         "",
-        _table(("source", "part", "made by", "problems"), _parts(problems)),
-        *_solver(problems),
+        _table(("source", "part", "made by", "problems"), _counts(summary.parts)),
+        *_solver(summary.agreements),
         "",
         "## How to read it",
         "",
@@ -111,11 +105,11 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
         "",
         "## Likenesses to gated benchmarks",
         "",
-        _contamination(curated),
+        _contamination(evidence),
         "",
         "## Licences",
         "",
-        _table(("licence", "source", "problems"), _counts((p.licence, p.source) for p in problems)),
+        _table(("licence", "source", "problems"), _counts(summary.licences)),
         "",
         "## Difficulty and balance",
         "",
@@ -123,11 +117,11 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
         "",
         BALANCE,
         "",
-        balance_table(shares(problems, weights)),
+        balance_table(rows),
         "",
         "## Examples",
         "",
-        *(_example(problem) for problem in _spaced(problems)),
+        *(_example(problem) for problem in summary.examples),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
@@ -160,13 +154,13 @@ BALANCE = (
 )
 
 
-def front_matter(problems: Sequence[Problem]) -> str:
+def front_matter(summary: Summary) -> str:
     """Return the YAML header: licences and size in the hub's terms, files per configuration.
 
     It is written as JSON, which is valid YAML.
     """
-    licences = sorted({HUB_LICENCES.get(problem.licence.lower(), "other") for problem in problems})
-    splits = [split for split in SPLITS if any(problem.split == split for problem in problems)]
+    licences = sorted({HUB_LICENCES.get(name.lower(), "other") for name, _ in summary.licences})
+    splits = summary.splits
     configs: list[dict[str, Any]] = [
         {
             "config_name": "problems",
@@ -188,7 +182,7 @@ def front_matter(problems: Sequence[Problem]) -> str:
         "license": licences,
         "task_categories": ["text-generation"],
         "tags": ["code", "reinforcement-learning", "verl", "unit-tests"],
-        "size_categories": [next((name for most, name in SIZES if len(problems) < most), "n>10M")],
+        "size_categories": [next((name for most, name in SIZES if summary.count < most), "n>10M")],
         "configs": configs,
     }
     return "\n".join(f"{key}: {json.dumps(value)}" for key, value in header.items())
@@ -206,17 +200,9 @@ def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
     return _table(("", "group", "problems", "share before", "share after"), cells) + more
 
 
-def _parts(problems: Sequence[Problem]) -> list[tuple[object, ...]]:
-    return _counts(
-        (problem.source, problem.split, str(problem.extra.get("made_by", "")))
-        for problem in problems
-    )
-
-
-def _solver(problems: Sequence[Problem]) -> list[str]:
+def _solver(shares: Sequence[float]) -> list[str]:
     """Return a paragraph about problems that no reference backs, if there are any."""
-    shares = [problem.agreement for problem in problems if problem.agreement is not None]
-    if not shares:
+    if not len(shares):
         return []
     return [
         "",
@@ -227,12 +213,12 @@ def _solver(problems: Sequence[Problem]) -> list[str]:
     ]
 
 
-def _contamination(curated: Curated) -> str:
-    leaks = {(o.gated_id.partition("/")[0], o.problem_id) for o in curated.overlaps if o.leak}
+def _contamination(evidence: Evidence) -> str:
+    leaks = {(o.gated_id.partition("/")[0], o.problem_id) for o in evidence.overlaps if o.leak}
     removed = Counter(benchmark for benchmark, _ in leaks)
     rows = [
         (name, removed[name], len({row["task"] for row in tasks}))
-        for name, tasks in sorted(curated.suspects.items())
+        for name, tasks in sorted(evidence.suspects.items())
     ]
     if not rows:
         return "No gated benchmark was among the sources, so there was nothing to compare with."
@@ -245,16 +231,17 @@ def _contamination(curated: Curated) -> str:
     )
 
 
-def _spaced(problems: Sequence[Problem], most: int = 6) -> list[Problem]:
-    """Return one or two problems of each source, at most `most` in total."""
-    by_source: dict[str, list[Problem]] = {}
-    for problem in problems:
-        if problem.split != "demonstrations":
-            by_source.setdefault(problem.source, []).append(problem)
-    each = max(1, most // max(1, len(by_source)))
-    return [
-        problem for own in by_source.values() for problem in own[:: max(1, len(own) // each)][:each]
-    ][:most]
+def spaced(parts: Mapping[str, int], most: int = 6) -> dict[str, range]:
+    """Return which problems of each source to show: one or two, at most `most` in total.
+
+    parts: the number of problems by source, in the order of their first ones.
+    """
+    each = max(1, most // max(1, len(parts)))
+    shown, left = dict[str, range](), most
+    for source, count in parts.items():
+        shown[source] = range(0, count, max(1, count // each))[: min(each, left)]
+        left -= len(shown[source])
+    return shown
 
 
 def _example(problem: Problem) -> str:
@@ -284,11 +271,8 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _counts(keys: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    return [
-        (*key, f"{count:,}")
-        for key, count in sorted(Counter(keys).items(), key=lambda item: tuple(map(str, item[0])))
-    ]
+def _counts(counts: Mapping[Any, int]) -> list[tuple[object, ...]]:
+    return [(*key, f"{count:,}") for key, count in sorted(counts.items())]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -20,6 +20,7 @@ TEXT, PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR = (
 )
 COLOURS = (PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
+BUCKETS = 20  # of a histogram
 MOST = 6  # at most this many reasons of a stage have their own bar
 
 Bar = tuple[str, int, int, str]  # label, start, length, colour
@@ -73,20 +74,33 @@ def _horizontal(bars: Sequence[Bar]) -> str:
 
 
 def histogram(
-    values: Mapping[str, Sequence[float]], label: str, buckets: int = 20, height: int = 190
+    values: Mapping[str, Sequence[float]], label: str, buckets: int = BUCKETS, height: int = 190
 ) -> str:
-    """Draw how many values in [0, 1] are in each bucket, stacked, with one colour per name.
+    """Draw how many values in [0, 1] are in each bucket; see `stacked`."""
+    by_name = {name: [0] * buckets for name in values}
+    for name, own in values.items():
+        for value in own:
+            by_name[name][bucket_of(value, buckets)] += 1
+    return stacked(by_name, label, buckets, height)
+
+
+def bucket_of(value: float, buckets: int = BUCKETS) -> int:
+    return min(int(value * buckets), buckets - 1)
+
+
+def stacked(
+    by_name: Mapping[str, Sequence[int]], label: str, buckets: int = BUCKETS, height: int = 190
+) -> str:
+    """Draw the counts of each bucket of [0, 1], stacked, with one colour per name.
 
     label: what the values are, shown below the axis.
     """
-    names = sorted(values, key=lambda name: (-len(values[name]), name))
+    names = sorted(by_name, key=lambda name: (-sum(by_name[name]), name))
     shown = names if len(names) <= len(COLOURS) else [*names[: len(COLOURS) - 1], "others"]
     counts = {name: [0] * buckets for name in shown}
     for name in names:
-        for value in values[name]:
-            counts[name if name in counts else "others"][
-                min(int(value * buckets), buckets - 1)
-            ] += 1
+        own = counts[name if name in counts else "others"]
+        own[:] = map(sum, zip(own, by_name[name], strict=True))
     most = max((sum(column) for column in zip(*counts.values(), strict=True)), default=0) or 1
     wide, floor, top = (WIDTH - 60) / buckets, height - 40, 26
     parts = [

@@ -6,16 +6,15 @@ ones with their reasons, the evidence of duplicates and contamination, and the d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_file
-from problems.cleaning.curation import Curation, curate, licences
-from problems.dataset.card import write_dataset
-from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
+from problems.cleaning.curation import Curation, curate, licence_counts, licences
+from problems.dataset.dataset_files import write_dataset
+from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS
 from problems.funnel import Stage
 from problems.schema import Problem, write_parquet
 from sandbox.sandbox import Sandbox
@@ -37,22 +36,21 @@ def write_curated(
     earlier_stages: the funnel's stages before this one, for the card. sandbox: see `curate`.
     """
     curated = curate(candidates, gated, config, sandbox)
-    write_parquet(curated.problems, folder / "problems.parquet")
     write_parquet(gated, folder / GATED)
-    (folder / "removed.json").write_text(
-        json.dumps([asdict(row) for row in curated.removed], indent=1), encoding="utf-8"
-    )
-    write_evidence(curated, folder)
     write_dataset(curated, [*earlier_stages, replace(curated.stage, name=NAME)], folder)
-    return {
-        "came_in": len(candidates),
-        "kept": len(curated.problems),
-        "gated": len(gated),
-        "licences": licences(candidates, config),
-        "groups": len(curated.duplicates.groups),
-        "capped": curated.duplicates.capped,
-        "uncompared": curated.duplicates.uncompared,
-        "reports": {
-            name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)
-        },
-    }
+    return facts(
+        folder,
+        came_in=len(candidates),
+        kept=len(curated.problems),
+        gated=len(gated),
+        licences=licences(licence_counts(candidates), config),
+        groups=len(curated.duplicates.groups),
+        capped=curated.duplicates.capped,
+        uncompared=curated.duplicates.uncompared,
+    )
+
+
+def facts(folder: Path, **counts: Any) -> dict[str, Any]:
+    """Return the facts of a dataset's manifest: the counts, and the hashes of the reports."""
+    reports = {name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
+    return counts | {"reports": reports}

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from html import escape
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import Any
 from artifacts.store import Store
 from problems.cleaning.contamination import Overlap
 from problems.cleaning.curation import Curated
+from problems.cleaning.duplicates import Group
+from problems.dataset.rows_json import json_list
 
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
 # characters of a text, and pairs, on the page; the JSON has everything
@@ -35,19 +37,44 @@ STYLE = (
 )
 
 
-def write_evidence(curated: Curated, folder: Path) -> None:
+@dataclass(frozen=True)
+class Evidence:
+    """Why problems were removed or are suspect.
+
+    removed: ids of removed problems, at least of those that overlap. groups: read once. suspects,
+    capped, uncompared: see `Curated` and `Duplicates`.
+    """
+
+    overlaps: Sequence[Overlap]
+    removed: Set[str]
+    suspects: Mapping[str, Sequence[Mapping[str, str]]]
+    groups: Iterable[Group]
+    capped: int
+    uncompared: int
+
+
+def evidence_of(curated: Curated) -> Evidence:
+    return Evidence(
+        curated.overlaps,
+        {row.problem_id for row in curated.removed},
+        curated.suspects,
+        curated.duplicates.groups,
+        curated.duplicates.capped,
+        curated.duplicates.uncompared,
+    )
+
+
+def write_evidence(evidence: Evidence, folder: Path) -> None:
     """Write all reports of a curated set to an existing folder."""
-    groups = {
-        **asdict(curated.duplicates),
-        "groups": [asdict(group) for group in curated.duplicates.groups],
-    }
-    removed = {row.problem_id for row in curated.removed}
+    with (folder / DUPLICATES).open("w", encoding="utf-8") as file:
+        file.write('{\n "groups": ')
+        file.writelines(json_list(map(asdict, evidence.groups), depth=2))
+        file.write(f',\n "capped": {evidence.capped},\n "uncompared": {evidence.uncompared}\n}}\n')
     for name, content in (
-        (DUPLICATES, _json(groups)),
-        (CONTAMINATION, _json(by_problem(curated.overlaps, removed))),
-        (SUSPECTS, _json(curated.suspects)),
-        (str(Path(CONTAMINATION).with_suffix(".md")), contamination_table(curated.overlaps)),
-        (str(Path(CONTAMINATION).with_suffix(".html")), contamination_page(curated.overlaps)),
+        (CONTAMINATION, _json(by_problem(evidence.overlaps, evidence.removed))),
+        (SUSPECTS, _json(evidence.suspects)),
+        (str(Path(CONTAMINATION).with_suffix(".md")), contamination_table(evidence.overlaps)),
+        (str(Path(CONTAMINATION).with_suffix(".html")), contamination_page(evidence.overlaps)),
     ):
         (folder / name).write_text(content, encoding="utf-8")
 
@@ -77,7 +104,7 @@ def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
     }
 
 
-def by_problem(overlaps: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
+def by_problem(overlaps: Sequence[Overlap], removed: Set[str]) -> list[dict[str, Any]]:
     """Return one report per problem, ordered by id.
 
     It says whether the problem was removed, and lists each gated task that it resembles, with both

@@ -3,13 +3,12 @@
 This is for sets that do not fit into memory or would take one process too long. Each part is
 processed independently. Its verdicts are written once, under the part's name, and a part with
 verdicts is not processed again. So a pass that was killed resumes where it stopped. Duplicates
-concern all problems, so one process decides on them, from about 1 KiB per problem. Whole problems
-are read only when two of them must be compared word by word. The problems kept, the reasons and the
-hash are the same as those of `verify` and `curate` on the same set.
+concern all problems, so one process decides on them, with its data in files on local disk
+(whole_set.py). Whole problems are read only when two of them must be compared word by word. The
+files of the dataset are those that `write_curated` writes for the same verified problems.
 
-Below the target: `arrived/` (the input in parts of ROWS), `verified/` and `problems/` (available
-for training), each with parquet files in our schema; `gated.parquet`, `removed.json`, the evidence,
-and `manifest.json`, which is written last.
+Below the target: the files of the dataset, with `manifest.json`, which is written last; `arrived/`
+(the input in parts of ROWS), `guards.parquet` and `verified/`, from which a pass resumes.
 """
 
 from __future__ import annotations
@@ -17,40 +16,51 @@ from __future__ import annotations
 import atexit
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from artifacts.folder import Folder
 from artifacts.hashing import hash_data
+from artifacts.integrity import content_of, hashes_of, seal
 from artifacts.manifest import NAME, Manifest
-from problems.cleaning.contamination import Overlap, suspects
-from problems.cleaning.curation import Curated, Curation, doubled, leaking, own_fault
-from problems.cleaning.duplicates import Duplicates, Marks, grouped, marks
+from problems.cleaning.contamination import suspects
+from problems.cleaning.curation import (
+    Curation,
+    doubled,
+    leaking,
+    licence_counts,
+    licences,
+    own_fault,
+)
+from problems.cleaning.duplicates import find, marks
 from problems.cleaning.semantic import BothIndexes
-from problems.cleaning.similarity import Sketch, joined, sketch
+from problems.cleaning.similarity import sketch
 from problems.columns import ProblemError
-from problems.dataset.evidence import write_evidence
+from problems.dataset.curated import GATED, facts
+from problems.dataset.dataset_files import write_files
+from problems.dataset.evidence import Evidence
+from problems.dataset.parts import ROWS, guards, read_table, readable, split
+from problems.dataset.rows_json import json_list
+from problems.dataset.shards import Shards, parquet_bytes, write_shard
+from problems.dataset.whole_set import CLEAN, VERIFIED, Lookup, PartScan, ShardRows, WholeSet
 from problems.funnel import Removed, Stage
 from problems.parallel import ParallelMap
-from problems.schema import Problem, check_table, from_row, hash_of, to_table
+from problems.schema import Problem, to_table, write_parquet
 from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-ROWS = 2000  # problems per part
-ORIGIN = b"ratchet.origin"  # metadata key of a part: the source file and row of its first row
-GATED = "gated.parquet"
+SHARD = 50_000  # problems that one worker holds while the dataset is written
+SHARDS = "shards"
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """The result for the set: its hash, as `schema.set_hash` computes it, and the funnel."""
+    """The result for the set: the hash of the dataset's files, and the funnel."""
 
     content_hash: str
     stages: tuple[Stage, Stage]
@@ -81,96 +91,11 @@ def clean(
     """
     folder = Folder(target)
     parts = split(Folder(source), folder, rows, gated, rules.verification.how)
-    with ScanPart(folder, rules) as scan:
-        scans: list[PartScan] = sorted(spread(scan, parts), key=lambda one: one.part)
-    return decide(folder, scans, spread, rules)
-
-
-def split(
-    source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str
-) -> list[str]:
-    """Split the input into parts and return their names.
-
-    The input is read once, as tables; its gated problems are also written to GATED. `how`:
-    identifies how the parts will be verified.
-    """
-    files = source.versions(".parquet")
-    inputs = {"files": files, "rows": rows, "verification": how}
-    if target.has("arrived.json"):
-        known = json.loads(target.read("arrived.json"))
-        if known["inputs"] != inputs:
-            raise ProblemError(
-                "has results for another input or other verification rules",
-                "give another target folder, or remove this one",
-                target.url,
-            )
-        return list(known["parts"])
-    if not files:
-        raise ProblemError(
-            "no parquet file",
-            "name a file, or a folder with files that end in .parquet",
-            source.url,
-        )
-    parts, guards = list[str](), list(gated)
-    for name in files:
-        where, first = source.at(name), 0
-        with source.open(name) as file:
-            try:
-                parquet = pq.ParquetFile(file)
-            except pa.ArrowException as error:
-                raise ProblemError(
-                    f"not a complete parquet file ({str(error).splitlines()[0]})",
-                    "write it again",
-                    where,
-                ) from error
-            check_table(parquet.schema_arrow, where)
-            for batch in parquet.iter_batches(rows):
-                metadata = (parquet.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
-                table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
-                parts.append(f"part-{len(parts):05}.parquet")
-                target.write(f"arrived/{parts[-1]}", _bytes(table))
-                guards += (
-                    readable(table.filter(pc.field("gated")), where)[0]
-                    if "gated" in table.column_names
-                    else []
-                )
-                first += len(table)
-    target.write(GATED, _bytes(to_table(guards)))
-    target.write("arrived.json", json.dumps({"inputs": inputs, "parts": parts}).encode())
-    return parts
-
-
-def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:
-    """Return the problems of a table, and the rows that cannot be read, by file and row."""
-    problems, removed = [], []
-    name, _, first = (
-        (table.schema.metadata or {})
-        .get(ORIGIN, f"{where}: row 0".encode())
-        .decode()
-        .rpartition(": row ")
-    )
-    for number, row in enumerate(table.to_pylist(), int(first)):
-        try:
-            problems.append(from_row(row, f"{name}: row {number}"))
-        except ProblemError as error:
-            removed.append(
-                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.fix}")
-            )
-    return problems, removed
-
-
-@dataclass(frozen=True)
-class PartScan:
-    """One part's data for decisions over the whole set; `rows` are the rows without a fault."""
-
-    part: str
-    unverified: list[Removed]
-    isolation: list[str]
-    faults: list[Removed]
-    rows: list[int]
-    marks: Marks
-    sketch: Sketch
-    overlaps: list[Overlap]
+    with tempfile.TemporaryDirectory() as scratch, closing(WholeSet(Path(scratch))) as whole:
+        with ScanPart(folder, rules) as scan:
+            for part_scan in spread(scan, parts):
+                whole.add(part_scan)
+        return decide(folder, whole, spread, rules)
 
 
 @dataclass
@@ -191,7 +116,7 @@ class ScanPart:
         self._gated = self._gated or BothIndexes(
             guards(self.folder), self.rules.curation.sentence_model
         )
-        problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
+        problems = readable(read_table(self.folder, f"verified/{part}"), part)[0]
         verified = json.loads(self.folder.read(f"verified/{part}.json"))
         faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
@@ -204,8 +129,9 @@ class ScanPart:
             [fault for fault in faults if fault],
             rows,
             marks(rest, alone=False),
-            rest_sketch.take(range(len(rest))),
+            rest_sketch.without_exact(),
             self._gated.overlaps(rest, self._sandbox(), rest_sketch),
+            licence_counts(problems),
         )
 
     def _sandbox(self) -> Sandbox:
@@ -215,7 +141,7 @@ class ScanPart:
         return self._opened
 
     def _verify(self, part: str) -> None:
-        problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
+        problems, removed = readable(read_table(self.folder, f"arrived/{part}"), part)
         with tempfile.TemporaryDirectory() as scratch:
             verified = verify(
                 problems, self._sandbox(), Path(scratch) / "journal.jsonl", self.rules.verification
@@ -226,7 +152,7 @@ class ScanPart:
         }
         self.folder.write(f"verified/{part}.json", json.dumps(record).encode())
         # Written last: this file marks the part as done.
-        self.folder.write(f"verified/{part}", _bytes(to_table(verified.problems)))
+        self.folder.write(f"verified/{part}", parquet_bytes(to_table(verified.problems)))
 
     def __enter__(self) -> ScanPart:
         return self
@@ -240,12 +166,6 @@ class ScanPart:
             self._opened = None
 
 
-def guards(folder: Folder) -> list[Problem]:
-    """Return the gated problems, each once."""
-    gated = readable(_table(folder, GATED), GATED)[0]
-    return list({problem.problem_id: problem for problem in gated}.values())
-
-
 @dataclass(frozen=True)
 class FetchProblems:
     """Read the given rows of one part as whole problems."""
@@ -254,146 +174,112 @@ class FetchProblems:
 
     def __call__(self, request: tuple[str, list[int]]) -> tuple[str, list[Problem]]:
         part, rows = request
-        return part, readable(_table(self.folder, f"verified/{part}").take(rows), part)[0]
+        return part, readable(read_table(self.folder, f"verified/{part}").take(rows), part)[0]
 
 
 @dataclass(frozen=True)
-class WriteProblems:
-    """Write the problems of one part that are kept; return their ids and content hashes."""
+class WriteShard:
+    """Gather the problems of one shard from all parts, and write its tables."""
 
     folder: Folder
+    parts: Sequence[str]
 
-    def __call__(self, request: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
-        part, removed = request
-        problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
-        remaining = sorted(
-            (problem for problem in problems if problem.problem_id not in removed),
-            key=lambda problem: problem.problem_id,
-        )
-        self.folder.write(f"problems/{part}", _bytes(to_table(remaining)))
-        return [(problem.problem_id, problem.content_hash) for problem in remaining]
+    def __call__(self, shard: ShardRows) -> str:
+        problems = []
+        for number in np.unique(shard.parts).tolist():
+            part, rows = self.parts[number], shard.rows[shard.parts == number]
+            problems += readable(read_table(self.folder, f"verified/{part}").take(rows), part)[0]
+        return write_shard(problems, self.folder, f"{SHARDS}/{shard.name}")
 
 
-def decide(folder: Folder, scans: list[PartScan], spread: ParallelMap, rules: Rules) -> Cleaned:
-    """Decide over the whole set; write the problems kept and the reasons for the others."""
-    unverified = [row for one in scans for row in one.unverified]
-    faults = {row.problem_id: row for one in scans for row in one.faults}
-    ids = [problem_id for one in scans for problem_id in _ids(one)]
-    every = [*ids, *(row.problem_id for row in unverified)]
-    if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
+def decide(folder: Folder, whole: WholeSet, spread: ParallelMap, rules: Rules) -> Cleaned:
+    """Decide over the whole set; write the dataset and the reasons for the removed problems."""
+    if twice := whole.index():
         raise ProblemError(
             f"problem_id {twice!r} occurs twice", "give each problem an id of its own", folder.url
         )
-    overlaps = sorted(
-        (overlap for one in scans for overlap in one.overlaps),
-        key=lambda overlap: overlap.problem_id,
+    whole.remove(leaking(whole.overlaps, whole.derived()).values())
+    ranked = whole.rank()
+    found = find(ranked, whole.sketched, _reader(folder, whole, spread))
+    whole.remove(removed for group in found.groups(ranked) for removed in doubled(group))
+    resembling = {overlap.problem_id for overlap in whole.overlaps}
+    removed = whole.removed_of(resembling)
+    lists = suspects(whole.overlaps, guards(folder), resembling - removed)
+    evidence = Evidence(
+        whole.overlaps,
+        removed,
+        lists,
+        found.groups(ranked),
+        found.capped,
+        found.uncompared,
     )
-    derived = (
-        (rank.problem_id, parents)
-        for one in scans
-        for rank, parents in zip(one.marks.ranks, one.marks.parents, strict=True)
-    )
-    reasons = faults | leaking(overlaps, derived)
-    duplicates = _duplicates(folder, scans, reasons.keys(), spread)
-    reasons |= doubled(duplicates)
-    removals = [(one.part, frozenset(reasons.keys() & set(_ids(one)))) for one in scans]
-    hashes = [pair for pairs in spread(WriteProblems(folder), removals) for pair in pairs]
-    removed = [reasons[name] for name in sorted(reasons)]
-    stages = (
-        Stage("verified", len(every), len(ids), tuple(unverified)),
-        Stage("clean", len(ids), len(hashes), tuple(removed)),
-    )
-    lists = suspects(overlaps, guards(folder), (name for name, _ in hashes))
-    _write_reports(folder, Curated([], removed, overlaps, duplicates, lists), unverified)
-    digest = hash_of(hashes)
+    names = sorted(spread(WriteShard(folder, whole.parts), whole.shards(SHARD)))
+    stages = whole.stages()
+    with tempfile.TemporaryDirectory() as scratch:
+        files = Path(scratch)
+        write_parquet(guards(folder), files / GATED)
+        write_files(Shards(folder, names), whole.removed(CLEAN), evidence, stages, files)
+        counts = facts(
+            files,
+            came_in=stages[1].came_in,
+            kept=stages[1].went_out,
+            gated=len(guards(folder)),
+            licences=licences(whole.licences, rules.curation),
+            groups=len(found.members),
+            capped=found.capped,
+            uncompared=found.uncompared,
+        )
+        manifest = _publish(folder, files, counts, ", ".join(sorted(whole.isolation)), rules)
+    folder.write("verified/removed.json", _text(whole.removed(VERIFIED)))
+    folder.remove(SHARDS)
+    return Cleaned(manifest.content_hash, stages)
+
+
+def _reader(
+    folder: Folder, whole: WholeSet, spread: ParallelMap
+) -> Callable[[Collection[int]], Lookup[Problem]]:
+    """Return a function that fetches whole problems to local disk, to be looked up."""
+
+    def read(places: Collection[int]) -> Lookup[Problem]:
+        positions = dict(whole.positions(places))
+        requests = [(part, [row for _, row in rows]) for part, rows in positions.items()]
+        for part, problems in spread(FetchProblems(folder), requests):
+            at = (place for place, _ in positions[part])
+            whole.store(zip(at, problems, strict=True))
+        return whole.wholes
+
+    return read
+
+
+def _publish(
+    folder: Folder, files: Path, counts: dict[str, Any], isolation: str, rules: Rules
+) -> Manifest:
+    """Copy the files to the target, the manifest last, and return it."""
+    hashes = hashes_of(files)
     inputs = {
         "arrived": hash_data(json.loads(folder.read("arrived.json"))),
-        GATED: hash_data([p.content_hash for p in guards(folder)]),
+        "gated": hash_data([problem.content_hash for problem in guards(folder)]),
     }
-    decides = {
+    config = {
         "verification": rules.verification.model_dump(mode="json"),
         "curation": rules.curation.model_dump(mode="json", exclude={"processes"}),
     }
-    facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(scans)}
-    facts |= {"groups": len(duplicates.groups)}
-    facts |= {"capped": duplicates.capped, "uncompared": duplicates.uncompared}
     manifest = Manifest(
         kind="datasets",
         name="clean_problems",
-        key=hash_data([inputs, decides]),
-        content_hash=digest,
+        key=hash_data([inputs, config]),
+        content_hash=content_of(hashes),
+        files=hashes,
         inputs=inputs,
-        config=decides,
-        facts=facts,
-        isolation=", ".join(sorted({level for one in scans for level in one.isolation})),
-    )
-    folder.write(NAME, manifest.stamped().model_dump_json(indent=1).encode())
-    return Cleaned(digest, stages)
+        config=config,
+        facts=counts,
+        isolation=isolation,
+    ).stamped()
+    for name in hashes:
+        folder.put(files / name, name)
+    folder.write(NAME, seal(manifest.model_dump_json(indent=1)).encode())
+    return manifest
 
 
-def _ids(one: PartScan) -> list[str]:
-    return [
-        *(rank.problem_id for rank in one.marks.ranks),
-        *(fault.problem_id for fault in one.faults),
-    ]
-
-
-def _duplicates(
-    folder: Folder, scans: Sequence[PartScan], removed: Collection[str], spread: ParallelMap
-) -> Duplicates:
-    """Find duplicates, as `duplicates` does, among all problems that are not removed yet."""
-    ranks = [rank for one in scans for rank in one.marks.ranks]
-    places = [(one.part, row) for one in scans for row in one.rows]
-    order = sorted(
-        (at for at, rank in enumerate(ranks) if rank.problem_id not in removed),
-        key=lambda at: ranks[at],
-    )
-    columns = {
-        name: np.concatenate([getattr(one.marks, name) for one in scans])
-        for name in ("statements", "solved", "composed")
-    }
-    parents = [parent for one in scans for parent in one.marks.parents]
-    joint = joined(
-        (one.sketch for one in scans), len(ranks), sum(len(one.sketch.programs) for one in scans)
-    )
-
-    def read(positions: Collection[int]) -> dict[int, Problem]:
-        requested = sorted((places[order[at]], at) for at in positions)
-        parts = [
-            (part, [(row, at) for (_, row), at in same])
-            for part, same in groupby(requested, key=lambda one: one[0][0])
-        ]
-        requests = [(part, [row for row, _ in rows]) for part, rows in parts]
-        problems = dict(spread(FetchProblems(folder), requests))
-        return {
-            at: problem
-            for part, rows in parts
-            for (_, at), problem in zip(rows, problems[part], strict=True)
-        }
-
-    return grouped(
-        Marks(ranks, **columns, parents=parents).take(order),
-        lambda positions: joint.take([order[at] for at in positions]),
-        read,
-    )
-
-
-def _write_reports(folder: Folder, curated: Curated, unverified: Iterable[Removed]) -> None:
-    folder.write(
-        "removed.json",
-        json.dumps([asdict(row) for row in [*unverified, *curated.removed]], indent=1).encode(),
-    )
-    with tempfile.TemporaryDirectory() as scratch:
-        write_evidence(curated, Path(scratch))
-        for path in sorted(Path(scratch).iterdir()):
-            folder.write(path.name, path.read_bytes())
-
-
-def _table(folder: Folder, name: str) -> pa.Table:
-    return pq.read_table(pa.BufferReader(folder.read(name)))
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue().to_pybytes())
+def _text(removed: Iterable[Removed]) -> bytes:
+    return "".join(json_list(map(asdict, removed))).encode()

@@ -50,7 +50,16 @@ def write_verl(
     prompts: Sequence[list[dict[str, str]]] | None = None,
     data_source: str = "",
 ) -> None:
-    """Write one row per problem, in the given order; `extra_info.index` is the position.
+    """Write `verl_table`."""
+    write_table(verl_table(problems, prompts, data_source), path)
+
+
+def verl_table(
+    problems: Sequence[Problem],
+    prompts: Sequence[list[dict[str, str]]] | None = None,
+    data_source: str = "",
+) -> pa.Table:
+    """Return one row per problem, in the given order; `extra_info.index` is the position.
 
     prompts: used instead of the problems' own prompts. data_source: the group that verl averages
     validation scores over; empty: each problem's source.
@@ -60,7 +69,7 @@ def write_verl(
         _row(problem, index, chat, data_source or problem.source)
         for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
-    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _row(

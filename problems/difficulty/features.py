@@ -124,16 +124,26 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
 
 
 def static_difficulty(rows: Sequence[Features]) -> list[float]:
-    """Return a score in [0, 1] per problem, hardest near 1.
+    """Return a score in [0, 1] per problem, hardest near 1; see `static_scores`."""
+    columns = (_numbers([getattr(row, name) for row in rows]) for name in SCORED)
+    return list(map(float, static_scores(columns, len(rows))))
+
+
+def static_scores(columns: Iterable[NDArray[np.float64]], count: int) -> NDArray[np.float64]:
+    """Return a score in [0, 1] for each of `count` problems, hardest near 1.
 
     It is the mean of the problem's ranks among the others in each of `SCORED`, without counts that
     are None. So it is relative to this set only. Nothing is fitted: `difficulty_rankings` shows how
-    well the score agrees with measurements.
+    well the score agrees with measurements. columns: the counts in the order of SCORED, NaN for
+    None; read one at a time.
     """
-    if not rows:
-        return []
-    placed = np.array([places([getattr(row, name) for row in rows]) for name in SCORED])
-    return [round(float(score), 6) for score in np.nanmean(placed, axis=0)]
+    total, known = np.zeros(count), np.zeros(count, np.int8)
+    for numbers in columns:
+        ranks = _ranks(numbers)
+        is_known = ~np.isnan(ranks)
+        total[is_known] += ranks[is_known]
+        known += is_known
+    return np.fromiter((round(float(score), 6) for score in total / known), float, count)
 
 
 def places(values: Sequence[float | None]) -> NDArray[np.float64]:
@@ -141,7 +151,14 @@ def places(values: Sequence[float | None]) -> NDArray[np.float64]:
 
     Equal values share a rank; None gives NaN.
     """
-    numbers = np.array([np.nan if value is None else value for value in values], dtype=float)
+    return _ranks(_numbers(values))
+
+
+def _numbers(values: Sequence[float | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     known = np.sort(numbers[~np.isnan(numbers)])
     if len(known) < 2:
         return np.where(np.isnan(numbers), np.nan, 0.5)

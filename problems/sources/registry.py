@@ -100,21 +100,32 @@ def revision_of(name: str, place: Place) -> Revision:
 
 
 def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
-    loaded, first = Loaded(source.name, []), dict[str, str]()
+    loaded, first = Loaded(source.name, []), dict[str, tuple[str, int]]()
     for where, problem in _problems(source, rows):
         if isinstance(problem, ProblemError):
             loaded.rejected.append(Rejected(where, problem.reason, problem.fix))
-        elif (before := first.setdefault(problem.problem_id, where)) != where:
-            loaded.rejected.append(
-                Rejected(
-                    where,
-                    f"problem_id {problem.problem_id!r} is also at {before}",
-                    "give each problem an id of its own",
-                )
-            )
-        else:
+            continue
+        before, at = first.setdefault(problem.problem_id, (where, len(loaded.problems)))
+        if before == where:
             loaded.problems.append(problem)
+        elif merged := _with_samples_of(loaded.problems[at], problem):
+            loaded.problems[at] = merged
+        else:
+            reason = f"problem_id {problem.problem_id!r} is also at {before}"
+            loaded.rejected.append(Rejected(where, reason, "give each problem an id of its own"))
     return loaded
+
+
+def _with_samples_of(problem: Problem, other: Problem) -> Problem | None:
+    """Return the problem with the other's samples, or None if the other is another problem.
+
+    SYNTHETIC-1 has a row for each response of a model to a problem.
+    """
+    names = ("statement", "tests", "solutions")
+    if not other.samples or any(getattr(problem, key) != getattr(other, key) for key in names):
+        return None
+    samples = [*problem.samples, *other.samples]
+    return replace(problem, extra=problem.extra | {"samples": samples})
 
 
 def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Problem | ProblemError]]:

@@ -24,7 +24,10 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The rows of a source: each is in one of the two lists."""
+    """The rows of a source: each is in one of the two lists.
+
+    Rows with further samples of the same problem are one problem.
+    """
 
     source: str
     problems: list[Problem]

@@ -24,7 +24,7 @@ def with_validation(problems: Sequence[Problem]) -> list[Problem]:
     statements get the same split.
     """
     train = [problem for problem in problems if problem.split == "train" and not problem.gated]
-    if len(train) < len(problems) and any(each.split == "validation" for each in problems):
+    if any(each.split == "validation" and not each.gated for each in problems):
         return list(problems)
     keys = sorted({_key(problem) for problem in train})
     count = min(max(len(keys) * VALIDATION_SHARE // 100, 1), MOST_VALIDATION, len(keys) // 2)

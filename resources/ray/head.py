@@ -54,6 +54,7 @@ def main(folder: Path) -> None:
         sweep(folder / "head.json")
         # Ray's sockets need a path of fewer than 108 bytes, which a home may exceed.
         session = Path(tempfile.mkdtemp(prefix="ratchet-ray-", dir="/tmp"))
+        session.chmod(0o711)  # a sandboxed program has a user of its own and a folder below this
         ray = start(folder, session)
         try:
             watch(folder, ray)
@@ -76,10 +77,16 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     Raises RuntimeError with the log's path if it does not respond in time.
     """
     host = os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
-    ports = free_ports(6)
-    gcs, dashboard = ports[:2]
+    gcs, dashboard, client = ports = free_ports(3)
     log = (folder / "head.log").open("ab")
-    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2")}
+    temporary = session / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    environment = os.environ | {
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "2"),
+        # Locks and caches of verl, W&B and torch go with the session.
+        "TMPDIR": str(temporary),
+    }
     ray = subprocess.Popen(
         _command(session, host, ports),
         stdout=log,
@@ -104,7 +111,7 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
 
 
 def _command(session: Path, host: str, ports: Sequence[int]) -> list[str]:
-    gcs, dashboard, agent, metrics, runtime, client = ports
+    gcs, dashboard, client = ports
     preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
     return [
         python(session),
@@ -118,10 +125,12 @@ def _command(session: Path, host: str, ports: Sequence[int]) -> list[str]:
         "--include-dashboard=true",
         f"--dashboard-host={host}",
         f"--dashboard-port={dashboard}",
-        f"--dashboard-agent-listen-port={agent}",
-        f"--metrics-export-port={metrics}",
-        f"--runtime-env-agent-port={runtime}",
         f"--ray-client-server-port={client}",
+        # 0: they choose a port as they bind it. An agent whose port another process has taken in
+        # the meantime runs on without its HTTP server, and no job can be submitted.
+        "--dashboard-agent-listen-port=0",
+        "--metrics-export-port=0",
+        "--runtime-env-agent-port=0",
         # Logical CPUs: verl's actors claim one each and share the cores.
         f"--num-cpus={os.environ.get(CPUS, '16')}",
         f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",

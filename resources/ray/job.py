@@ -40,6 +40,10 @@ LOG = "trainer.log"
 MOVED = "moved"
 # Status of a job whose process died, rather than ended with an error: it is submitted again.
 DEAD = "LOST"
+# Seconds without the trainer's lock after which a training is lost, whatever its Ray says: from its
+# submission, and once it was held. A machine that slept may leave a Ray whose records say RUNNING
+# and whose processes have ended.
+BEGIN_S, GONE_S = 180.0, 30.0
 
 
 def train(
@@ -161,10 +165,14 @@ def _run_once(
         if _has_ended(ray):
             return DEAD
         raise
+    trainer = Witness(job.path)
     try:
         while True:
             on_poll()
             if not ray.there():
+                return DEAD
+            if isinstance(ray, Private) and trainer.gone():
+                ray.end()
                 return DEAD
             if (status := _status(client, name)) is not None and status.is_terminal():
                 return (
@@ -179,6 +187,19 @@ def _run_once(
         # KeyboardInterrupt or Dagster's DagsterExecutionInterruptedError: a person cancels the job
         _cancel(client, name, job, ray, type(interruption).__name__)
         raise
+
+
+class Witness:
+    """Tells by the kernel's lock on the training's folder that its trainer has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.seen, self.held_at = folder, False, time.monotonic()
+
+    def gone(self) -> bool:
+        """Return whether nobody has held the lock for too long; a paused trainer holds it."""
+        if owner.lock_holder(self.folder) is not None:
+            self.seen, self.held_at = True, time.monotonic()
+        return time.monotonic() - self.held_at > (GONE_S if self.seen else BEGIN_S)
 
 
 def _status(client: Any, name: str) -> Any:

@@ -7,6 +7,7 @@ manifests for Kubernetes.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -22,16 +23,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from resources.capacity import VISIBLE
 from resources.ray import head as ray_head
 from verl_jobs.config.environment import environment
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import trainer_lease as owner
-from verl_jobs.trainer.layout import PATIENCE
+from verl_jobs.trainer.layout import CPUS, PATIENCE
 from verl_jobs.trainer.preemption_hook import TRAINING
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
+END_S = 10.0  # seconds that killed processes have to be gone
+LEAST_CPUS, OTHER_CPUS = 16, 8  # logical ones of a private Ray; of verl's actors beside the ranks
 # In the environment of every process of a run: Ray's daemons leave the process tree, but their
 # environment stays.
 RUN = "RATCHET_RUN"
@@ -76,6 +81,20 @@ class Private:
 
     def there(self) -> bool:
         return _running(self.folder) is not None
+
+    def end(self) -> None:
+        """Kill its head and all processes below; the next training starts another."""
+        try:
+            about = json.loads((self.folder / "head.json").read_text(encoding="utf-8"))
+            head = psutil.Process(about["pid"])
+            processes = [head, *head.children(recursive=True)]
+        except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+            return
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, timeout=END_S)
+        ray_head.sweep(self.folder / "head.json")  # a killed head counts until its parent reaps it
 
     def submission(self) -> dict[str, Any]:
         return {}
@@ -212,6 +231,7 @@ def _running(folder: Path) -> Head | None:
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     here = {
         "RATCHET_RANKS": str(ranks),
+        ray_head.CPUS: str(max(LEAST_CPUS, ranks * CPUS + OTHER_CPUS)),
         "RATCHET_RAY_BIND": bind,
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
         RUN: str(job.path.parent.parent),

@@ -22,9 +22,11 @@ from evaluation.logs.log import LogError
 from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, compare_models
 from evaluation.scorecard import Scorecard
+from resources.registry.ledger import Ledger
 from resources.settings import Settings
 from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
 from tests.evaluation.test_policy import scorecard_of
+from tests.resources.ledger_entries import put
 
 Run = Callable[..., str]
 LOGS = Path(__file__).parents[1] / "logs"
@@ -91,6 +93,19 @@ def test_three_models_are_compared_with_holm_correction(run_compare: Run, tmp_pa
         and "no difference shown" in text
         and re.search(r"\b2 tests\b.*Holm", text)
     )
+
+
+def test_champion_and_previous_name_checkpoints(run_compare: Run, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "home" / "promotions.db")
+    for scorecard in (OLD, BETTER):
+        stored(tmp_path / "home", scorecard)
+        put(ledger, scorecard.checkpoint, "promote")
+    assert run_compare("champion", "previous") == run_compare(BETTER.checkpoint, OLD.checkpoint)
+
+
+def test_a_version_that_is_not_there_is_named(run_compare: Run) -> None:
+    with pytest.raises(NoScorecard, match="no previous yet: 0 versions"):
+        run_compare("previous")
 
 
 def test_the_shared_benchmark_version_is_compared(run_compare: Run, tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ def pipeline_run(home: Home) -> PipelineRun:
 
 
 def test_watching_a_finished_run_shows_all_of_it(pipeline_run: PipelineRun) -> None:
-    pipeline_run.change(state="done", decision="promote")
+    pipeline_run.change(state="done", decision="promote", minutes=7.5, peak_pss_gib=6.3)
     text = output_of(watch, "chain-0001")
+    assert "7:30 min" in text and "peak 6.3 GiB" in text
     assert "✓" in text and "verified_problems said" in text
     assert re.search(r"0\.100 → 0\.250 +step 4", text) and "0: 25.0 %" in text
     assert (

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.definitions import defs
 from pipelines.jobs import CHAIN_ASSETS, record_failure
+from problems.schema import SCHEMA
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -232,3 +233,23 @@ def test_an_unpartitioned_stage_materializes_without_a_partition(
 
 def _of(home_builder: HomeBuilder) -> dict[str, object]:
     return {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
+
+
+def test_whatever_starts_runs_says_when_and_why() -> None:
+    repository = defs.get_repository_def()
+    described = {
+        **{each.name: each.description for each in repository.sensor_defs},
+        **{each.name: each.description for each in repository.schedule_defs},
+        **{each.name: each.description for each in repository.get_all_jobs()},
+    }
+    assert [name for name, text in described.items() if not text] == ["__ASSET_JOB"]
+
+
+def test_every_stored_asset_has_a_code_version_and_problems_have_columns() -> None:
+    graph = defs.resolve_asset_graph()
+    keys = {key.to_user_string(): key for key in graph.materializable_asset_keys}
+    without = [name for name, key in keys.items() if graph.get(key).code_version is None]
+    assert sorted(without) == ["promoted_model", "training_report"]
+    for name in ("raw", "verified", "augmented", "synthetic", "clean"):
+        schema = graph.get(keys[f"{name}_problems"]).metadata["dagster/column_schema"]
+        assert [column.name for column in schema.columns] == SCHEMA.names

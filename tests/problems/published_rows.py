@@ -10,7 +10,8 @@ writes it:
   github.com/volcengine/verl (b178a3c), verl/utils/reward_score/prime_code.
 - DeepCoder: github.com/rllm-org/rllm (9beb6e0), cookbooks/deepcoder/prepare_deepcoder_data.py.
 - rLLM: the same, rllm/data/dataset.py and scripts/data/code_dataset.py.
-- KodCode-V1: its card, and github.com/KodCode-AI/kodcode (1d3515b), demo/.
+- KodCode-V1: its card, and github.com/KodCode-AI/kodcode (1d3515b), demo/. The tests of its
+  `online_judge` rows are a guess.
 - SYNTHETIC-1: its card. SYNTHETIC-2: code that reads it, since its card shows no row.
 - LiveCodeBench: github.com/LiveCodeBench/LiveCodeBench (28fef95), lcb_runner/benchmarks.
 - MultiPL-E: github.com/nuprl/MultiPL-E (3fe78f1), prompts/mbpp-py-keep.jsonl.
@@ -271,6 +272,17 @@ ROWS: dict[str, tuple[Row, str]] = {
         METHOD,
     ),
     "kodcode": (KODCODE, TWICE),
+    "kodcode online_judge": (
+        {
+            "style": "online_judge",
+            "subset": "Taco",
+            "conversation_id": "1",
+            "question": "Double n.",
+            "solution": DOUBLE,
+            "test": json.dumps({"stdin": ["2\n"], "stdout": ["4\n"]}),
+        },
+        DOUBLE,
+    ),
     "livecodebench": (LIVECODEBENCH, DOUBLE),
     "multipl-e": (MULTIPL_E, TWICE),
 }

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from artifacts.folder import Folder
 from artifacts.hashing import hash_folder
 from problems.cleaning.curation import curate
-from problems.dataset.card import CARD, fenced, write_dataset
+from problems.dataset import dataset_files, shards
+from problems.dataset.card import CARD, fenced
 from problems.dataset.charts import funnel_chart, histogram
-from problems.dataset.evidence import write_evidence
+from problems.dataset.dataset_files import write_dataset
+from problems.dataset.evidence import evidence_of
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
@@ -34,9 +38,7 @@ def written(problems: list[Problem], folder: Path) -> Path:
         for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))
     ]
     curated = curate([*problems, *gated], gated)
-    write_parquet(curated.problems, folder / "problems.parquet")
     write_parquet(gated, folder / "gated.parquet")
-    write_evidence(curated, folder)
     write_dataset(curated, [replace(curated.stage, name="clean")], folder)
     return folder
 
@@ -44,6 +46,30 @@ def written(problems: list[Problem], folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(generate(FAMILY), tmp_path_factory.mktemp("card") / "set")
+
+
+def test_shards_of_any_size_give_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "ROW_GROUP", 3)
+    monkeypatch.setattr(dataset_files, "ROW_GROUP", 3)
+    curated = curate(generate(FAMILY), [])
+    write_dataset(curated, [curated.stage], tmp_path / "one")
+    scratch = Folder(str(tmp_path / "scratch"))
+    ordered = sorted(curated.problems, key=lambda problem: problem.problem_id)
+    names = [
+        shards.write_shard(ordered[at : at + 5], scratch, f"shard-{at:05}")
+        for at in range(0, len(ordered), 5)
+    ]
+    evidence = evidence_of(curated)
+    dataset_files.write_files(
+        shards.Shards(scratch, names), [], evidence, [curated.stage], tmp_path / "many"
+    )
+    assert hash_folder(tmp_path / "many") == hash_folder(tmp_path / "one")
+    assert [
+        pq.read_metadata(tmp_path / "many" / "problems.parquet").row_group(at).num_rows
+        for at in range(3)
+    ] == [3, 3, 3]
 
 
 def front(folder: Path) -> Mapping[str, Any]:

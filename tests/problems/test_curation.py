@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.cleaning.contamination import GatedIndex
-from problems.cleaning.curation import Curation, curate, licences
+from problems.cleaning.curation import Curation, curate, licence_counts, licences
 from problems.cleaning.duplicates import duplicates, grouped, marks, rank
 from problems.cleaning.similarity import sketch
 from problems.columns import ProblemError
-from problems.dataset.evidence import read_suspects, write_evidence
+from problems.dataset.evidence import evidence_of, read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel
 from problems.schema import Problem
 from problems.sources.registry import load
@@ -97,7 +97,7 @@ def test_a_copy_of_a_gated_problem_is_removed_with_evidence(
         "toy/c",
         "toy/g",
     ) and not curated.problems
-    write_evidence(curated, tmp_path)
+    write_evidence(evidence_of(curated), tmp_path)
     [report] = json.loads((tmp_path / "contamination.json").read_text(encoding="utf-8"))
     assert report["removed"] and {row["gated_id"] for row in report["resembles"]} == {"toy/g"}
     assert "| toy/c | toy/g |" in (tmp_path / "contamination.md").read_text(encoding="utf-8")
@@ -215,7 +215,7 @@ def test_a_licence_outside_the_list_is_refused() -> None:
     assert {
         problem: reason.split(":")[0] for problem, reason in reasons(problems, []).items()
     } == dict.fromkeys(["toy/2", "toy/3"], "licence refused")
-    assert licences(problems, Curation(licences=("MIT",))) == [
+    assert licences(licence_counts(problems), Curation(licences=("MIT",))) == [
         ("toy", "GPL-3.0", 1, False),
         ("toy", "MIT", 1, True),
         ("toy", "mit", 1, True),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.problems.hub_server import commit, hub
+from tests.problems.published_rows import verl
 
 pytestmark = pytest.mark.slow  # importing datasets takes seconds
 
@@ -127,6 +128,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         lines | {"apps.py": b"raise SystemExit('a loading script was run')"},
     )
     commit(root, "me/closed", split, gated=True)
+    published = [verl({"inputs": ["2\n"], "outputs": ["4\n"]}), verl({"inputs": []})]
+    commit(root, "me/verl", {"data/train-00000-of-00001.parquet": parquet(published)})
     sources = {
         "first": (
             "mine",
@@ -134,6 +137,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ),
         "second": ("mine", {"hub": "me/mine", **MAPPED}),
         "apps": ("apps", None),
+        "published": ("mine", {"hub": "me/verl", "constants": {"licence": "MIT"}}),
         "near": (
             "mine",
             {
@@ -171,6 +175,12 @@ def test_a_hub_dataset_is_read_at_its_commit_with_mapped_columns(
         and rejected[0][0] == "me/mine: test row 0"
         and "column tests" in rejected[0][1]
     )
+
+
+def test_rows_of_the_hub_load_as_published(results: dict[str, Any]) -> None:
+    _, rows, rejected = results["published"]
+    assert [row[3] for row in rows] == [1]
+    assert [row[0] for row in rejected] == ["me/verl: train row 1"]
 
 
 def test_without_a_revision_the_main_branch_is_read(results: dict[str, Any]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.cleaning.minhash import Pairs, alike, jaccard, shingles, signatures
+from problems.cleaning.signature_file import SignatureFile
 from problems.cleaning.similarity import tests as asked
 from problems.schema import Problem
 
@@ -114,3 +116,16 @@ def test_an_assertion_on_a_variable_has_no_key() -> None:
         )
         == []
     )
+
+
+def test_signatures_in_a_file_give_the_same_pairs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    sets = [np.unique(rng.integers(0, 300, 60).astype(np.uint64)) for _ in range(120)]
+    rows = signatures([*sets, *(one[: len(one) - 2] for one in sets[:40])])
+    stored = SignatureFile(tmp_path, "some")
+    for block in np.split(rows, [50, 50, 130]):
+        stored.append(block)
+    order = rng.permutation(len(rows))[:150]
+    taken, expected = alike(stored.take(order), least=0.5), alike(rows[order], least=0.5)
+    assert len(taken.left) >= 20 and pairs(taken) == pairs(expected)
+    assert (taken.capped, taken.uncompared) == (expected.capped, expected.uncompared)

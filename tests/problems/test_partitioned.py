@@ -1,8 +1,7 @@
-"""Cleaning a set in parts gives the same problems, reasons and hash as at once."""
+"""Cleaning a set in parts gives the same files as the graph."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from problems.cleaning.curation import curate
+from artifacts.hashing import hash_file
+from artifacts.integrity import content_of, hashes_of, read_manifest
+from artifacts.portable import fetch, manifest_at
 from problems.columns import ProblemError
+from problems.dataset import partitioned
+from problems.dataset.curated import write_curated
 from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
-from problems.schema import Problem, read_parquet, set_hash, write_parquet
-from problems.verification.verification import verify
+from problems.schema import Problem, read_parquet, write_parquet
+from problems.verification.verification import Verified, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 
@@ -64,54 +67,54 @@ def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verified]:
+    """Return the folder that the graph's stages write for the same problems."""
+    folder = tmp_path_factory.mktemp("whole")
+    problems = sorted(mixed(), key=lambda problem: problem.problem_id)
+    gated = [problem for problem in problems if problem.gated]
     with Sandbox(RULES.sandbox) as sandbox:
-        verified = verify(mixed(), sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
-        gated = [problem for problem in mixed() if problem.gated]
-        return verified, curate(verified.problems, gated, sandbox=sandbox)
+        verified = verify(problems, sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
+        write_curated(verified.problems, gated, RULES.curation, [verified.stage], folder, sandbox)
+    return folder, verified
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
-def test_cleaning_in_parts_equals_cleaning_at_once(
-    whole: Any, tmp_path: Path, files: int, rows: int
+@pytest.mark.parametrize(("files", "rows", "shard"), [(1, 100, 50_000), (3, 4, 7)])
+def test_cleaning_in_parts_gives_the_files_of_the_graph(
+    whole: tuple[Path, Verified],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: int,
+    rows: int,
+    shard: int,
 ) -> None:
-    verified, curated = whole
+    folder, verified = whole
+    monkeypatch.setattr(partitioned, "SHARD", shard)
     problems = random.Random(files).sample(mixed(), len(mixed()))
-    done = clean(
-        str(written(problems, tmp_path / "in", files)),
-        f"file://{tmp_path}/out",
-        parallel_map,
-        RULES,
-        rows=rows,
-    )
-    assert done.content_hash == set_hash(curated.problems) != set_hash([])
-    remaining = [
-        problem
-        for path in sorted((tmp_path / "out" / "problems").glob("*.parquet"))
-        for problem in read_parquet(path)
-    ]
-    assert (
-        set_hash(remaining)
-        == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"]
-        == done.content_hash
-    )
-    removed = json.loads((tmp_path / "out" / "removed.json").read_text())
-    expected = [dataclasses.asdict(row) for row in [*verified.removed, *curated.removed]]
-    by_id: Callable[[Any], str] = lambda row: row["problem_id"]  # noqa: E731
-    assert sorted(removed, key=by_id) == sorted(expected, key=by_id)
-    assert {row["reason"] for row in removed} >= {
+    source, out = written(problems, tmp_path / "in", files), tmp_path / "out"
+    done = clean(str(source), f"file://{out}", parallel_map, RULES, rows=rows)
+    expected = hashes_of(folder)
+    assert {name: hash_file(out / name) for name in expected} == expected
+    manifest = read_manifest(out / "manifest.json")
+    assert manifest.files == expected
+    assert manifest.content_hash == content_of(expected) == done.content_hash
+    unverified = json.loads((out / "verified" / "removed.json").read_text())
+    assert [row["problem_id"] for row in unverified] == [r.problem_id for r in verified.removed]
+    removed = json.loads((out / "removed.json").read_text())
+    assert {row["reason"] for row in removed} == {
         "gated",
         "overlaps a gated problem",
         "duplicate",
         "secret or personal data",
         "licence refused",
     }
-    assert (
-        sum(stage.came_in - stage.went_out for stage in done.stages)
-        == len(removed)
-        == len(problems) - len(remaining)
-    )
+    remaining = read_parquet(out / "problems.parquet")
+    assert len(problems) - len(remaining) == len(unverified) + len(removed)
+    assert [stage.removed_count for stage in done.stages] == [len(unverified), len(removed)]
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    fetch(f"file://{out}", manifest_at(f"file://{out}"), taken)
+    assert hashes_of(taken) == expected
 
 
 class Stopped(Exception):

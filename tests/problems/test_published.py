@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from problems.columns import ProblemError
+from problems.sources.published.cases import read_tests
 from problems.sources.published.registry import shape_of
 from problems.sources.registry import load
 from problems.sources.source import Loaded
@@ -18,6 +23,8 @@ from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import (
     ACECODE,
     CODEFORCES,
+    DOUBLE,
+    FENCED,
     KODCODE,
     LIVECODEBENCH,
     MULTIPL_E,
@@ -110,6 +117,16 @@ def test_completions_of_models_become_samples(tmp_path: Path) -> None:
     assert len(problem.extra["samples"]) == 3 and not problem.solutions
 
 
+def test_responses_to_the_same_problem_become_its_samples(tmp_path: Path) -> None:
+    info = repr({"language": "python", "test_cases": STDIO})
+    responses = [synthetic(info, llm_response=FENCED.format(text)) for text in (DOUBLE, "print(4)")]
+    other = synthetic(info, "print(4)", llm_response=FENCED.format(DOUBLE))
+    loaded = read(tmp_path, *responses, other, synthetic(info))
+    [problem] = loaded.problems
+    assert [text.strip() for text in problem.samples] == [DOUBLE, "print(4)"]
+    assert len(loaded.rejected) == 2 and "'mine/vcp_1'" in loaded.rejected[0].reason
+
+
 @pytest.mark.parametrize(
     ("row", "split"),
     [
@@ -133,9 +150,11 @@ def test_benchmark_tasks_stay_gated(tmp_path: Path, row: dict[str, Any], split: 
         (CODEFORCES | {"input_mode": "file"}, "file"),
         (CODEFORCES | {"official_tests": None, "examples": []}, "official_tests"),
         (MULTIPL_E | {"language": "rb"}, "'rb'"),
-        (synthetic("{'language': 'cpp', 'test_cases': []}"), "'cpp'"),
+        (synthetic(repr({"language": "cpp", "test_cases": STDIO})), "'cpp'"),
         (synthetic('{"ground_truth": "42"}'), "verification_info"),
         (synthetic("no object"), "verification_info"),
+        (synthetic({"language": "python", "answer": "4"}), "verification_info"),
+        (verl("42") | {"ability": "math"}, "'math'"),
         (verl({"inputs": ["2"], "outputs": []}), "same length"),
         (verl([STDIO[0], {"input": "2"}]), "reward_model.ground_truth"),
         (verl({"fn_name": "f", "inputs": ["nan?"], "outputs": ["1"]}), "'nan"),
@@ -151,5 +170,51 @@ def test_an_unreadable_row_is_named_with_its_key(
     assert len(loaded.problems) == 1
 
 
+INPUTS = st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=5)
+CALLS = st.lists(
+    st.tuples(st.lists(st.integers() | st.text(), min_size=1), st.none() | st.integers()),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=30)
+@given(INPUTS)
+def test_programs_have_the_same_tests_in_every_form(pairs: list[tuple[str, str]]) -> None:
+    inputs, outputs = map(list, zip(*pairs, strict=True))
+    lists = {"inputs": inputs, "outputs": outputs}
+    listed = [{"input": one, "output": other, "testtype": "stdin"} for one, other in pairs]
+    forms = (lists, listed, json.dumps(lists), json.dumps(listed), repr(listed))
+    first, *others = (read_tests(form, "tests", "row 1")["tests"] for form in forms)
+    assert all(other == first for other in others) and len(first) == len(pairs)
+
+
+@settings(max_examples=30)
+@given(CALLS)
+def test_calls_have_the_same_tests_in_every_form(pairs: list[tuple[list[Any], Any]]) -> None:
+    inputs, outputs = map(list, zip(*pairs, strict=True))
+    lines = ["\n".join(map(json.dumps, arguments)) for arguments in inputs]
+    forms = (
+        {"fn_name": "f", "inputs": inputs, "outputs": outputs},
+        {"fn_name": "f", "inputs": lines, "outputs": [json.dumps(each) for each in outputs]},
+        [
+            {"input": one, "output": json.dumps(other), "testtype": "functional"}
+            for one, other in zip(lines, outputs, strict=True)
+        ],
+    )
+    for form in forms:
+        record = read_tests(form, "tests", "row 1", name="f")
+        assert record["entry_point"] == "f"
+        assert [(test["args"], test["expected"]) for test in record["tests"]] == pairs
+
+
+@settings(max_examples=30)
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner)))
+def test_any_value_gives_tests_or_a_named_error(value: Any) -> None:
+    for written in (value, json.dumps(value), str(value)):
+        with contextlib.suppress(ProblemError):
+            assert read_tests(written, "tests", "row 1")["tests"]
+
+
 def test_rows_in_the_columns_of_the_schema_have_no_shape() -> None:
-    assert shape_of({"statement": "s", "style": "stdio", "problem": "p", "tests": []}) is None
+    assert shape_of({"statement": "s", "problem": "p", "tests": []}) is None

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.manifest import Manifest
+from artifacts.store import Store
 from problems.columns import ProblemError
 from problems.dataset.card import CARD
-from problems.schema import Problem
+from problems.dataset.history import history
+from problems.schema import Problem, write_parquet
 from problems.sources.compositional import generate
 from problems.sources.place import Place
 from problems.sources.registry import load
+from problems.verification import strength
 from problems.verification.verification import Verification, Verified, verify
 from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import ACECODE
@@ -96,6 +100,20 @@ def test_the_card_says_how_many_problems_a_solver_verified(
     [kept] = verified(sampled(*GOOD, WRONG), sandbox, tmp_path).problems
     text = (written([kept, *generate(FAMILY)], tmp_path / "set") / CARD).read_text()
     assert "1 of these problems came without a reference" in text and "0.67" in text
+
+
+def test_the_history_of_a_problem_says_how_a_solver_verified_it(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    result, store = verified(sampled(*GOOD, WRONG), sandbox, tmp_path), Store(tmp_path / "home")
+    with store.draft("datasets", "verified_problems") as folder:
+        write_parquet(result.problems, folder / "problems.parquet")
+        (folder / "removed.json").write_text("[]")
+        strength.write(result.strength, folder)
+        manifest = Manifest(kind="datasets", name="verified_problems", key="1", content_hash="")
+        store.publish(folder, manifest)
+    [line] = [step.result for step in history(store, result.problems[0]) if "solver" in step.result]
+    assert "2 of 3 samples" in line
 
 
 def test_samples_of_a_file_join_their_problems(tmp_path: Path) -> None:

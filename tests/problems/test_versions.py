@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,8 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from problems.cleaning.curation import curate
 from problems.columns import ProblemError
-from problems.dataset.card import write_dataset
+from problems.dataset.dataset_files import write_dataset
 from problems.dataset.diff import compare, difference, find_dataset
-from problems.dataset.evidence import write_evidence
 from problems.dataset.history import find, history
 from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.item_response import fit, write_scale
@@ -70,11 +69,6 @@ def cleaned(store: Store, problems: list[Problem], gone: dict[str, str] | None =
     )
     curated = curate(remaining, [problem for problem in problems if problem.gated])
     with store.draft("datasets", "clean_problems") as folder:
-        write_parquet(curated.problems, folder / "problems.parquet")
-        (folder / "removed.json").write_text(
-            json.dumps([asdict(row) for row in curated.removed]), encoding="utf-8"
-        )
-        write_evidence(curated, folder)
         write_dataset(curated, [curated.stage], folder)
         inputs = {"raw_problems": raw.content_hash, "verified_problems": verified.content_hash}
         key = f"clean-{len(store.versions('datasets', 'clean_problems'))}"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.hashing import hash_file
+from artifacts.integrity import read_manifest
 from problems.dataset.partitioned import clean
 from problems.parallel import parallel_map
-from problems.schema import read_parquet, set_hash
 from resources.ray.data import RayData
 from tests.problems.test_partitioned import RULES, mixed, written
 from tests.sandbox.engines import ray_cluster
@@ -29,9 +30,7 @@ def test_a_cluster_of_two_nodes_gives_the_same_dataset(tmp_path: Path) -> None:
             "Ray Data's telemetry"
         )
     assert there == here
-    problems = [
-        problem
-        for path in (tmp_path / "there" / "problems").glob("*.parquet")
-        for problem in read_parquet(path)
-    ]
-    assert set_hash(problems) == here.content_hash
+    manifest = read_manifest(tmp_path / "there" / "manifest.json")
+    assert manifest.content_hash == here.content_hash and manifest.files is not None
+    for name, expected in manifest.files.items():
+        assert hash_file(tmp_path / "there" / name) == expected

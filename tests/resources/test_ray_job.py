@@ -217,3 +217,23 @@ def test_a_training_survives_a_pause_of_all_processes(job: TrainingJob, cluster:
     assert head.is_running() and len(log_lines(job)) == 1
     (job.path / "go").touch()
     assert owner.wait(60) == 0 and len(jobs_of(job, cluster)) == 1
+
+
+@pytest.mark.soak
+def test_a_lost_trainer_is_restarted_although_ray_says_it_runs(
+    job: TrainingJob, cluster: Path
+) -> None:
+    owner = an_owner(job, cluster)
+    assert wait_until(lambda: log_lines(job), 120), (job.path / "owner.log").read_text()
+    time.sleep(5 * private_ray.POLL_S)  # the owner has seen the lock
+    trainer = psutil.Process(int(log_lines(job)[0].split()[1]))
+    head = json.loads((cluster / "head.json").read_text())["pid"]
+    supervisor = trainer.parent()
+    assert supervisor
+    supervisor.suspend()  # Ray's record of the job stays as it is
+    trainer.kill()
+    assert wait_until(lambda: len(log_lines(job)) == 2, 250), (job.path / "owner.log").read_text()
+    assert json.loads((cluster / "head.json").read_text())["pid"] != head
+    assert not supervisor.is_running()
+    (job.path / "go").touch()
+    assert owner.wait(60) == 0 and job.done == {}

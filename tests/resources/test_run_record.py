@@ -163,6 +163,14 @@ def test_a_kill_during_a_write_leaves_the_record_complete(tmp_path: Path) -> Non
         pipeline_run.change(state="open")  # the lock was released
 
 
+def test_progress_that_stands_still_is_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    progress = Progress(path, "checkpoint")
+    for done in (4, 4, 5, 5, 5):
+        progress.at(done, 5, "reward 0.5")
+    assert [line.done for line in read(path)[0]] == [4, 5]
+
+
 def test_a_truncated_progress_line_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "progress.jsonl"
     Progress(path, "checkpoint").at(5, 5, "reward 0.5")

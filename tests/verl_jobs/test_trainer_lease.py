@@ -15,6 +15,7 @@ from verl_jobs.trainer.trainer_lease import (
     LEASE,
     Lease,
     give_notice,
+    lock_holder,
     notice,
     renewed_lease,
     withdraw_notice,
@@ -93,3 +94,20 @@ def test_the_first_reason_of_a_notice_is_kept(tmp_path: Path) -> None:
     withdraw_notice(tmp_path)
     withdraw_notice(tmp_path)
     assert notice(tmp_path) == ""
+
+
+def test_the_kernel_names_the_holder_of_a_trainings_lock(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from verl_jobs.trainer.trainer_lease import training_lock\n"
+        "with training_lock(Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
+    )
+    assert lock_holder(tmp_path) is None
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE
+    ) as trainer:
+        assert trainer.stdout and trainer.stdout.readline()
+        assert lock_holder(tmp_path) == trainer.pid
+        trainer.kill()
+        trainer.wait()
+        assert lock_holder(tmp_path) is None

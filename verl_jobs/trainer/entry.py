@@ -29,7 +29,7 @@ from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.callback import ForeignMirror, fetch
 from verl_jobs.trainer.checkpoints import repair, restore_settings
 from verl_jobs.trainer.dead_actors import dead_actors, wait_for_dead_actors
-from verl_jobs.trainer.layout import fit_to_cluster
+from verl_jobs.trainer.layout import check_room, fit_to_cluster
 from verl_jobs.trainer.resharding import reshard
 
 REPORT_EVERY_S = 1.0
@@ -117,6 +117,8 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     training = restore_settings(job, resumed).training
     if resumed or next_attempt(job.path) > 1:
         training = fit_to_cluster(training, job.path)
+    else:
+        check_room(training)
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
         print(f"converted the save of step {resumed} to {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]

@@ -1,9 +1,9 @@
 """Placement of a training on the nodes of a Ray cluster.
 
-A new training gets the configured ranks and nodes, and verl waits for the machines, since an
-autoscaler may add them. A resumed training waits only `PATIENCE` seconds; if nodes are missing
-then, it continues on the remaining ones. Input: the job and the live nodes of the connected Ray.
-Output: the `Training` for verl.
+A new training gets the configured ranks and nodes, and waits for them up to START_S, since an
+autoscaler may add machines; verl alone would wait without end. A resumed training waits only
+`PATIENCE` seconds; if nodes are missing then, it continues on the remaining ones. Input: the job
+and the live nodes of the connected Ray. Output: the `Training` for verl.
 """
 
 from __future__ import annotations
@@ -18,11 +18,24 @@ from verl_jobs.config.scale import layout_error
 from verl_jobs.config.training import Training
 
 PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one never gets more nodes
+START_S = 1800.0  # seconds that a new training waits for the nodes of an existing Ray
 POLL_S = 2.0
+CPUS = 3  # of a rank in verl's placement group (ResourcePoolManager.create_resource_pool)
 
 
 class NoRoom(RuntimeError):
     """The live nodes cannot hold this training in any layout. The message has the numbers."""
+
+
+def check_room(training: Training) -> None:
+    """Wait for the nodes of a new training. Raises NoRoom, which names what is missing."""
+    patience_s = START_S if float(os.environ.get(PATIENCE, "0")) else 0.0
+    if not _wait_for_nodes(training, patience_s):
+        raise NoRoom(
+            f"the training needs {describe(training)}, each rank a GPU and {CPUS} CPUs of Ray, and "
+            f"Ray's live nodes hold {live_ranks()} such ranks: start more nodes, or lower "
+            "training.ranks"
+        )
 
 
 def fit_to_cluster(training: Training, folder: Path) -> Training:
@@ -32,7 +45,7 @@ def fit_to_cluster(training: Training, folder: Path) -> Training:
     """
     if _wait_for_nodes(training, float(os.environ.get(PATIENCE, "0"))):
         return training
-    gpus = live_gpus()
+    gpus = live_ranks()
     if (fitted := largest_layout(training, gpus)) is None:
         raise NoRoom(
             f"the training needs {describe(training)}, and Ray's live nodes hold {gpus} GPUs: "
@@ -86,14 +99,14 @@ def fits(ranks: int, nodes: int, gpus: Sequence[int]) -> bool:
     return ranks % nodes == 0 and sum(each >= ranks // nodes for each in gpus) >= nodes
 
 
-def live_gpus() -> list[int]:
-    """Return the GPUs of each live node of the connected Ray.
-
-    On a CPU these are logical GPUs: the ranks that a node takes.
+def live_ranks() -> list[int]:
+    """Return how many ranks each live node of the connected Ray holds: by its GPUs, which are
+    logical on a CPU, and by its CPUs.
     """
     import ray
 
-    return [int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]]
+    resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [int(min(each.get("GPU", 0), each.get("CPU", 0) // CPUS)) for each in resources]
 
 
 def describe(training: Training) -> str:
@@ -109,13 +122,16 @@ def _wait_for_nodes(training: Training, patience_s: float) -> bool:
     Requests placement groups for them, so that an autoscaler sees the demand.
     """
     nodes, each = training.scale.nodes, training.ranks // training.scale.nodes
-    if fits(training.ranks, nodes, live_gpus()) or not patience_s:
-        return fits(training.ranks, nodes, live_gpus())
+    if fits(training.ranks, nodes, live_ranks()) or not patience_s:
+        return fits(training.ranks, nodes, live_ranks())
     from ray.util.placement_group import placement_group, remove_placement_group
 
-    groups = [placement_group([{"GPU": 1}] * each, strategy="STRICT_PACK") for _ in range(nodes)]
+    groups = [
+        placement_group([{"GPU": 1, "CPU": CPUS}] * each, strategy="STRICT_PACK")
+        for _ in range(nodes)
+    ]
     deadline = time.monotonic() + patience_s
-    while not (ready := fits(training.ranks, nodes, live_gpus())) and time.monotonic() < deadline:
+    while not (ready := fits(training.ranks, nodes, live_ranks())) and time.monotonic() < deadline:
         time.sleep(POLL_S)
     for group in groups:
         remove_placement_group(group)

@@ -67,6 +67,22 @@ def training_lock(folder: Path) -> Iterator[bool]:
             yield True
 
 
+def lock_holder(folder: Path) -> int | None:
+    """Return the process of this machine that holds the folder's lock, without taking it.
+
+    The kernel lists its locks in proc(5), `/proc/locks`; a lock that another machine or another pid
+    namespace holds is not listed.
+    """
+    if not (folder / LOCK).exists():
+        return None
+    inode = str((folder / LOCK).stat().st_ino)
+    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        fields = line.split()
+        if "->" not in fields and fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode:
+            return int(fields[4])
+    return None
+
+
 @contextmanager
 def renewed_lease(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
     """Renew the training's lease in a background thread for the duration of the context."""

@@ -1,7 +1,7 @@
 """Read tests in the forms in which datasets publish them.
 
 - an object with lists `inputs` and `outputs`, and `fn_name` if a function is called (APPS, TACO,
-  Eurus, PRIME);
+  Eurus, PRIME), or lists `stdin` and `stdout` (KodCode);
 - a list of objects with `input` and `output`, and `type` or `testtype`, `fn_name` or
   `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
 - a list of Python texts with `assert` statements (AceCode).
@@ -55,13 +55,17 @@ def value_of(written: Any, key: str, where: str) -> Any:
         ) from None
 
 
-def tests(written: Any, key: str, where: str, name: str | None = None, code: str = "") -> Record:
+def read_tests(
+    written: Any, key: str, where: str, name: str | None = None, code: str = ""
+) -> Record:
     """Return style, tests, entry point and what belongs to them.
 
     name: the function that is called, if the tests do not name it. code: starter code or solution,
     which shows whether the function is a method of upstream's class. Raises ProblemError.
     """
     value = value_of(written, key, where)
+    if isinstance(value, Mapping) and {"stdin", "stdout"} <= set(value):
+        value = {"inputs": value["stdin"], "outputs": value["stdout"]}
     if isinstance(value, Mapping) and "inputs" in value:
         name = value.get("fn_name") or name
         return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from problems.columns import ProblemError
 from problems.sources.published import rllm
-from problems.sources.published.cases import solved, tests
+from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import messages, programs, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
+
+CODE = ("code", "coding")
 
 
 def _fits(row: Row) -> bool:
@@ -32,13 +35,15 @@ def _info(row: Row) -> Mapping[str, Any]:
 
 def read(row: Row, where: str) -> Record:
     """Read a row of `train.parquet` or `validation.parquet`."""
+    if (ability := row.get("ability") or "code") not in CODE:
+        raise ProblemError(f"the ability is {ability!r}", "only code is judged here", where)
     if not row["reward_model"].get("ground_truth"):
         return rllm.read(_info(row), where)
     system = [each["content"] for each in messages(row["prompt"]) if each["role"] == "system"]
     solutions = programs(_info(row).get("reference"))
     record: Record = {"statement": statement(row, "prompt", where)}
     code = "\n".join([record["statement"], *solutions])
-    record |= tests(
+    record |= read_tests(
         row["reward_model"]["ground_truth"], "reward_model.ground_truth", where, code=code
     )
     if system:

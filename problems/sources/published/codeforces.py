@@ -11,7 +11,7 @@ from typing import Any
 
 from problems.columns import ProblemError
 from problems.sources.input_output import MOST_TESTS
-from problems.sources.published.cases import tests
+from problems.sources.published.cases import read_tests
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row, text
 
@@ -37,7 +37,7 @@ def read(row: Row, where: str) -> Record:
     examples, official = (list(row.get(key) or []) for key in ("examples", "official_tests"))
     shown = [test for test in examples if isinstance(test, dict)]
     hidden = [test for test in official if test not in shown]
-    record = tests([*shown, *hidden], "official_tests", where)
+    record = read_tests([*shown, *hidden], "official_tests", where)
     script = row.get("generated_checker")
     return record | {
         "problem_id": str(row["id"]).replace("/", "_"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from problems.sources.published.cases import solved, tests, value_of
+from problems.sources.published.cases import read_tests, solved, value_of
 from problems.sources.published.prose import programs, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
@@ -20,11 +20,11 @@ def read(row: Row, where: str) -> Record:
     name = metadata.get("func_name") if isinstance(metadata, Mapping) else None
     solutions = programs(row.get("solutions"))
     starter = str(row.get("starter_code") or "")
-    record = tests(row["tests"], "tests", where, name, "\n".join([starter, *solutions[:1]])) | {
-        "statement": statement(row, "problem", where)
-    }
+    record = read_tests(
+        row["tests"], "tests", where, name, "\n".join([starter, *solutions[:1]])
+    ) | {"statement": statement(row, "problem", where)}
     if starter:
-        record["extra"] = record["extra"] | {"signature": starter}
+        record["extra"] = record.get("extra", {}) | {"signature": starter}
     return solved(record, solutions)
 
 

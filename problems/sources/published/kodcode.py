@@ -1,12 +1,13 @@
 """KodCode-V1 and KodCode-Light-RL (Xu et al. 2025, arXiv:2503.02951; CC-BY-NC-4.0).
 
 `question`, `solution`, and `test`, a pytest module that imports from `solution` (`test_code` in the
-files of its pipeline). Rows of style `online_judge` have tests on standard input instead.
+files of its pipeline). Rows of style `online_judge` have lists `stdin` and `stdout` instead, which
+is a guess: no such row was at hand.
 """
 
 from __future__ import annotations
 
-from problems.sources.published.cases import solved, tests
+from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import programs, statement
 from problems.sources.published.pytest_module import pytest_tests
 from problems.sources.published.shape import Record, Shape
@@ -22,7 +23,7 @@ def read(row: Row, where: str) -> Record:
     written, key = text(row, _key(row), where), _key(row)
     solutions = programs(row["solution"])
     record = (
-        tests(written, key, where)
+        read_tests(written, key, where)
         if written.lstrip()[:1] in ("[", "{")
         else pytest_tests(written, "solution", "".join(solutions[:1]), key, where)
     )
@@ -32,9 +33,9 @@ def read(row: Row, where: str) -> Record:
 KODCODE = Shape(
     "kodcode",
     "KodCode-V1, KodCode-Light-RL-10K",
-    ("question_id", "question", "solution", "subset"),
+    ("question", "solution", "subset"),
     read,
-    ("question", "solution", "test", "test_code", "style"),
+    ("question", "solution", "test", "test_code"),
     "CC-BY-NC-4.0",
     lambda row: isinstance(row.get(_key(row)), str),
 )

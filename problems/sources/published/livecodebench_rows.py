@@ -5,6 +5,8 @@ The reader is the one of the known source (problems/sources/livecodebench.py).
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from problems.sources.livecodebench import convert
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
@@ -29,7 +31,7 @@ def read(row: Row, where: str) -> Record:
         "problem_id": problem.problem_id.replace("/", "_"),
         "tests": list(problem.tests),
         "tags": list(problem.tags),
-        "limits": {"cpu_s": problem.limits.cpu_s, "wall_s": problem.limits.wall_s},
+        "limits": asdict(problem.limits),
         "extra": problem.extra | {"question_id": problem.problem_id},
     }
 

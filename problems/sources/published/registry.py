@@ -14,7 +14,7 @@ from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
 from sandbox.protocol import Limits
 
-OWN = ("statement", "style")  # a row with these keys is in the columns of the schema
+IDS = ("problem_id", "question_id", "conversation_id", "id")
 LIMITS = asdict(Limits.of_work(10.0, memory_mb=512))
 
 
@@ -39,7 +39,7 @@ SHAPES = _shapes()
 
 def shape_of(row: Row) -> Shape | None:
     """Return the first shape that the row has; None for a row in the columns of the schema."""
-    if all(key in row for key in OWN):
+    if "statement" in row:
         return None
     return next((shape for shape in SHAPES if shape.matches(row)), None)
 
@@ -66,7 +66,7 @@ def published_record(row: Row, where: str) -> Record | None:
 
 def _id(row: Row, statement: str) -> str:
     """Return the row's own id, else a hash of its statement."""
-    own: Any = next((row[key] for key in ("problem_id", "question_id", "id") if row.get(key)), None)
+    own: Any = next((row[key] for key in IDS if row.get(key)), None)
     if isinstance(own, (str, int)):
         return str(own).strip().replace("/", "_")
     return hashlib.sha256(statement.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from problems.sources.published.cases import solved, tests
+from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import programs, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
@@ -26,7 +26,7 @@ def read(row: Row, where: str) -> Record:
     written = statement(row, "problem" if row.get("problem") else "question", where)
     starter, solutions = str(row.get("starter_code") or ""), programs(row.get("solutions"))
     code = "\n".join([starter, *solutions[:1]])
-    record = tests(row["ground_truth"], "ground_truth", where, code=code)
+    record = read_tests(row["ground_truth"], "ground_truth", where, code=code)
     record["statement"] = _AFTER.sub("", _BEFORE.sub("", written)).strip()
     if starter:
         record["extra"] = record.get("extra", {}) | {"signature": starter}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from problems.columns import ProblemError, shown
-from problems.sources.published.cases import solved, tests, value_of
+from problems.sources.published.cases import read_tests, solved, value_of
 from problems.sources.published.prose import programs, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
@@ -23,9 +23,11 @@ TESTS = ("test_cases", "ground_truth")
 def read(row: Row, where: str) -> Record:
     """Read a row of `train-*.parquet`."""
     info = value_of(row["verification_info"], "verification_info", where)
-    if not isinstance(info, Mapping):
+    if not isinstance(info, Mapping) or not any(info.get(key) for key in (*TESTS, "inputs")):
         raise ProblemError(
-            f"key 'verification_info' is {shown(info)}", "expected an object with tests", where
+            f"key 'verification_info' is {shown(info)}",
+            f"expected an object with {', '.join(TESTS)} or inputs: is it a task of code?",
+            where,
         )
     if (language := info.get("language") or "python") != "python":
         raise ProblemError(f"the language is {language!r}", "only Python is judged", where)
@@ -34,7 +36,7 @@ def read(row: Row, where: str) -> Record:
     record: Record = {"statement": statement(row, key, where)}
     solutions = programs(row.get("gold_standard_solution"))
     code = "\n".join([record["statement"], *solutions])
-    record |= tests(written, "verification_info", where, code=code)
+    record |= read_tests(written, "verification_info", where, code=code)
     if samples := programs(row.get("llm_response")):
         record["samples"] = samples
     return solved(record, solutions)

@@ -1,0 +1,59 @@
+"""A pipeline run's record that cannot be read costs that run, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts.integrity import CorruptArtifact
+from resources.home import Home
+from resources.run_record import next_id, open_run, readable, records, unreadable
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    for name in ("chain-0001", "chain-0002"):
+        run = open_run(
+            home.runs, name, kind="chain", base_seed=1, profile="", why="test", champion=None
+        )
+        run.change(state="done")
+    truncated = home.runs / "chain-0002" / "chain.json"
+    truncated.write_bytes(truncated.read_bytes()[:40])
+    return home
+
+
+def test_the_other_records_are_read_and_it_is_named(home: Home) -> None:
+    assert [record.id for record in readable(home.runs)] == ["chain-0001"]
+    [line] = unreadable(home.runs)
+    assert "chain-0002/chain.json" in line
+
+
+def test_its_name_is_not_given_to_another_run(home: Home) -> None:
+    assert next_id(home.runs) == "chain-0003"
+
+
+def test_no_run_is_opened_while_its_held_out_tasks_are_unknown(home: Home) -> None:
+    with pytest.raises(CorruptArtifact, match="chain-0002"):
+        records(home.runs)
+    with pytest.raises(CorruptArtifact, match="chain-0002"):
+        open_run(
+            home.runs, "chain-0003", kind="chain", base_seed=1, profile="", why="", champion=None
+        )
+
+
+@pytest.mark.slow
+def test_definitions_load_in_its_home(home: Home) -> None:
+    environment = os.environ | {"RATCHET_HOME": str(home.path)}
+    subprocess.run(
+        [sys.executable, "-c", "import pipelines.definitions"],
+        env=environment,
+        cwd=ROOT,
+        check=True,
+    )
