@@ -1,8 +1,8 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
-This covers its algorithm, the policy it starts from, its held-out draw, and the disk space of its
-checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key
-and the fix. A hub model that has not been downloaded is checked later by
+This covers its algorithm, the policy it starts from, its held-out draw, the benchmark of its gate,
+and the disk space of its checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and
+`UnfitStart` with the key and the fix. A hub model that has not been downloaded is checked later by
 `verl_jobs/planner/preflight.py`.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from problems.catalogue import read_sources
 from problems.sources.heldout import StockEmpty, check_stock
 from resources.capacity import shape_of_start
-from resources.config.profile import Profile
+from resources.config.profile import HELDOUT, Profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import Ledger
 from resources.run_record import next_id, records, tasks_used
@@ -31,7 +31,7 @@ def check_sources(home: Home, profile: Profile) -> None:
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-    """Check settings, sources, start policy, held-out stock and disk space.
+    """Check settings, sources, start policy, held-out stock, the gate's benchmark and disk space.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
@@ -49,6 +49,7 @@ def check_policy(home: Home, profile: Profile) -> None:
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
         check_sources(home, profile)
+        _check_gate(home, profile)
     except (CannotTrain, StockEmpty) as error:
         raise NotReady(str(error)) from None
 
@@ -65,6 +66,23 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
     check_start(folder, tokens=tokens, frozen=training.frozen, lora=training.lora)
     if warm_up and (profile.warm_up.frozen or profile.warm_up.lora):
         check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
+
+
+def _check_gate(home: Home, profile: Profile) -> None:
+    """Raise NotReady if the gate's benchmark cannot be measured: without it there is no decision.
+
+    One that the hub may still provide is not downloaded here.
+    """
+    gate = profile.policy.benchmark
+    settings = profile.evaluation.settings_of(gate)
+    if gate == HELDOUT or profile.evaluation.hub or settings is None:
+        return
+    from evaluation.benchmarks.benchmark import NotMeasured
+    from evaluation.benchmarks.registry import measured
+
+    benchmark = measured(settings, home.path)
+    if isinstance(benchmark, NotMeasured):
+        raise NotReady(f"policy.benchmark: {gate} cannot gate: {benchmark.reason}")
 
 
 def _check_stock(home: Home, profile: Profile) -> None:
