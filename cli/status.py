@@ -49,7 +49,7 @@ def show_status(settings: Settings, console: Console) -> int:
         )
     holder = lease.holder(home.lease)
     table.add_row("training", str(holder) if holder else "none")
-    known = records(home.runs)
+    known = readable(home.runs)
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))

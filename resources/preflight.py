@@ -1,8 +1,15 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
+<<<<<<< HEAD
 This covers its algorithm, the policy it starts from, and the disk space of its checkpoints. In: a
 profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the fix. A hub
 model that has not been downloaded is checked later by `verl_jobs/planner/preflight.py`.
+=======
+This covers its algorithm, the policy it starts from, its held-out draw, the benchmark of its gate,
+and the disk space of its checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and
+`UnfitStart` with the key and the fix. A hub model that has not been downloaded is checked later by
+`verl_jobs/planner/preflight.py`.
+>>>>>>> main
 """
 
 from __future__ import annotations
@@ -11,7 +18,7 @@ from pathlib import Path
 
 from problems.catalogue import read_sources
 from resources.capacity import shape_of_start
-from resources.config.profile import Profile
+from resources.config.profile import HELDOUT, Profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import Ledger
 from resources.run_record import next_id
@@ -29,7 +36,11 @@ def check_sources(home: Home, profile: Profile) -> None:
 
 
 def check_policy(home: Home, profile: Profile) -> None:
+<<<<<<< HEAD
     """Check settings, sources, start policy and disk space.
+=======
+    """Check settings, sources, start policy, held-out stock, the gate's benchmark and disk space.
+>>>>>>> main
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
@@ -45,7 +56,12 @@ def check_policy(home: Home, profile: Profile) -> None:
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
         check_sources(home, profile)
+<<<<<<< HEAD
     except CannotTrain as error:
+=======
+        _check_gate(home, profile)
+    except (CannotTrain, StockEmpty) as error:
+>>>>>>> main
         raise NotReady(str(error)) from None
 
 
@@ -63,6 +79,33 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
         check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
 
 
+<<<<<<< HEAD
+=======
+def _check_gate(home: Home, profile: Profile) -> None:
+    """Raise NotReady if the gate's benchmark cannot be measured: without it there is no decision.
+
+    One that the hub may still provide is not downloaded here.
+    """
+    gate = profile.policy.benchmark
+    settings = profile.evaluation.settings_of(gate)
+    if gate == HELDOUT or profile.evaluation.hub or settings is None:
+        return
+    from evaluation.benchmarks.benchmark import NotMeasured
+    from evaluation.benchmarks.registry import measured
+
+    benchmark = measured(settings, home.path)
+    if isinstance(benchmark, NotMeasured):
+        raise NotReady(f"policy.benchmark: {gate} cannot gate: {benchmark.reason}")
+
+
+def _check_stock(home: Home, profile: Profile) -> None:
+    """Raise StockEmpty if no held-out draw is left for a pipeline run without one."""
+    known, name, seed = records(home.runs), next_id(home.runs), profile.family.seed
+    if not any(record.draws for record in known if record.id == name):
+        check_stock(seed, tasks_used(known, seed), profile.evaluation.heldout)
+
+
+>>>>>>> main
 def _check_base(home: Home, profile: Profile) -> None:
     base = profile.base
     if Path(base).is_dir():

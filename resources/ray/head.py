@@ -77,7 +77,7 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     Raises RuntimeError with the log's path if it does not respond in time.
     """
     host = os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
-    gcs, dashboard, client = ports = free_ports(3)
+    gcs, dashboard, *_ = ports = free_ports(3)
     log = (folder / "head.log").open("ab")
     temporary = session / "tmp"
     temporary.mkdir()

@@ -52,6 +52,19 @@ def test_a_named_base_without_sources_is_refused_with_three_commands(tmp_path: P
     check_policy(home, profile)
 
 
+def test_a_gate_whose_benchmark_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    gated = {"evaluation": {"benchmarks": ["humaneval"]}, "policy": {"benchmark": "humaneval"}}
+    profile = Profile.model_validate(gated)
+    with pytest.raises(NotReady, match=r"humaneval cannot gate: .*`ratchet data add humaneval"):
+        check_policy(home, profile)
+    broken = tmp_path / "HumanEval.jsonl"
+    broken.write_text('{"task_id": "HumanEval/0"}\n')
+    add_source(home.path, "humaneval", broken)
+    with pytest.raises(NotReady, match="humaneval cannot gate: its data cannot be read"):
+        check_policy(home, profile)
+
+
 def test_a_champion_is_not_checked_against_the_tiny_model(home_builder: HomeBuilder) -> None:
     home = home_builder.run_context.home
     with pytest.raises(NotReady, match=r"tiny_model.positions is 512"):
