@@ -1,15 +1,9 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
-<<<<<<< HEAD
-This covers its algorithm, the policy it starts from, and the disk space of its checkpoints. In: a
-profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the fix. A hub
-model that has not been downloaded is checked later by `verl_jobs/planner/preflight.py`.
-=======
-This covers its algorithm, the policy it starts from, its held-out draw, the benchmark of its gate,
-and the disk space of its checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and
-`UnfitStart` with the key and the fix. A hub model that has not been downloaded is checked later by
+This covers its algorithm, the policy it starts from, the benchmark of its gate, and the disk space
+of its checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with
+the key and the fix. A hub model that has not been downloaded is checked later by
 `verl_jobs/planner/preflight.py`.
->>>>>>> main
 """
 
 from __future__ import annotations
@@ -36,11 +30,7 @@ def check_sources(home: Home, profile: Profile) -> None:
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-<<<<<<< HEAD
-    """Check settings, sources, start policy and disk space.
-=======
-    """Check settings, sources, start policy, held-out stock, the gate's benchmark and disk space.
->>>>>>> main
+    """Check settings, sources, start policy, the gate's benchmark and disk space.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
@@ -56,12 +46,8 @@ def check_policy(home: Home, profile: Profile) -> None:
             if shape := shape_of_start(profile):
                 check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
         check_sources(home, profile)
-<<<<<<< HEAD
-    except CannotTrain as error:
-=======
         _check_gate(home, profile)
-    except (CannotTrain, StockEmpty) as error:
->>>>>>> main
+    except CannotTrain as error:
         raise NotReady(str(error)) from None
 
 
@@ -79,8 +65,6 @@ def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> N
         check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
 
 
-<<<<<<< HEAD
-=======
 def _check_gate(home: Home, profile: Profile) -> None:
     """Raise NotReady if the gate's benchmark cannot be measured: without it there is no decision.
 
@@ -98,14 +82,6 @@ def _check_gate(home: Home, profile: Profile) -> None:
         raise NotReady(f"policy.benchmark: {gate} cannot gate: {benchmark.reason}")
 
 
-def _check_stock(home: Home, profile: Profile) -> None:
-    """Raise StockEmpty if no held-out draw is left for a pipeline run without one."""
-    known, name, seed = records(home.runs), next_id(home.runs), profile.family.seed
-    if not any(record.draws for record in known if record.id == name):
-        check_stock(seed, tasks_used(known, seed), profile.evaluation.heldout)
-
-
->>>>>>> main
 def _check_base(home: Home, profile: Profile) -> None:
     base = profile.base
     if Path(base).is_dir():
