@@ -80,7 +80,7 @@ class FamilyConfig(Section):
 
     seed: NonNegativeInt = 1
     """Seed of all random choices."""
-    demonstrations: PositiveInt = 4000
+    demonstrations: PositiveInt = 6000
     """Problems whose demonstrations warm up the model."""
     train: PositiveInt = 1200
     """Problems for reinforcement learning."""

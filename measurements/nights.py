@@ -1,0 +1,119 @@
+"""Pipeline runs in a row from one home: does each night make the champion better?
+
+    python -m measurements.nights                        five seeds, ten nights each
+    python -m measurements.nights --seeds 11 --nights 3  fewer
+    python -m measurements.nights --control              every challenger becomes champion
+
+After each night the champion answers the same 2,000 held-out tasks greedily. They are far beyond
+the numbers that gates use, so no decision depends on them. Each night is one line of
+`nights.jsonl` in the seed's home; a stopped measurement continues after the last one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from artifacts.json_lines import read_lines
+from evaluation.benchmarks.embedded import answering, heldout
+from evaluation.evaluate import evaluate
+from evaluation.promotion.regression import regressed
+from evaluation.scorecard import Scorecard
+from problems.sources.heldout import heldout_tasks
+from resources.config.load import load_profile
+from resources.config.profile import Profile
+from resources.home import Home
+from resources.registry.ledger import Entry, Ledger
+from resources.run_record import records
+from sandbox.sandbox import Sandbox
+
+FIRST, TASKS = 40_000_000, 2_000  # a hundred thousand gates later
+HEAD = (
+    "| seed | night | decision | gate: champion | challenger | p | champion on 2,000 tasks | "
+    "minutes |\n" + "|---" * 8 + "|"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=Path(".ratchet/measurements/nights"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13, 14, 15])
+    parser.add_argument("--nights", type=int, default=10)
+    parser.add_argument("--control", action="store_true")
+    parser.add_argument("--profile", default="embedded")
+    arguments = parser.parse_args()
+    print(HEAD)
+    for seed in arguments.seeds:
+        name = f"{'control' if arguments.control else 'gated'}-{arguments.profile}-{seed}"
+        path = (arguments.folder / name).absolute()
+        path.mkdir(parents=True, exist_ok=True)
+        sections = {"family": {"seed": seed}, "tiny_model": {"seed": seed}, "seed": seed}
+        profile = {"extends": arguments.profile, "warm_up": {"seed": seed}} | sections
+        (path / "profile.yaml").write_text(yaml.safe_dump(profile))
+        for night in range(1, arguments.nights + 1):
+            rows = night_rows(path)
+            if night > len(rows):
+                row = one_night(Home(path), night, control=arguments.control)
+                with (path / "nights.jsonl").open("a", encoding="utf-8") as file:
+                    print(json.dumps(row), file=file)
+                rows.append(row)
+            print(line(seed, night, rows[night - 1]), flush=True)
+
+
+def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
+    """Run one night to its decision, then score the champion. Return the night's row."""
+    chain = f"chain-{night:04d}"
+    summary = home.reports / chain / "summary.json"
+    if not summary.exists():
+        ratchet(home, "train")
+    decided = json.loads(summary.read_text())
+    if control and not decided["promoted"]:
+        crown(home, chain)
+    champion = Ledger(home.ledger).champion()
+    assert champion
+    card = fresh_card(home, champion)
+    earlier = [row["card"] for row in night_rows(home.path)]
+    fall = regressed(Scorecard.model_validate(earlier[-1]), card, 0.01) if earlier else None
+    [record] = [each for each in records(home.runs) if each.id == chain]
+    comparison = decided["decision"]["comparison"]
+    return {
+        "promoted": decided["promoted"],
+        "before": comparison["before"]["share"],
+        "after": comparison["after"]["share"],
+        "p": comparison["p_better"],
+        "fresh": card.pass_at_1,
+        "fell": bool(fall and fall.fell),
+        "minutes": record.minutes,
+        "card": card.model_dump(mode="json"),
+    }
+
+
+def fresh_card(home: Home, champion: Entry) -> Scorecard:
+    """Return the champion's scorecard on the tasks that no gate uses."""
+    profile: Profile = load_profile(str(home.path / "profile.yaml"))
+    tasks = heldout_tasks(profile.family, FIRST, TASKS)
+    with Sandbox(profile.sandbox) as sandbox:
+        return evaluate(
+            Path(champion.path),
+            champion.checkpoint,
+            champion.checkpoint_hash,
+            heldout(tasks, answering(profile.training.answer_tokens)),
+            sandbox,
+        )
+
+
+def ratchet(home: Home, *arguments: str) -> None:
+    environment = os.environ | {"RATCHET_HOME": str(home.path)}
+    command = [sys.executable, "-m", "cli.main", *arguments]
+    command += ["--profile", str(home.path / "profile.yaml")]
+    with (home.path / "nights.log").open("ab") as log:
+        subprocess.run(command, env=environment, stdout=log, stderr=log, check=True)
