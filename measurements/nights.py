@@ -21,11 +21,11 @@ from typing import Any
 
 import yaml
 
-from artifacts.json_lines import read_lines
 from evaluation.benchmarks.embedded import answering, heldout
 from evaluation.evaluate import evaluate
 from evaluation.promotion.regression import regressed
 from evaluation.scorecard import Scorecard
+from evaluation.statistics.hypothesis_tests import wilson
 from problems.sources.heldout import heldout_tasks
 from resources.config.load import load_profile
 from resources.config.profile import Profile
@@ -97,6 +97,23 @@ def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
     }
 
 
+def crown(home: Home, chain: str) -> None:
+    """Make the refused challenger of this pipeline run the champion: the control."""
+    ledger = Ledger(home.ledger)
+    refused = next(entry for entry in ledger.history() if entry.chain == chain)
+    champion = ledger.champion()
+    assert champion
+    ledger.append(
+        "promote",
+        checkpoint=refused.checkpoint,
+        checkpoint_hash=refused.checkpoint_hash,
+        path=refused.path,
+        decision=refused.decision,
+        chain=f"{chain}-control",
+        against=champion.checkpoint_hash,
+    )
+
+
 def fresh_card(home: Home, champion: Entry) -> Scorecard:
     """Return the champion's scorecard on the tasks that no gate uses."""
     profile: Profile = load_profile(str(home.path / "profile.yaml"))
@@ -117,3 +134,24 @@ def ratchet(home: Home, *arguments: str) -> None:
     command += ["--profile", str(home.path / "profile.yaml")]
     with (home.path / "nights.log").open("ab") as log:
         subprocess.run(command, env=environment, stdout=log, stderr=log, check=True)
+
+
+def night_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of the nights that are done. A torn last line is no night."""
+    file = path / "nights.jsonl"
+    lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def line(seed: int, night: int, row: dict[str, Any]) -> str:
+    low, high = wilson(round(row["fresh"] * TASKS), TASKS)
+    return (
+        f"| {seed} | {night} | {'promoted' if row['promoted'] else 'refused'} "
+        f"| {row['before']:.1%} | {row['after']:.1%} | {row['p']:.1g} "
+        f"| {row['fresh']:.1%} ({low:.1%} to {high:.1%}){' FELL' if row['fell'] else ''} "
+        f"| {row['minutes']:.1f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
