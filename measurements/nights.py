@@ -23,9 +23,8 @@ import yaml
 
 from evaluation.benchmarks.embedded import answering, heldout
 from evaluation.evaluate import evaluate
-from evaluation.promotion.regression import regressed
 from evaluation.scorecard import Scorecard
-from evaluation.statistics.hypothesis_tests import wilson
+from evaluation.statistics.hypothesis_tests import mcnemar, wilson
 from problems.sources.heldout import heldout_tasks
 from resources.config.load import load_profile
 from resources.config.profile import Profile
@@ -35,6 +34,7 @@ from resources.run_record import records
 from sandbox.sandbox import Sandbox
 
 FIRST, TASKS = 40_000_000, 2_000  # a hundred thousand gates later
+LEVEL = 0.01  # of the test that a champion is worse than the one before it
 HEAD = (
     "| seed | night | decision | gate: champion | challenger | p | champion on 2,000 tasks | "
     "minutes |\n" + "|---" * 8 + "|"
@@ -81,8 +81,9 @@ def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
     champion = Ledger(home.ledger).champion()
     assert champion
     card = fresh_card(home, champion)
-    earlier = [row["card"] for row in night_rows(home.path)]
-    fall = regressed(Scorecard.model_validate(earlier[-1]), card, 0.01) if earlier else None
+    earlier = [row["solved"] for row in night_rows(home.path)][-1:]
+    lost = [sum(was[task] > now for task, now in card.solved.items()) for was in earlier]
+    won = [sum(was[task] < now for task, now in card.solved.items()) for was in earlier]
     [record] = [each for each in records(home.runs) if each.id == chain]
     comparison = decided["decision"]["comparison"]
     return {
@@ -91,9 +92,9 @@ def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
         "after": comparison["after"]["share"],
         "p": comparison["p_better"],
         "fresh": card.pass_at_1,
-        "fell": bool(fall and fall.fell),
+        "fell": bool(earlier) and mcnemar(won[0], lost[0]).worse <= LEVEL,
         "minutes": record.minutes,
-        "card": card.model_dump(mode="json"),
+        "solved": dict(card.solved),
     }
 
 

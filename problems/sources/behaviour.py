@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -77,6 +77,7 @@ def outputs(operations: Composition, values: Sequence[Any], slip: int = -1) -> l
     return results
 
 
+@lru_cache(4096)
 def behaviour(operations: Composition) -> str:
     """Return 16 hex digits that stand for the function."""
     text = "\n".join(map(_canonical, outputs(operations, _fixed(operations[0].takes))))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from textwrap import indent
 from typing import Any
@@ -144,6 +145,7 @@ def compose(rng: random.Random, start: Kind, length: int) -> Composition:
     return tuple(picked)
 
 
+@lru_cache(4096)
 def tests_for(operations: Composition, seed: int) -> list[dict[str, Any]]:
     """Return the tests of a composition in the family of this seed; none if it is not sound."""
     return tests_of(operations, random.Random(f"{seed}/{name_of(operations)}")) or []
