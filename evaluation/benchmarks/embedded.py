@@ -24,10 +24,12 @@ def answering(tokens: int) -> Sampling:
 def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
     """Return the benchmark of problems that training never saw."""
     embedded = all(problem.source == EMBEDDED for problem in problems)
-    which = "compositions of operations" if embedded else "problems of the split heldout,"
-    return from_problems(
-        "heldout", problems, sampling, conventions=f"greedy; {which} that training never saw"
+    which = (
+        "functions that no training problem computes, in any order or wording"
+        if embedded
+        else "problems of the split heldout, that training never saw"
     )
+    return from_problems("heldout", problems, sampling, conventions=f"greedy; {which}")
 
 
 def own_heldout(problems: Sequence[Problem]) -> list[Problem]:
