@@ -2,7 +2,7 @@
 
 A task is a function that no training has (problems/sources/behaviour.py), drawn from all of them by
 its number. Each 40 tasks in a row have the same shares of shapes, so any two draws are comparable.
-No function occurs twice in a block of 400 tasks, so the tasks of a gate are not related.
+No function occurs twice in a block of 1,200 tasks, so the tasks of a gate are not related.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from problems.sources.compositional import SHAPES, FamilyConfig, compose, proble
 from problems.sources.operations import Kind
 
 PERIOD = sum(SHAPES.values())
-BLOCK = 10 * PERIOD
+BLOCK = 30 * PERIOD
 
 
 def heldout_tasks(config: FamilyConfig, first: int, count: int) -> list[Problem]:

@@ -65,7 +65,7 @@ class Ranking(Section):
 class Evaluation(Section):
     """How a checkpoint is evaluated."""
 
-    heldout: PositiveInt = 400
+    heldout: PositiveInt = 1200
     """Held-out problems per gate, newly drawn each time."""
     benchmarks: tuple[BenchmarkSettings, ...] = (
         BenchmarkSettings(name="humaneval"),

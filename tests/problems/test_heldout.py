@@ -59,5 +59,5 @@ def test_every_task_is_of_the_held_out_part() -> None:
 
 @pytest.mark.slow
 def test_no_function_occurs_twice_in_a_draw() -> None:
-    draw = heldout_draw(CONFIG, 2, 400)
-    assert len({behaviour(composition_of(problem)) for problem in draw}) == 400
+    draw = heldout_draw(CONFIG, 2, 1200)
+    assert len({behaviour(composition_of(problem)) for problem in draw}) == 1200
