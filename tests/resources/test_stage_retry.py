@@ -31,7 +31,8 @@ def attempts(error: Exception, failures: int) -> tuple[int, bool]:
             if count <= failures:
                 raise error
 
-    result = dg.materialize([stage], raise_on_error=False)
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = dg.materialize([stage], instance=instance, raise_on_error=False)
     return count, result.success
 
 
