@@ -16,9 +16,12 @@ def test_the_record_names_the_cause_after_the_last_retry(
 ) -> None:
     monkeypatch.setattr(stage_retry, "PAUSE_S", 0.0)
 
+    attempts = []
+
     @dg.asset
     def stage(context: dg.AssetExecutionContext, run_context: RunContext) -> None:
         with run_context.stage(context):
+            attempts.append(1)
             raise SandboxError("no worker started")
 
     job = dg.define_asset_job("broken", hooks={record_failure}, executor_def=dg.in_process_executor)
@@ -30,4 +33,5 @@ def test_the_record_names_the_cause_after_the_last_retry(
             instance=instance, raise_on_error=False
         )
     record = PipelineRun(home_builder.run_context.home.runs / "chain-0001").record
-    assert record.failures == 1 and record.error == "stage: no worker started"
+    assert len(attempts) == 3 and record.failures == 1
+    assert record.error == "stage: no worker started"
