@@ -55,17 +55,31 @@ def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[flo
 
 
 def bigcodebench(dataset: str, data: Path, samples: Path, workers: int) -> tuple[float, Rows]:
+    """Judge the samples in any order. A run that was stopped continues from its journal."""
+    journal = samples.with_name(f"{samples.stem}.journal.jsonl")
+    rows = (
+        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    )
+    judged = {(row["task_id"], row["sample"]) for row in rows}
     problems = {row["task_id"]: row for row in map(json.loads, data.read_text().splitlines())}
     count: Counter[str] = Counter()
     jobs = []
     for sample in map(json.loads, samples.read_text().splitlines()):
-        jobs.append((problems[sample["task_id"]], sample["solution"], count[sample["task_id"]]))
-        count[sample["task_id"]] += 1
+        task = sample["task_id"]
+        if (task, count[task]) not in judged:
+            jobs.append((problems[task], sample["solution"], count[task]))
+        count[task] += 1
     begun = time.perf_counter()
     for name in SLOW_IMPORTS:  # each program runs in a fork of this process
         importlib.import_module(name)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-        rows = list(pool.map(_check, jobs))
+    with (
+        ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool,
+        journal.open("a") as file,
+    ):
+        for row in pool.map(_check, jobs):
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+    journal.unlink()
     return time.perf_counter() - begun, rows
 
 
