@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from artifacts.atomic import write_atomic
-from verl_jobs.trainer.trainer_lease import Silence, start_time
+from verl_jobs.trainer.trainer_lease import Deadline, Silence, start_time
 
 GRACE_S = 20.0
 START_S = 90.0
@@ -95,8 +95,8 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
         env=environment,
         preexec_fn=_die_with_parent,
     )
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and ray.poll() is None:
+    deadline = Deadline(START_S)
+    while not deadline.passed() and ray.poll() is None:
         if _listens(host, gcs) and _listens(host, dashboard):
             about = {
                 "pid": os.getpid(),

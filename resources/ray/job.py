@@ -35,6 +35,7 @@ TRAINER = "verl_jobs.trainer.entry"
 NO_AGENT = ("No available agent", "Cannot connect to host")
 CLEAN_UP_S = 20.0  # time that a head needs to clean up
 END_S = 60.0  # seconds that a cancelled training has to write a checkpoint
+SUBMISSION_S = 15.0  # longer than Ray looks for an agent before it refuses a job
 LOG = "trainer.log"
 # File in the job's folder: its cluster was unreachable, and the job stays on this machine.
 MOVED = "moved"
@@ -131,8 +132,8 @@ def _await_its_end(job: TrainingJob, why: str) -> None:
     If only its dashboard is gone, the trainer is alive: it saves and ends. If its Ray is gone, it
     notices within a minute. Raises TrainingFailed if it does neither.
     """
-    deadline = time.monotonic() + 2 * END_S
-    while time.monotonic() < deadline:
+    deadline = owner.Deadline(2 * END_S)
+    while not deadline.passed():
         with owner.training_lock(job.path) as alone:
             if alone:
                 return
@@ -193,13 +194,13 @@ class Witness:
     """Tells by the kernel's lock on the training's folder that its trainer has ended."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.seen, self.held_at = folder, False, time.monotonic()
+        self.folder, self.seen, self.silence = folder, False, owner.Silence()
 
     def gone(self) -> bool:
         """Return whether nobody has held the lock for too long; a paused trainer holds it."""
-        if owner.lock_holder(self.folder) is not None:
-            self.seen, self.held_at = True, time.monotonic()
-        return time.monotonic() - self.held_at > (GONE_S if self.seen else BEGIN_S)
+        held = owner.lock_holder(self.folder) is not None
+        self.seen = self.seen or held
+        return self.silence.seconds(heard=held) > (GONE_S if self.seen else BEGIN_S)
 
 
 def _status(client: Any, name: str) -> Any:
@@ -213,8 +214,8 @@ def _status(client: Any, name: str) -> Any:
 
 def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why: str) -> None:
     """Let the training save and end; stop it if it has not within END_S."""
-    deadline = time.monotonic() + END_S
-    while ray.there() and time.monotonic() < deadline:
+    deadline = owner.Deadline(END_S)
+    while ray.there() and not deadline.passed():
         # Repeatedly: a training that begins now removes an older notice.
         owner.give_notice(job.path, f"cancelled ({why})")
         if (status := _status(client, name)) is not None and status.is_terminal():
@@ -242,7 +243,7 @@ def _submit(
     ]
     name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
     entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
-    deadline = time.monotonic() + ray_head.START_S
+    deadline = owner.Deadline(ray_head.START_S, still_s=SUBMISSION_S)
     while _status(client, name) is None:
         try:
             client.submit_job(
@@ -251,10 +252,7 @@ def _submit(
         except RuntimeError as error:
             # The dashboard responds before its node's agent has started, and for some seconds
             # after the agent has ended.
-            if (
-                not any(message in str(error) for message in NO_AGENT)
-                or time.monotonic() > deadline
-            ):
+            if not any(message in str(error) for message in NO_AGENT) or deadline.passed():
                 raise
             time.sleep(POLL_S)
     return name
@@ -262,8 +260,8 @@ def _submit(
 
 def _has_ended(ray: Private | Joined) -> bool:
     """Return whether this Ray has ended, or ends within the time its head needs to clean up."""
-    deadline = time.monotonic() + CLEAN_UP_S
-    while ray.there() and time.monotonic() < deadline:
+    deadline = owner.Deadline(CLEAN_UP_S)
+    while ray.there() and not deadline.passed():
         time.sleep(POLL_S)
     return not ray.there()
 

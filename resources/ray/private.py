@@ -207,15 +207,15 @@ def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     owner.register_holder(folder / ray_head.HOLDERS)
     # Read by Ray's client in this process.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
-    deadline = time.monotonic() + ray_head.START_S
+    deadline = owner.Deadline(ray_head.START_S)
     while (head := _running(folder)) is None:
         spawn()
         for _ in range(20):
             time.sleep(0.25)
             if head := _running(folder):
                 return head
-        if time.monotonic() > deadline:
-            raise TrainingFailed(f"Ray did not start: see {folder / 'head.log'}")
+            if deadline.passed():
+                raise TrainingFailed(f"Ray did not start: see {folder / 'head.log'}")
     return head
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -111,3 +112,22 @@ def test_the_kernel_names_the_holder_of_a_trainings_lock(tmp_path: Path) -> None
         trainer.kill()
         trainer.wait()
         assert lock_holder(tmp_path) is None
+
+
+WAITS = (
+    "import sys, time; from verl_jobs.trainer.trainer_lease import Deadline\n"
+    "deadline = Deadline(3.0, still_s=0.5); print(1, flush=True); polls = 0\n"
+    "while not deadline.passed(): time.sleep(0.1); polls += 1\n"
+    "print(polls, flush=True)"
+)
+
+
+@pytest.mark.slow
+def test_a_pause_does_not_count_as_waiting() -> None:
+    command = [sys.executable, "-c", WAITS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout and process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(5)
+        process.send_signal(signal.SIGCONT)
+        assert int(process.stdout.readline()) > 5

@@ -117,18 +117,30 @@ def _renew(lease: Path, count: int) -> None:
 class Silence:
     """Seconds since the last sign of life.
 
-    At most STILL_S is charged per check. If this process was paused (a machine or a container), the
-    observed process was paused too.
+    At most `still_s` is charged per check. If this process was paused (a machine or a container),
+    the observed process was paused too.
     """
 
-    def __init__(self) -> None:
-        self._seconds, self._looked = 0.0, time.monotonic()
+    def __init__(self, still_s: float = STILL_S) -> None:
+        self._still_s, self._seconds, self._looked = still_s, 0.0, time.monotonic()
 
     def seconds(self, *, heard: bool) -> float:
         now = time.monotonic()
-        self._seconds = 0.0 if heard else self._seconds + min(now - self._looked, STILL_S)
+        self._seconds = 0.0 if heard else self._seconds + min(now - self._looked, self._still_s)
         self._looked = now
         return self._seconds
+
+
+class Deadline:
+    """The end of a wait in which `passed` is asked at least every `still_s`. A pause of this
+    process does not count.
+    """
+
+    def __init__(self, seconds: float, still_s: float = STILL_S) -> None:
+        self._seconds, self._waited = seconds, Silence(still_s)
+
+    def passed(self) -> bool:
+        return self._waited.seconds(heard=False) > self._seconds
 
 
 class Lease:
