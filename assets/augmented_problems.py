@@ -8,10 +8,9 @@ from pathlib import Path
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, markdown, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.variants import write_variants
-from problems.funnel import funnel
 from problems.schema import read_parquet
 from resources.run_context import RunContext, StageOutput, result
 
@@ -71,7 +70,7 @@ def augmented_problems(
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} attempts kept")
     metadata = {
         "dagster/row_count": len(problems),
-        "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
+        **funnel_figures([funnel_stage]),
         "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "not_parents": dg.MetadataValue.md(
             markdown(

@@ -1,14 +1,15 @@
-"""Problems as Markdown tables for Dagster's pages."""
+"""Problems and what became of them, as tables, numbers and Markdown for Dagster's pages."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import dagster as dg
 
 from problems.columns import COLUMNS
-from problems.funnel import Stage
+from problems.funnel import Stage, funnel
 from problems.schema import SCHEMA, Problem
 
 PROBLEM_COLUMNS = {
@@ -33,18 +34,44 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
-    """Show a few problems, spread over the dataset: statement, first test, first solution."""
+    """Show a few problems, spread over the dataset: statement, first test, first solution.
+
+    Each is a section with blocks of code: in a table Dagster joins the lines of a program.
+    """
     step = max(1, len(problems) // count)
-    rows = [
-        (
-            problem.problem_id,
-            problem.statement,
-            problem.tests[0] if problem.tests else "",
-            problem.solutions[0] if problem.solutions else "",
+    return "\n\n".join(
+        f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
+        + "\n\n".join(
+            f"````\n{_short(code)}\n````" for code in (*problem.tests[:1], *problem.solutions[:1])
         )
         for problem in problems[::step][:count]
+    )
+
+
+def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]:
+    """Return what the stages removed: numbers of the last one, a table, and reasons with examples.
+
+    Dagster plots the numbers over the materializations.
+    """
+    last = stages[-1]
+    rows = [
+        dg.TableRecord(
+            {
+                "stage": stage.name,
+                "in": stage.came_in,
+                "out": stage.went_out,
+                "removed": stage.removed_count,
+            }
+        )
+        for stage in stages
     ]
-    return markdown(("problem", "statement", "first test", "first solution"), rows)
+    return {
+        "problems_in": last.came_in,
+        "problems_out": last.went_out,
+        "problems_removed": last.removed_count,
+        "funnel": dg.MetadataValue.table(rows),
+        "removed": dg.MetadataValue.md("\n\n".join(filter(None, (picture, funnel(stages))))),
+    }
 
 
 def top_reasons(stage: Stage, most: int = 5) -> str:
@@ -66,6 +93,11 @@ def by_split(problems: Sequence[Problem]) -> str:
     return markdown(
         ("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())]
     )
+
+
+def _short(value: object, most: int = 1200) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _cell(value: object) -> str:
