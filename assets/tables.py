@@ -24,6 +24,12 @@ PROBLEM_COLUMNS = {
         ]
     )
 }
+FUNNEL = dg.TableSchema(
+    [
+        dg.TableColumn("stage", "string"),
+        *(dg.TableColumn(name, "int") for name in ("in", "out", "removed")),
+    ]
+)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -69,7 +75,7 @@ def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]
         "problems_in": last.came_in,
         "problems_out": last.went_out,
         "problems_removed": last.removed_count,
-        "funnel": dg.MetadataValue.table(rows),
+        "funnel": dg.MetadataValue.table(rows, FUNNEL),
         "removed": dg.MetadataValue.md("\n\n".join(filter(None, (picture, funnel(stages))))),
     }
 
