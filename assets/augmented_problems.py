@@ -8,7 +8,8 @@ from pathlib import Path
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, markdown, top_reasons
+from assets.problem_columns import PROBLEM_COLUMNS
+from assets.tables import examples, markdown, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.variants import write_variants
 from problems.funnel import funnel

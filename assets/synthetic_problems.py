@@ -12,7 +12,8 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, top_reasons
+from assets.problem_columns import PROBLEM_COLUMNS
+from assets.tables import examples, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.cleaning.curation import faulty
 from problems.funnel import funnel

@@ -1,28 +1,12 @@
-"""Problems as Markdown tables for Dagster's pages."""
+"""Problems as Markdown tables for Dagster's pages. Imports no Dagster: the command line uses it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-import dagster as dg
-
-from problems.columns import COLUMNS
 from problems.funnel import Stage
-from problems.schema import SCHEMA, Problem
-
-PROBLEM_COLUMNS = {
-    "dagster/column_schema": dg.TableSchema(
-        [
-            dg.TableColumn(
-                field.name,
-                str(field.type),
-                COLUMNS[field.name].expected if field.name in COLUMNS else None,
-            )
-            for field in SCHEMA
-        ]
-    )
-}
+from problems.schema import Problem
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -12,8 +12,9 @@ import dagster as dg
 
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
+from assets.problem_columns import PROBLEM_COLUMNS
 from assets.raw_problems import raw_problems
-from assets.tables import PROBLEM_COLUMNS, examples, markdown, top_reasons
+from assets.tables import examples, markdown, top_reasons
 from problems.dataset.charts import funnel_chart
 from problems.funnel import Removed, Stage, funnel
 from problems.schema import read_parquet, write_parquet

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from artifacts.manifest import Manifest
 from cli.main import app
 from evaluation.scorecard import Origin, Sample, Scorecard
-from problems.schema import SCHEMA, SCHEMA_VERSION
+from problems.schema import SCHEMA_VERSION, problem_schema
 from rewards.score import Score
 from sandbox.protocol import (
     AssertTest,
@@ -76,7 +76,7 @@ def python_api() -> str:
 
 def file_formats() -> str:
     """Return the page of the files that a run reads and writes, with every field."""
-    columns = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in SCHEMA)
+    columns = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in problem_schema())
     verdicts = ", ".join(f"`{verdict}`" for verdict in Verdict)
     parts = [
         f"# File formats\n\n{GENERATED}\n\nAll files are JSON, JSON lines or Parquet; reading them "

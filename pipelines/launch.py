@@ -19,7 +19,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from assets.fetched_dataset import dataset_manifest
 from pipelines import instance as dagster_home
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
@@ -108,6 +107,8 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
     if profile.dataset:
+        from assets.fetched_dataset import dataset_manifest
+
         dataset_manifest(profile.dataset)
     if trains:
         _check_own_reward(home, profile)

@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts.hashing import hash_data
 from problems.columns import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
@@ -31,12 +29,23 @@ from sandbox.protocol import (
     UnittestTest,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Version 1 had no compare, no checker and no style unittest; version 2 had no total limits.
 SCHEMA_VERSION = 3
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 
-def _schema(limits: Iterable[str], version: int) -> pa.Schema:
+@cache
+def problem_schema(totals: bool = True) -> pa.Schema:
+    """Return the columns of a parquet file of problems.
+
+    totals: with the total limits. Where no problem has one, such files stay the same, byte for
+    byte.
+    """
+    import pyarrow as pa  # 0.1 s to import, which `ratchet status` does without
+
     return pa.schema(
         [
             ("problem_id", pa.string()),
@@ -51,7 +60,11 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             (
                 "limits",
                 pa.struct(
-                    [(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in limits]
+                    [
+                        (key, pa.float64() if key.endswith("_s") else pa.int64())
+                        for key in LIMIT_KEYS
+                        if totals or key not in TOTALS
+                    ]
                 ),
             ),
             ("tolerance", pa.float64()),
@@ -63,13 +76,8 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             ("compare", pa.string()),  # null means exact
             ("checker", pa.string()),
         ],
-        metadata={"ratchet.problems.version": str(version)},
+        metadata={"ratchet.problems.version": str(SCHEMA_VERSION if totals else 2)},
     )
-
-
-SCHEMA = _schema(LIMIT_KEYS, SCHEMA_VERSION)
-# Used where no problem has a total limit: such files stay the same, byte for byte.
-WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)
 
 
 @dataclass(frozen=True)
@@ -289,6 +297,8 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
 
     Raises ProblemError on anything that `read_parquet` would reject.
     """
+    import pyarrow as pa
+
     rows = []
     for problem in problems:
         check_columns(
@@ -298,14 +308,14 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
         rows.append(to_row(problem))
     return pa.Table.from_pylist(
         rows,
-        schema=SCHEMA
-        if any(row["limits"].keys() & set(TOTALS) for row in rows)
-        else WITHOUT_TOTALS,
+        schema=problem_schema(any(row["limits"].keys() & set(TOTALS) for row in rows)),
     )
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write any table as parquet under a temporary name and rename it: readers never see a part."""
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -325,6 +335,9 @@ def read_parquet(path: Path) -> list[Problem]:
         raise FileNotFoundError(
             f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file"
         )
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
