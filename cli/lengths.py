@@ -4,6 +4,7 @@ limits that follow, and whether the engine's memory suffices for them.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def show_lengths(
             console,
         )
     except DoesNotFit as error:
-        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     changes = " ".join(f"--set {change}" for change in limit_changes)
     console.print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from typing import Annotated
 
 import typer
@@ -33,7 +34,7 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
         training = over_machines(profile.training, count)
         fit = plan(shape_of(model or profile.base), gpu, count, training)
     except DoesNotFit as error:
-        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     console.print(_title(fit, training), soft_wrap=True, highlight=False)
     console.print(_memory_table(fit))
