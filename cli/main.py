@@ -76,9 +76,12 @@ def report(error: Exception) -> tuple[int, str] | None:
     from resources.lease import LeaseHeld
     from sandbox.backends.local import IsolationError
     from sandbox.sandbox import SandboxError
+    from verl_jobs.planner.shapes import DoesNotFit, UnknownShape
 
     if isinstance(error, LeaseHeld | IsolationError | SandboxError):
         return BUSY, f"error: {error}"
+    if isinstance(error, DoesNotFit) and not isinstance(error, UnknownShape):
+        return FAILED, f"error: {error}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         from resources.home import Home
 
@@ -119,10 +122,11 @@ def user_errors() -> tuple[type[Exception], ...]:
     from rewards.own import RewardFileError
     from verl_jobs.config.references import PluginError
     from verl_jobs.planner.preflight import CannotTrain
+    from verl_jobs.planner.shapes import UnknownShape
     from verl_jobs.sft.start import UnfitStart
 
     configuration = (NotReady, ProfileError, ProblemError, PluginError, RewardFileError)
-    training = (UnverifiedReward, UnfitStart, CannotTrain, TrainingFailed)
+    training = (UnverifiedReward, UnfitStart, CannotTrain, UnknownShape, TrainingFailed)
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
     changed = (CorruptArtifact, LedgerChanged, BadLine)

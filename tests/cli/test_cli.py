@@ -138,8 +138,8 @@ def test_a_second_training_in_one_home_exits_with_code_three(
         holder.wait()
     assert (
         result.returncode == 3
-        and re.search(rf"chain-0001\b.*\b{holder.pid}\b", result.stdout)
-        and len(result.stdout.splitlines()) == 1
+        and re.search(rf"chain-0001\b.*\b{holder.pid}\b", result.stderr)
+        and len(result.stderr.splitlines()) == 1
     )
 
 
