@@ -17,7 +17,7 @@ from assets.clean_problems import clean_problems
 from assets.contestants import start_of
 from assets.difficulty_rankings import difficulty_rankings
 from assets.live import EVERY_S, live
-from assets.partitions import MODELS, OWNERS, checkpoints
+from assets.partitions import MODELS, OWNERS, TRAINING, checkpoints
 from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.training_job import training_job
@@ -43,7 +43,7 @@ VERSION = 1  # of what is made from the same inputs
     owners=OWNERS[MODELS],
     deps=[clean_problems, difficulty_rankings, sft_checkpoint],
     partitions_def=checkpoints,
-    tags={"kind": "train"},
+    pool=TRAINING,
 )
 def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The policy after reinforcement learning with verl: the earliest checkpoint with the best

@@ -1,5 +1,5 @@
 """The partitions of the graph: checkpoints (a run's name), sources of problems, and the cells of
-checkpoint × benchmark.
+checkpoint × benchmark; its groups with their owners, and its pool.
 """
 
 import dagster as dg
@@ -13,6 +13,8 @@ cells = dg.MultiPartitionsDefinition(
     {CHECKPOINT: checkpoints, BENCHMARK: dg.DynamicPartitionsDefinition(name=BENCHMARKS)}
 )
 
+# The pool of assets that train: as many runs at once as `dagster.yaml` says, the others wait.
+TRAINING = "training"
 DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"
 OWNERS = {
     DATA: ["team:data"],

@@ -19,7 +19,7 @@ from artifacts.manifest import NAME as MANIFEST
 from artifacts.store import Artifact
 from assets.base_model import base_model
 from assets.clean_problems import clean_problems
-from assets.partitions import MODELS, OWNERS
+from assets.partitions import MODELS, OWNERS, TRAINING
 from assets.pictures import loss_table
 from problems.demonstrations import chats, demonstrations
 from resources.run_context import RunContext, StageOutput, result
@@ -36,6 +36,7 @@ VERSION = 1  # of what is made from the same inputs
     kinds={"pytorch", "huggingface"},
     owners=OWNERS[MODELS],
     deps=[base_model, clean_problems],
+    pool=TRAINING,
 )
 def sft_checkpoint(
     context: dg.AssetExecutionContext, run_context: RunContext

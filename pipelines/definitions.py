@@ -15,15 +15,20 @@ from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
 from pipelines.asset_selection import read_newer_tables
+from pipelines.freshness import with_freshness
 from pipelines.jobs import CHAIN_ASSETS, JOBS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors import sensors
 from pipelines.settings import SETTINGS
+from pipelines.source_code import with_source_code
 from resources.run_context import RunContext
 
 read_newer_tables()
 defs = dg.Definitions(
-    assets=[problem_sources, *CHAIN_ASSETS, benchmark_scores],
+    assets=[
+        problem_sources,
+        *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores])),
+    ],
     asset_checks=[
         schema_holds,
         verified_tests_are_strong,

@@ -58,6 +58,8 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
     committed = yaml.safe_load((PACKAGE / "dagster.yaml").read_text(encoding="utf-8"))
     settings: dict[str, Any] = {key: committed[key] for key in committed if key not in PATHS}
     if orchestration.launcher == "kubernetes" and (kubernetes := orchestration.kubernetes):
+        # Each run has its own machine there: scores need not wait for one another.
+        del settings["concurrency"]["runs"]["tag_concurrency_limits"]
         settings["run_launcher"] = {
             "module": "dagster_k8s",
             "class": "K8sRunLauncher",

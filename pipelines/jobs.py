@@ -31,7 +31,6 @@ from resources.run_context import PARTITION, PROFILE, SUBHOME, RunContext
 from resources.run_record import newest_id, next_id
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
-TRAINING_TAGS = {"kind": "train"}
 SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
 DATA_ASSETS = (*SOURCE_ASSETS, clean_problems)
 CHAIN_ASSETS = (
@@ -61,7 +60,10 @@ def record_failure(context: dg.HookContext) -> None:
     A failed evaluation of the run's checkpoint does not count.
     """
     run_context: RunContext = context.resources.run_context
-    cause = " ".join(str(context.op_exception).split())[:500]
+    error = context.op_exception
+    if isinstance(error, dg.RetryRequested):  # the last retry has failed
+        error = error.__cause__
+    cause = " ".join(str(error).split())[:500]
     dagster_run = context.instance.get_run_by_id(context.run_id)
     if (
         dagster_run is not None
@@ -88,7 +90,7 @@ full_chain = _job(
     "full_chain",
     needed(CHAIN_ASSETS),
     "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
-    run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
+    run_tags={PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
@@ -98,7 +100,6 @@ smoke = _job(
         "smoke`."
     ),
     run_tags={
-        **TRAINING_TAGS,
         PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
         PROFILE: "small",
         SUBHOME: "smoke",

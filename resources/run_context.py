@@ -26,6 +26,7 @@ from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.mlflow import Registry
 from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_id, open_run
+from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
@@ -115,7 +116,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Open the stage that has the asset's name.
 
         In a pipeline run, `trains` takes the home's lease and keeps it until the process ends.
-        Raises lease.LeaseHeld.
+        Raises lease.LeaseHeld, and dg.RetryRequested after a failure of the sandbox.
         """
         layer = context.job_def.asset_layer
         if PARTITION not in context.run.tags and any(
@@ -128,7 +129,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             lease.take(self.home.lease, run.record.id)
         if run.record.kind not in ("data", "study", "score"):
             context.instance.add_dynamic_partitions(CHECKPOINTS, [run.record.id])
-        with run.stage(context.asset_key.path[-1]) as report:
+        with sandbox_failures_retried(), run.stage(context.asset_key.path[-1]) as report:
             yield StageContext(self, run, report)
 
     def pipeline_run(self, tags: Mapping[str, str]) -> PipelineRun:

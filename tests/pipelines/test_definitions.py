@@ -253,3 +253,17 @@ def test_every_stored_asset_has_a_code_version_and_problems_have_columns() -> No
     for name in ("raw", "verified", "augmented", "synthetic", "clean"):
         schema = graph.get(keys[f"{name}_problems"]).metadata["dagster/column_schema"]
         assert [column.name for column in schema.columns] == problem_schema().names
+
+
+def test_every_asset_links_to_its_code() -> None:
+    linked = {
+        spec.key.to_user_string()
+        for spec in defs.resolve_all_asset_specs()
+        if "dagster/code_references" in spec.metadata
+    }
+    assert linked == {asset.key.to_user_string() for asset in CHAIN_ASSETS} | {"benchmark_scores"}
+
+
+def test_trainings_share_a_pool() -> None:
+    pools = {asset.key.to_user_string(): asset.op.pool for asset in CHAIN_ASSETS if asset.op.pool}
+    assert pools == {"sft_checkpoint": "training", "checkpoint": "training"}

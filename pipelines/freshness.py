@@ -1,0 +1,53 @@
+"""Freshness policies: how old a decision and scores may be, by the schedules that renew them.
+
+In: the profile's cron expressions. Out: assets whose state (fresh, late, overdue) the UI shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from assets.benchmark_scores import benchmark_scores
+from assets.contestant_scores import contestant_scores
+from assets.promotion import promoted_model
+from pipelines.schedules import CRON
+
+START, DAYS = datetime(2024, 1, 1), 70  # long enough for one interval of a monthly schedule
+
+
+def longest_interval(cron: str) -> timedelta:
+    """Return the longest time between two ticks of a cron expression, within ten weeks."""
+    ticks = dg.TimeWindowPartitionsDefinition(
+        cron_schedule=cron, start=START, end=START + timedelta(days=DAYS), fmt="%Y-%m-%d %H:%M"
+    )
+    windows = map(ticks.time_window_for_partition_key, ticks.get_partition_keys())
+    return max(window.end - window.start for window in windows)
+
+
+def renewed_by(cron: str) -> dg.FreshnessPolicy:
+    """Return a policy that warns after one missed run of the schedule and fails after two.
+
+    Half an interval is left for the run itself.
+    """
+    interval = longest_interval(cron)
+    return dg.FreshnessPolicy.time_window(fail_window=2.5 * interval, warn_window=1.5 * interval)
+
+
+POLICIES = {
+    promoted_model.key: renewed_by(CRON.nightly),
+    contestant_scores.key: renewed_by(CRON.daily),
+    benchmark_scores.key: renewed_by(CRON.weekly),
+}
+
+
+def with_freshness(assets: Iterable[dg.AssetsDefinition]) -> list[dg.AssetsDefinition]:
+    """Return the assets, with the policies of those that a schedule renews."""
+
+    def with_policy(spec: dg.AssetSpec) -> dg.AssetSpec:
+        policy = POLICIES.get(spec.key)
+        return dg.apply_freshness_policy(spec, policy) if policy else spec
+
+    return [asset.map_asset_specs(with_policy) for asset in assets]

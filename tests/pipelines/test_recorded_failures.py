@@ -1,0 +1,37 @@
+"""What the record of a pipeline run says after a stage failed."""
+
+import dagster as dg
+import pytest
+
+from pipelines.jobs import record_failure
+from resources import stage_retry
+from resources.run_context import RunContext
+from resources.run_record import PipelineRun
+from sandbox.sandbox import SandboxError
+from tests.pipelines.home_builder import HomeBuilder
+
+
+def test_the_record_names_the_cause_after_the_last_retry(
+    home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_retry, "PAUSE_S", 0.0)
+
+    attempts = []
+
+    @dg.asset
+    def stage(context: dg.AssetExecutionContext, run_context: RunContext) -> None:
+        with run_context.stage(context):
+            attempts.append(1)
+            raise SandboxError("no worker started")
+
+    job = dg.define_asset_job("broken", hooks={record_failure}, executor_def=dg.in_process_executor)
+    definitions = dg.Definitions(
+        assets=[stage], jobs=[job], resources={"run_context": home_builder.run_context}
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        definitions.resolve_job_def("broken").execute_in_process(
+            instance=instance, raise_on_error=False
+        )
+    record = PipelineRun(home_builder.run_context.home.runs / "chain-0001").record
+    assert len(attempts) == 3 and record.failures == 1
+    assert record.error == "stage: no worker started"
