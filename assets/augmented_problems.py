@@ -7,12 +7,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
-from assets.problem_columns import PROBLEM_COLUMNS
-from assets.tables import examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.variants import write_variants
-from problems.funnel import funnel
 from problems.schema import read_parquet
 from resources.run_context import RunContext, StageOutput, result
 
@@ -72,7 +71,7 @@ def augmented_problems(
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} attempts kept")
     metadata = {
         "dagster/row_count": len(problems),
-        "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
+        **funnel_figures([funnel_stage]),
         "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "not_parents": dg.MetadataValue.md(
             markdown(

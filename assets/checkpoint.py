@@ -19,6 +19,7 @@ from assets.difficulty_rankings import difficulty_rankings
 from assets.live import EVERY_S, live
 from assets.partitions import MODELS, OWNERS, TRAINING, checkpoints
 from assets.pictures import training_picture
+from assets.run_links import mlflow_link, wandb_link
 from assets.sft_checkpoint import sft_checkpoint
 from assets.training_job import training_job
 from assets.training_rows import training_rows
@@ -77,7 +78,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
         )
     metadata = _metadata(artifact, job, rows) | {
         "start": start_of(stage).checkpoint,
-        "mlflow": run_context.registry.uri,
+        "mlflow": mlflow_link(run_context.registry, artifact.manifest.name),
     }
     return result(artifact, metadata)
 
@@ -116,7 +117,7 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
     return {
         "step": facts["step"],
         "problems": row_facts["train"],
-        "not_trained_on": explained(row_facts["not_trained_on"]),
+        "not_trained_on": dg.MetadataValue.md(explained(row_facts["not_trained_on"]) or "none"),
         "validation_pass_at_1": facts["validation"],
         "battery": facts.get("battery", ""),
         "stopped_early": facts.get("stopped", "no"),
@@ -124,7 +125,7 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
             "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"
         ),
         "training": dg.MetadataValue.md(training_picture(history, row_facts["validation"])),
-        "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
+        "wandb": wandb_link(job.path),
     }
 
 

@@ -4,6 +4,7 @@ In: verified and derived problems. Out: those that are not gated, similar to gat
 poor or duplicate, and hold no secret.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,12 @@ from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.augmented_problems import augmented_problems
 from assets.fetched_dataset import fetched_dataset
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
-from assets.problem_columns import PROBLEM_COLUMNS
 from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
-from assets.tables import by_split, examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, by_split, examples, funnel_figures, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
@@ -34,7 +35,7 @@ from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
 from problems.dataset.curated import GATED, NAME, write_curated
 from problems.dataset.evidence import CONTAMINATION
-from problems.funnel import Stage, funnel
+from problems.funnel import Stage
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import part_of
 from resources.config.profile import HELDOUT
@@ -125,18 +126,14 @@ def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
     facts = artifact.manifest.facts
     return {
         "dagster/row_count": len(problems),
-        "funnel": dg.MetadataValue.md(
-            f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"
-        ),
+        **funnel_figures(stages, chart("funnel", funnel_chart(stages))),
         "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
         "parts": dg.MetadataValue.md(by_split(problems)),
         "examples": dg.MetadataValue.md(examples(problems)),
         "licences": dg.MetadataValue.md(
             markdown(("source", "licence", "problems", "allowed"), facts["licences"])
         ),
-        "contamination": dg.MetadataValue.md(
-            (artifact.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")
-        ),
+        **_contamination(artifact.path / CONTAMINATION),
         "difficulty": dg.MetadataValue.md(
             chart("static difficulty", (artifact.path / DIFFICULTY).read_text(encoding="utf-8"))
         ),
@@ -145,6 +142,17 @@ def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
         ),
         "card": dg.MetadataValue.path(str(artifact.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),
+    }
+
+
+def _contamination(file: Path) -> dict[str, Any]:
+    """Return how many problems resemble gated tasks, how many of them were removed, and a table."""
+    reports = json.loads(file.read_text(encoding="utf-8"))
+    table = file.with_suffix(".md").read_text(encoding="utf-8") if reports else "none"
+    return {
+        "resemble_gated_tasks": len(reports),
+        "removed_as_contaminated": sum(report["removed"] for report in reports),
+        "contamination": dg.MetadataValue.md(table),
     }
 
 

@@ -13,12 +13,13 @@ from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
 from assets.leaderboard import leaderboard
+from assets.markdown import markdown
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
-from assets.tables import markdown
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
+from resources.registry.mlflow import MODEL, Registry
 from resources.registry.regressions import RegressionSet
 from resources.run_context import RunContext, StageContext
 
@@ -60,7 +61,7 @@ def promoted_model(
             "\n".join(f"- {reason}" for reason in entry.decision["reasons"])
         ),
         "champion": champion.checkpoint if champion else "none",
-        "mlflow": sync_problem or "in sync",
+        "mlflow": sync_problem or registry_page(run_context.registry) or "in sync",
         "history": dg.MetadataValue.md(history_table(run_context.ledger)),
         "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }
@@ -171,6 +172,11 @@ def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
             )
         )
     return new_count
+
+
+def registry_page(registry: Registry) -> dg.MetadataValue[str] | None:
+    """Return the address of the registered model on an MLflow server, None for a file."""
+    return dg.MetadataValue.url(f"{registry.server}/#/models/{MODEL}") if registry.server else None
 
 
 def history_table(ledger: Ledger) -> str:

@@ -12,11 +12,9 @@ from typing import Any
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
-from assets.problem_columns import PROBLEM_COLUMNS
-from assets.tables import examples, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.cleaning.curation import faulty
-from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
@@ -89,7 +87,7 @@ def synthetic_problems(
     facts = artifact.manifest.facts
     metadata = {
         "dagster/row_count": len(problems),
-        "funnel": dg.MetadataValue.md(funnel([funnel_stage])),
+        **funnel_figures([funnel_stage]),
         "top_reasons": top_reasons(funnel_stage)
         if config.on
         else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",

@@ -1,34 +1,71 @@
-"""Problems as Markdown tables for Dagster's pages. Imports no Dagster: the command line uses it."""
+"""Problems and what became of them, as tables, numbers and Markdown for Dagster's pages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from problems.funnel import Stage
-from problems.schema import Problem
+import dagster as dg
 
+from assets.markdown import markdown
+from problems.columns import COLUMNS
+from problems.funnel import Stage, funnel
+from problems.schema import Problem, problem_schema
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(
-        [*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)]
+PROBLEM_COLUMNS = {
+    "dagster/column_schema": dg.TableSchema(
+        [
+            dg.TableColumn(
+                field.name,
+                str(field.type),
+                COLUMNS[field.name].expected if field.name in COLUMNS else None,
+            )
+            for field in problem_schema()
+        ]
     )
+}
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
-    """Show a few problems, spread over the dataset: statement, first test, first solution."""
+    """Show a few problems, spread over the dataset: statement, first test, first solution.
+
+    Each is a section with blocks of code: in a table Dagster joins the lines of a program.
+    """
     step = max(1, len(problems) // count)
-    rows = [
-        (
-            problem.problem_id,
-            problem.statement,
-            problem.tests[0] if problem.tests else "",
-            problem.solutions[0] if problem.solutions else "",
+    return "\n\n".join(
+        f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
+        + "\n\n".join(
+            f"````\n{_short(code)}\n````" for code in (*problem.tests[:1], *problem.solutions[:1])
         )
         for problem in problems[::step][:count]
+    )
+
+
+def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]:
+    """Return what the stages removed: numbers of the last one, a table, and reasons with examples.
+
+    Dagster plots the numbers over the materializations.
+    """
+    last = stages[-1]
+    rows = [
+        dg.TableRecord(
+            {
+                "stage": stage.name,
+                "in": stage.came_in,
+                "out": stage.went_out,
+                "removed": stage.removed_count,
+            }
+        )
+        for stage in stages
     ]
-    return markdown(("problem", "statement", "first test", "first solution"), rows)
+    return {
+        "problems_in": last.came_in,
+        "problems_out": last.went_out,
+        "problems_removed": last.removed_count,
+        "funnel": dg.MetadataValue.table(rows),
+        "removed": dg.MetadataValue.md("\n\n".join(filter(None, (picture, funnel(stages))))),
+    }
 
 
 def top_reasons(stage: Stage, most: int = 5) -> str:
@@ -52,7 +89,6 @@ def by_split(problems: Sequence[Problem]) -> str:
     )
 
 
-def _cell(value: object) -> str:
-    text = str(value).replace("|", "\\|")
-    text = text if len(text) <= 240 else text[:239] + "…"
-    return "<br>".join(text.splitlines())
+def _short(value: object, most: int = 1200) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
-from assets.problem_columns import PROBLEM_COLUMNS
 from assets.raw_problems import raw_problems
-from assets.tables import examples, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from problems.dataset.charts import funnel_chart
-from problems.funnel import Removed, Stage, funnel
+from problems.funnel import Removed, Stage
 from problems.schema import read_parquet, write_parquet
 from problems.verification import strength
 from problems.verification.chosen_limits import input_of, read_choice
@@ -82,9 +82,7 @@ def verified_problems(
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
         "dagster/row_count": len(problems),
-        "funnel": dg.MetadataValue.md(
-            f"{chart('funnel', funnel_chart([funnel_stage]))}\n\n{funnel([funnel_stage])}"
-        ),
+        **funnel_figures([funnel_stage], chart("funnel", funnel_chart([funnel_stage]))),
         "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
         "examples": dg.MetadataValue.md(examples(problems)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),

@@ -28,12 +28,11 @@ def longest_interval(cron: str) -> timedelta:
 
 
 def renewed_by(cron: str) -> dg.FreshnessPolicy:
-    """Return a policy that warns after one missed run of the schedule and fails after two.
-
-    Half an interval is left for the run itself.
+    """Return a policy that warns half an interval after a missed run of the schedule, and fails
+    when the next two are missing too.
     """
     interval = longest_interval(cron)
-    return dg.FreshnessPolicy.time_window(fail_window=2.5 * interval, warn_window=1.5 * interval)
+    return dg.FreshnessPolicy.time_window(fail_window=3 * interval, warn_window=1.5 * interval)
 
 
 POLICIES = {

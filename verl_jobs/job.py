@@ -42,6 +42,7 @@ SWEEP = (
     "WANDB_PROJECT",
 )
 VALIDATION = "val-core/validation/acc/mean@1"
+WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
 DONE = "done.json"
 FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"

@@ -57,6 +57,31 @@ class Registry:
         self.file = None if url else home / "mlflow.db"
         self._mark = home / "mlflow_follows.json"
 
+    @property
+    def server(self) -> str | None:
+        """The address of the server, None for a file of the home."""
+        return self.uri if self.uri.startswith("http") else None
+
+    def run_page(self, run: str) -> str | None:
+        """Return the address of the newest run of this name on the server, None without one.
+
+        Raises RegistryBehind if the server does not respond.
+        """
+        with self._named_errors():
+            client = self._client()
+            experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+            name = run.replace("'", "")
+            found = client.search_runs(
+                experiments, f"attributes.run_name = '{name}'", max_results=1
+            )
+        return next(
+            (
+                f"{self.uri}/#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
+                for run in found
+            ),
+            None,
+        )
+
     def sync(self, ledger: Ledger) -> dict[str, int]:
         """Sync MLflow with the ledger; return alias -> MLflow's version.
 

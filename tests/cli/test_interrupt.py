@@ -28,7 +28,7 @@ def waiting(process: psutil.Process) -> bool:
     """Whether the process has begun, and uses no CPU any more."""
     before = sum(process.cpu_times()[:2])
     time.sleep(0.4)
-    return before > 0.08 and sum(process.cpu_times()[:2]) - before < 0.05
+    return bool(before > 0.08 and sum(process.cpu_times()[:2]) - before < 0.05)
 
 
 def interrupted(home: Path, *arguments: str, when: Callable[[psutil.Process], bool]) -> str:

@@ -25,7 +25,7 @@ def test_what_a_schedule_renews_has_a_freshness_policy() -> None:
         if spec.freshness_policy
     }
     nightly = dg.FreshnessPolicy.time_window(
-        fail_window=timedelta(days=2.5), warn_window=timedelta(days=1.5)
+        fail_window=timedelta(days=3), warn_window=timedelta(days=1.5)
     )
     assert policies["promoted_model"] == nightly
     assert set(policies) == {"promoted_model", "contestant_scores", "benchmark_scores"}

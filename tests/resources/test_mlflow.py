@@ -207,3 +207,13 @@ def test_a_killed_sync_resumes_and_writes_only_to_the_home(
         "mlflow_follows",
         "promotions",
     }
+
+
+@pytest.mark.slow
+def test_a_training_has_a_page_on_the_server(server: MlflowServer, tmp_path: Path) -> None:
+    registry = Registry(tmp_path, server.url)
+    client = registry._client()
+    experiment = client.create_experiment("of a training")
+    run = client.create_run(experiment, run_name="chain-0042").info.run_id
+    assert registry.run_page("chain-0042") == f"{server.url}/#/experiments/{experiment}/runs/{run}"
+    assert registry.run_page("chain-0043") is None

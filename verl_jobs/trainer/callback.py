@@ -21,7 +21,7 @@ from artifacts.integrity import CorruptArtifact, check, read_manifest
 from artifacts.manifest import NAME
 from verl_jobs import faults
 from verl_jobs.config.lora import merge_folder
-from verl_jobs.job import TrainingJob, candidates, next_attempt
+from verl_jobs.job import WANDB_ADDRESS, TrainingJob, candidates, next_attempt
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.remote_checkpoints import Mirror
@@ -136,6 +136,7 @@ class AfterSave:
         **_: Any,
     ) -> None:
         save = Path(checkpoint_dir)
+        self._store_wandb_address()
         if self.job.training.lora:
             merge_folder(save / "actor" / "huggingface", self.job.training.lora)
         saving.publish_candidate(self.job, global_step, save / "actor" / "huggingface")
@@ -178,6 +179,12 @@ class AfterSave:
             mirror.drop(f"saves/{save.name}", saving.SEAL)
             mirror.push(save, f"saves/{save.name}", saving.SEAL)
             saving.prune_mirror(self.job, mirror)
+
+    def _store_wandb_address(self) -> None:
+        import wandb
+
+        if wandb.run and not wandb.run.offline and wandb.run.url:
+            write_atomic(self.job.path / WANDB_ADDRESS, wandb.run.url)
 
     def await_upload(self) -> None:
         """Wait for the upload; record a failure as a fault and do not raise."""

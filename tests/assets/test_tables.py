@@ -1,0 +1,25 @@
+"""Problems and funnels on Dagster's pages."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from assets.tables import examples, funnel_figures
+from problems.funnel import Removed, Stage
+from problems.sources import simple
+
+
+def test_an_example_keeps_the_lines_of_its_solution() -> None:
+    problem = next(each for each in simple.generate() if "\n" in each.solutions[0])
+    assert f"\n{problem.solutions[0]}\n" in examples([problem])
+
+
+def test_the_funnel_is_numbers_of_its_last_stage() -> None:
+    stages = [
+        Stage("read", 5, 4, (Removed("a", "row rejected"),)),
+        Stage("verified", 4, 2, (Removed("b", "weak"), Removed("c", "weak"))),
+    ]
+    figures = funnel_figures(stages)
+    assert [figures[f"problems_{name}"] for name in ("in", "out", "removed")] == [4, 2, 2]
+    assert isinstance(figures["funnel"], dg.TableMetadataValue)
+    assert [record.data["removed"] for record in figures["funnel"].records] == [1, 2]
