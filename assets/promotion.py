@@ -13,9 +13,9 @@ from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
 from assets.leaderboard import leaderboard
+from assets.markdown import markdown
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
-from assets.tables import markdown
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assets.tables import markdown
+from assets.markdown import markdown
 from evaluation.judging.failure_kinds import rows
 from evaluation.judging.quality import HEAD, trend
 from evaluation.promotion.rate import Rate, points

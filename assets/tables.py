@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets.markdown import markdown
 from problems.columns import COLUMNS
 from problems.funnel import Stage, funnel
-from problems.schema import SCHEMA, Problem
+from problems.schema import Problem, problem_schema
 
 PROBLEM_COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -20,7 +21,7 @@ PROBLEM_COLUMNS = {
                 str(field.type),
                 COLUMNS[field.name].expected if field.name in COLUMNS else None,
             )
-            for field in SCHEMA
+            for field in problem_schema()
         ]
     )
 }
@@ -30,13 +31,6 @@ FUNNEL = dg.TableSchema(
         *(dg.TableColumn(name, "int") for name in ("in", "out", "removed")),
     ]
 )
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(
-        [*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)]
-    )
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
@@ -104,9 +98,3 @@ def by_split(problems: Sequence[Problem]) -> str:
 def _short(value: object, most: int = 1200) -> str:
     text = str(value)
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _cell(value: object) -> str:
-    text = str(value).replace("|", "\\|")
-    text = text if len(text) <= 240 else text[:239] + "…"
-    return "<br>".join(text.splitlines())

@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, PositiveInt
-
-from artifacts.section import Section
 from problems.schema import Problem, Split
+from problems.sources.family_settings import FamilyConfig as FamilyConfig
 from problems.sources.operations import OPERATIONS, Kind, Operation
 from sandbox.protocol import Limits
 
@@ -67,25 +65,6 @@ WORDS = (
 VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # percent of the compositions of a length
 LONGEST = 4  # operations
 LONGEST_TRAINED_SHARE = 12  # percent of the longest compositions; the gates use the others
-
-
-class FamilyConfig(Section):
-    """How many problems of the embedded family are generated."""
-
-    seed: NonNegativeInt = 1
-    """Seed of all random choices."""
-    demonstrations: PositiveInt = 4000
-    """Problems whose demonstrations warm up the model."""
-    train: PositiveInt = 1200
-    """Problems for reinforcement learning."""
-    validation: PositiveInt = 128
-    """Problems that choose the checkpoint; never used for gates."""
-    visible_tests: int = Field(0, ge=0, le=3)
-    """Tests that a statement shows. Conversations (`training.agents`) need at least one. A longer
-    prompt needs more `training.prompt_tokens`.
-    """
-    slip_rate: float = Field(0.55, ge=0, le=1)
-    """Share of the operations with a known slip that a demonstration gets wrong."""
 
 
 def part_of(composition: str) -> str:
