@@ -7,8 +7,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.augmentation.variants import write_variants
 from problems.schema import read_parquet

@@ -16,11 +16,12 @@ from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.augmented_problems import augmented_problems
 from assets.fetched_dataset import fetched_dataset
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import read_stage
 from assets.synthetic_problems import synthetic_problems
-from assets.tables import PROBLEM_COLUMNS, by_split, examples, funnel_figures, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, by_split, examples, funnel_figures, top_reasons
 from assets.verified_problems import stored_stage, verified_problems
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened

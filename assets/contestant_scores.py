@@ -139,8 +139,11 @@ def _metadata(scores: Scores, stage: StageContext) -> dict[str, Any]:
     scorecards = [(side, card) for side, cards in both for card in cards.values()]
     price = Price(profile.evaluation.price_per_million_tokens, profile.price_per_hour)
     return {
-        "scores": dg.MetadataValue.md(
-            scores_table(both, scores.not_measured, scores.suspects, price)
+        **{f"{name}_pass_at_1": card.pass_at_1 for name, card in scores.challenger.items()},
+        "scores": dg.MetadataValue.md(scores_table(both, scores.suspects, price)),
+        "not_measured": dg.MetadataValue.md(
+            "\n".join(f"- {name}: {reason}" for name, reason in scores.not_measured.items())
+            or "none"
         ),
         "picture": dg.MetadataValue.md(scores_picture(scorecards)),
         "failures": dg.MetadataValue.md(failures_table(both)),

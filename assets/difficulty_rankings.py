@@ -14,10 +14,10 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.contestants import start_of
+from assets.markdown import markdown
 from assets.partitions import MODELS, OWNERS
 from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
-from assets.tables import markdown
 from assets.verified_reward import CONTROL, store_result
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling

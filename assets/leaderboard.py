@@ -7,9 +7,9 @@ import dagster as dg
 
 from artifacts.store import Artifact, Store
 from assets.contestant_scores import contestant_scores, read_scores, sides
+from assets.markdown import markdown
 from assets.partitions import EVALUATION, OWNERS
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
-from assets.tables import markdown
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from resources.run_context import RunContext, StageOutput, result

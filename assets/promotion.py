@@ -13,15 +13,25 @@ from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
 from assets.leaderboard import leaderboard
+from assets.markdown import markdown
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
-from assets.tables import markdown
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import MODEL, Registry
 from resources.registry.regressions import RegressionSet
 from resources.run_context import RunContext, StageContext
+
+HISTORY = dg.TableSchema(
+    [
+        dg.TableColumn("entry", "int"),
+        dg.TableColumn("time", "string", "UTC"),
+        dg.TableColumn("decision", "string"),
+        dg.TableColumn("version", "int"),
+        dg.TableColumn("checkpoint", "string"),
+    ]
+)
 
 
 @dg.asset(
@@ -62,7 +72,7 @@ def promoted_model(
         ),
         "champion": champion.checkpoint if champion else "none",
         "mlflow": sync_problem or registry_page(run_context.registry) or "in sync",
-        "history": dg.MetadataValue.md(history_table(run_context.ledger)),
+        "history": history_table(run_context.ledger),
         "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }
     return dg.MaterializeResult(
@@ -179,19 +189,23 @@ def registry_page(registry: Registry) -> dg.MetadataValue[str] | None:
     return dg.MetadataValue.url(f"{registry.server}/#/models/{MODEL}") if registry.server else None
 
 
-def history_table(ledger: Ledger) -> str:
-    rows = [
-        (
-            entry.entry,
-            entry.created_at,
-            entry.kind,
-            f"version {entry.version}",
-            entry.checkpoint,
-            entry.decision["reasons"][0],
-        )
-        for entry in reversed(ledger.history())
-    ]
-    return markdown(("entry", "time", "kind", "version", "checkpoint", "first reason"), rows)
+def history_table(ledger: Ledger) -> dg.TableMetadataValue:
+    """Return the ledger's entries, newest first. Each run's page has its reasons."""
+    return dg.MetadataValue.table(
+        [
+            dg.TableRecord(
+                {
+                    "entry": entry.entry,
+                    "time": entry.created_at[:16].replace("T", " "),
+                    "decision": entry.kind,
+                    "version": entry.version,
+                    "checkpoint": entry.checkpoint,
+                }
+            )
+            for entry in reversed(ledger.history())
+        ],
+        HISTORY,
+    )
 
 
 def alpha_table(ledger: Ledger) -> str:

@@ -13,8 +13,9 @@ import dagster as dg
 import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data, hash_file
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS, sources
-from assets.tables import PROBLEM_COLUMNS, by_split, examples, markdown
+from assets.tables import PROBLEM_COLUMNS, by_split, examples
 from problems.catalogue import pinned_sources
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet

@@ -9,9 +9,9 @@ import dagster as dg
 from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.gate_facts import facts_of
 from assets.leaderboard import leaderboard
+from assets.markdown import markdown
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.report_facts import report_facts
-from assets.tables import markdown
 from evaluation.promotion.gate import Decision, decide
 from evaluation.reports.report import write_report
 from resources.config.load import ProfileError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assets.tables import markdown
+from assets.markdown import markdown
 from evaluation.judging.failure_kinds import rows
 from evaluation.judging.quality import HEAD, trend
 from evaluation.promotion.rate import Rate, points
@@ -16,9 +16,7 @@ FULL_AND_CLEAN = ("pass@1", "95 % interval", "clean")
 Sides = Sequence[tuple[str, dict[str, Scorecard]]]
 
 
-def scores_table(
-    sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price
-) -> str:
+def scores_table(sides: Sides, suspects: Suspects, price: Price) -> str:
     """Return a table with a row per scorecard.
 
     Columns include the score without suspect tasks, the share of truncated completions, and the
@@ -36,12 +34,9 @@ def scores_table(
         for side, cards in sides
         for name, card in cards.items()
     ]
-    missing = [
-        ("", name, "not measured", reason, "", "", "", "") for name, reason in not_measured.items()
-    ]
     return markdown(
         ("model", "benchmark", *FULL_AND_CLEAN, "tasks", "truncated", "cost of a solved problem"),
-        [*scored, *missing],
+        scored,
     )
 
 

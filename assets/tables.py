@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 
+from assets.markdown import markdown
 from problems.columns import COLUMNS
 from problems.funnel import Stage, funnel
-from problems.schema import SCHEMA, Problem
+from problems.schema import Problem, problem_schema
 
 PROBLEM_COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
@@ -20,17 +21,16 @@ PROBLEM_COLUMNS = {
                 str(field.type),
                 COLUMNS[field.name].expected if field.name in COLUMNS else None,
             )
-            for field in SCHEMA
+            for field in problem_schema()
         ]
     )
 }
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(
-        [*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)]
-    )
+FUNNEL = dg.TableSchema(
+    [
+        dg.TableColumn("stage", "string"),
+        *(dg.TableColumn(name, "int") for name in ("in", "out", "removed")),
+    ]
+)
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
@@ -69,7 +69,7 @@ def funnel_figures(stages: Sequence[Stage], picture: str = "") -> dict[str, Any]
         "problems_in": last.came_in,
         "problems_out": last.went_out,
         "problems_removed": last.removed_count,
-        "funnel": dg.MetadataValue.table(rows),
+        "funnel": dg.MetadataValue.table(rows, FUNNEL),
         "removed": dg.MetadataValue.md("\n\n".join(filter(None, (picture, funnel(stages))))),
     }
 
@@ -98,9 +98,3 @@ def by_split(problems: Sequence[Problem]) -> str:
 def _short(value: object, most: int = 1200) -> str:
     text = str(value)
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _cell(value: object) -> str:
-    text = str(value).replace("|", "\\|")
-    text = text if len(text) <= 240 else text[:239] + "…"
-    return "<br>".join(text.splitlines())

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import raw_problems
-from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, markdown, top_reasons
+from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from problems.dataset.charts import funnel_chart
 from problems.funnel import Removed, Stage
 from problems.schema import read_parquet, write_parquet

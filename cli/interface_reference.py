@@ -20,9 +20,10 @@ import typer.main
 from pydantic import BaseModel
 
 from artifacts.manifest import Manifest
-from cli.main import app
+from cli import main
+from cli.commands import app
 from evaluation.scorecard import Origin, Sample, Scorecard
-from problems.schema import SCHEMA, SCHEMA_VERSION
+from problems.schema import SCHEMA_VERSION, problem_schema
 from rewards.score import Score
 from sandbox.protocol import (
     AssertTest,
@@ -58,7 +59,9 @@ def command_line() -> str:
     root: Any = typer.main.get_command(app)
     intro = (
         f"# Command line\n\n{GENERATED}\n\n`--help` prints this text for each command. "
-        "`ratchet judge` reads its own options: see [judging](../explanation/judging.md).\n"
+        "`ratchet judge` reads its own options: see [judging](../explanation/judging.md).\n\n"
+        "Results are printed on stdout; an error is one line on stderr.\n\n"
+        f"{(main.__doc__ or '').split(chr(10) * 2)[1]}\n"
     )
     return "\n".join([intro, *_commands(root, "ratchet")])
 
@@ -76,7 +79,7 @@ def python_api() -> str:
 
 def file_formats() -> str:
     """Return the page of the files that a run reads and writes, with every field."""
-    columns = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in SCHEMA)
+    columns = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in problem_schema())
     verdicts = ", ".join(f"`{verdict}`" for verdict in Verdict)
     parts = [
         f"# File formats\n\n{GENERATED}\n\nAll files are JSON, JSON lines or Parquet; reading them "

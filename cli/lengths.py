@@ -38,19 +38,15 @@ def show_lengths(
     data: a dataset of the home (`clean_problems`) or a parquet of problems; run: the folder of a
     training. Raises FileNotFoundError, ProfileError.
     """
-    try:
-        limit_changes, fit = measured(
-            data,
-            run,
-            share,
-            model,
-            gpus_of(gpus) if gpus else None,
-            settings,
-            console,
-        )
-    except DoesNotFit as error:
-        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
-        return 1
+    limit_changes, fit = measured(
+        data,
+        run,
+        share,
+        model,
+        gpus_of(gpus) if gpus else None,
+        settings,
+        console,
+    )
     changes = " ".join(f"--set {change}" for change in limit_changes)
     console.print(
         f"Limits for {share:.0%} of each kind: {changes}\n{fit}",

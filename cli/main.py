@@ -1,121 +1,106 @@
-"""The entry point `ratchet`: find the command, run it, and report errors.
+"""The entry point `ratchet`: run a command, and report errors and exit codes.
 
-A command is one file (or package) of this folder with a `GROUP`, the heading under which `ratchet
---help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read from
-the files' docstrings; a command's file is imported only when the command runs.
+| exit code | meaning |
+|---|---|
+| 0 | done; also for a challenger that was refused |
+| 1 | the answer is no, or the work failed: the output says why |
+| 2 | wrong use, input, settings or files: one line on stderr says what to change |
+| 3 | not now: another training uses the home, or the sandbox cannot run programs |
+| 130 | interrupted by Ctrl-C |
+
+Imports of third parties are inside functions, so that Ctrl-C is handled before they begin.
 """
 
 from __future__ import annotations
 
-import ast
 import errno
-import importlib
+import os
+import signal
 import sys
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from types import FrameType
 
-import typer
-from typer.core import TyperGroup
-
-GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Compare trainings")
-FOLDER = Path(__file__).parent
-
-
-class Command(NamedTuple):
-    """A command's entry in the help, read without importing the command."""
-
-    name: str
-    module: str
-    group: str
-    summary: str
-
-
-@cache
-def commands() -> dict[str, Command]:
-    """Return every command by name, in the order of `GROUPS` and then of names."""
-    unordered = []
-    for file in [*FOLDER.glob("*.py"), *FOLDER.glob("*/__init__.py")]:
-        text = file.read_text(encoding="utf-8")
-        if (at := text.find("\nGROUP = ")) < 0:
-            continue
-        stem = file.parent.name if file.stem == "__init__" else file.stem
-        group = ast.literal_eval(text[at + 9 : text.index("\n", at + 1)])
-        summary = text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""')
-        unordered.append(Command(stem.replace("_", "-"), f"cli.{stem}", group, summary))
-    ordered = sorted(unordered, key=lambda command: (GROUPS.index(command.group), command.name))
-    return {command.name: command for command in ordered}
-
-
-class Commands(TyperGroup):
-    """Typer's group of commands; a command is imported only when it is called."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(commands())
-
-    def get_command(self, ctx: Any, name: str) -> Any:
-        if name not in commands():
-            return None
-        module = importlib.import_module(commands()[name].module)
-        if hasattr(module, "app"):
-            return typer.main.get_group(module.app)
-        single = typer.Typer(rich_markup_mode=None, add_completion=False)
-        single.command(name, **getattr(module, "COMMAND_SETTINGS", {}))(module.command)
-        return typer.main.get_command(single)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for group in GROUPS:
-            rows = [
-                (command.name, command.summary)
-                for command in commands().values()
-                if command.group == group
-            ]
-            with formatter.section(group):
-                formatter.write_dl(rows)
-
-
-app = typer.Typer(
-    name="ratchet",
-    cls=Commands,
-    help="Turns programming problems into better code models, and only ever moves up.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def ratchet() -> None:
-    """Turns programming problems into better code models, and only ever moves up."""
+FAILED, WRONG, BUSY, INTERRUPTED = 1, 2, 3, 130
 
 
 def main() -> None:
     """Run the command line.
 
-    An error that the user can fix is one line on stderr and exit code 2. Any other error is a bug
-    and shows its traceback.
+    An error that the user can fix is one line on stderr. Any other error is a bug and shows its
+    traceback.
     """
+    quiet_interrupts()
+    import typer
+
+    from cli.commands import app
+
     try:
-        app()
+        with_interrupts()
+        sys.exit(app(prog_name="ratchet", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(INTERRUPTED)
     except Exception as error:
-        if (message := user_message(error)) is None:
+        if (reported := report(error)) is None:
             raise
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
+        code, message = reported
+        print(message, file=sys.stderr)
+        sys.exit(code)
+    finally:
+        quiet_interrupts()  # the end of the process too
 
 
-def user_message(error: Exception) -> str | None:
-    """Return the message of an error that the user can fix; None for a bug."""
+def quiet_interrupts() -> None:
+    """End the process at Ctrl-C without a traceback; for imports, which a KeyboardInterrupt can
+    leave half done. A background job of a shell script ignores Ctrl-C, and continues to.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _end)
+
+
+def with_interrupts() -> None:
+    """Raise KeyboardInterrupt at Ctrl-C, so that a command can clean up."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)
+
+
+def report(error: Exception) -> tuple[int, str] | None:
+    """Return exit code and message of an error that the user can fix; None for a bug."""
+    import typer
+
+    usage_error = typer.BadParameter.__base__  # public under no name of its own
+    if usage_error and isinstance(error, usage_error):
+        return WRONG, _usage(error)
+    from resources.lease import LeaseHeld
+    from sandbox.backends.local import IsolationError
+    from sandbox.sandbox import SandboxError
+    from verl_jobs.planner.shapes import DoesNotFit, UnknownShape
+
+    if isinstance(error, LeaseHeld | IsolationError | SandboxError):
+        return BUSY, f"error: {error}"
+    if isinstance(error, DoesNotFit) and not isinstance(error, UnknownShape):
+        return FAILED, f"error: {error}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         from resources.home import Home
 
-        return Home.from_environment().full()
+        return WRONG, f"error: {Home.from_environment().full()}"
     # Errors of an object store are known by name: botocore is only installed with one.
     if type(error).__module__.startswith("botocore."):
         variables = "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        return f"object store: {error}: check {variables}"
-    return str(error) if isinstance(error, user_errors()) else None
+        return WRONG, f"error: object store: {error}: check {variables}"
+    return (WRONG, f"error: {error}") if isinstance(error, user_errors()) else None
+
+
+def _usage(error: Exception) -> str:
+    """Return the message for a wrong option or argument; the help for a group without a command."""
+    context = getattr(error, "ctx", None)
+    message = str(error.format_message())  # type: ignore[attr-defined]
+    if "\n" in message:  # the help itself
+        return message
+    command = context.command_path if context else "ratchet"
+    return f"error: {message.rstrip('.')}: see `{command} --help`"
 
 
 def user_errors() -> tuple[type[Exception], ...]:
@@ -137,10 +122,11 @@ def user_errors() -> tuple[type[Exception], ...]:
     from rewards.own import RewardFileError
     from verl_jobs.config.references import PluginError
     from verl_jobs.planner.preflight import CannotTrain
+    from verl_jobs.planner.shapes import UnknownShape
     from verl_jobs.sft.start import UnfitStart
 
     configuration = (NotReady, ProfileError, ProblemError, PluginError, RewardFileError)
-    training = (UnverifiedReward, UnfitStart, CannotTrain, TrainingFailed)
+    training = (UnverifiedReward, UnfitStart, CannotTrain, UnknownShape, TrainingFailed)
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
     changed = (CorruptArtifact, LedgerChanged, BadLine)

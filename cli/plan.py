@@ -16,25 +16,21 @@ from resources.settings import Settings
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import MFU, RESERVE, Plan, plan
-from verl_jobs.planner.shapes import GIB, DoesNotFit, shape_of
+from verl_jobs.planner.shapes import GIB, shape_of
 
 GROUP = "Train"
 GPUS_PER_MACHINE = 8  # the usual maximum
 
 
 def show_plan(model: str | None, gpus: str, settings: Settings, console: Console) -> int:
-    """Print memory, seconds and settings of a training. Return 1 if it does not fit.
+    """Print memory, seconds and settings of a training. Return 0.
 
-    Raises ProfileError.
+    Raises DoesNotFit, ProfileError.
     """
     profile = settings.profile
-    try:
-        count, gpu = gpus_of(gpus)
-        training = over_machines(profile.training, count)
-        fit = plan(shape_of(model or profile.base), gpu, count, training)
-    except DoesNotFit as error:
-        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
-        return 1
+    count, gpu = gpus_of(gpus)
+    training = over_machines(profile.training, count)
+    fit = plan(shape_of(model or profile.base), gpu, count, training)
     console.print(_title(fit, training), soft_wrap=True, highlight=False)
     console.print(_memory_table(fit))
     console.print(_seconds_table(fit))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def print_result(folder: Path, matches: Sequence[PairChoice], console: Console) -> None:
     """Print the result of the round, and write it to `standing.md` beside the choices."""
     from artifacts.atomic import write_atomic
-    from assets.tables import markdown
+    from assets.markdown import markdown
     from serving.preference.round import read_round
 
     info, pairs = read_round(folder)

@@ -6,9 +6,11 @@ the committed files with it.
 
 from __future__ import annotations
 
+import ast
 import collections.abc
 import dataclasses
 import inspect
+import itertools
 import re
 import textwrap
 import types
@@ -142,10 +144,16 @@ def _chapter(path: str, section: type[Any]) -> str:
         for name, field in _keys(section).items()
         if not list(_options(field.annotation))
     ]
+    meanings = _meanings(section)
     table = _table(
         ("key", "type", "default", "meaning"),
         (
-            (f"`{name}`", _kind(field), _default(field), _cell(field.description or ""))
+            (
+                f"`{name}`",
+                _kind(field),
+                _default(field),
+                _cell(meanings.get(name, field.description or "")),
+            )
             for name, field in keys
         ),
     )
@@ -156,23 +164,37 @@ def _chapter(path: str, section: type[Any]) -> str:
 
 
 def _keys(section: type[Any]) -> dict[str, FieldInfo]:
-    """Return the keys of a section. In a dataclass, a key's description is the comment at the end
-    of its line.
-    """
+    """Return the keys of a section."""
     if issubclass(section, BaseModel):
         return section.model_fields
-    hints, comments = (
-        typing.get_type_hints(section),
-        dict(re.findall(r"^    (\w+): .*?#\s*(.*)$", inspect.getsource(section), re.MULTILINE)),
-    )
+    hints = typing.get_type_hints(section)
     return {
-        field.name: FieldInfo(
-            annotation=hints[field.name],
-            default=field.default,
-            description=comments.get(field.name),
-        )
+        field.name: FieldInfo(annotation=hints[field.name], default=field.default)
         for field in dataclasses.fields(section)
     }
+
+
+def _meanings(section: type[Any]) -> dict[str, str]:
+    """Return the description of each key: the text under the field, or in a dataclass the comment
+    at the end of its line. pydantic can read these texts too, but would at each start.
+    """
+    if not issubclass(section, BaseModel):
+        source = inspect.getsource(section)
+        return dict(re.findall(r"^    (\w+): .*?#\s*(.*)$", source, re.MULTILINE))
+    meanings: dict[str, str] = {}
+    for parent in section.__mro__[:-1]:
+        if parent is BaseModel:
+            break
+        body = ast.parse(textwrap.dedent(inspect.getsource(parent))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in itertools.pairwise(body.body):
+            match field, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(meaning))),
+                ):
+                    meanings.setdefault(name, inspect.cleandoc(meaning))
+    return meanings
 
 
 def _options(annotation: Any) -> Iterator[type[Any]]:

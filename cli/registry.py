@@ -34,7 +34,7 @@ def show_registry(settings: Settings, console: Console) -> int:
     if not (history := ledger.history()):
         console.print("No versions yet: `ratchet demo` makes the first.")
         return 0
-    synced = sync_mlflow(registry, ledger, console)
+    synced = registry.is_synced(history) or sync_mlflow(registry, ledger, console)
     console.width = max(console.width, 120)
     console.print(_versions(history))
     console.print(

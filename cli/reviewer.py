@@ -17,7 +17,6 @@ from cli.options import (
     SetOption,
 )
 from pipelines.launch import prepare_run
-from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
 from resources import lease
@@ -118,11 +117,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         )
     home, profile = settings.home, prepare_run(settings, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(settings), profile)
-    try:
-        lease.take(home.lease, job.chain)
-    except lease.LeaseHeld as error:
-        console.print(str(error), style="yellow", soft_wrap=True)
-        return BUSY
+    lease.take(home.lease, job.chain)
     try:
         train(job, ray_of(home, profile, job))
     finally:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.hashing import hash_data, hash_folder
-from assets.tables import markdown
+from assets.markdown import markdown
 from evaluation.promotion.gate import points, signed
 from evaluation.reports.ablation import Contribution, contribution
 from evaluation.reports.plots import contributions

@@ -163,6 +163,10 @@ def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
         return Path(start)
     if artifact := home.store(profile.storage.root).current("checkpoints", start):
         return artifact.path
+    if start.startswith(("/", ".", "~")):
+        raise NotReady(
+            f"start: no folder {start!r}: give a checkpoint's name, a folder or a hub id"
+        )
     from assets.base_model import snapshot
 
     return snapshot(start, "start")

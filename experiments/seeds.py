@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from assets.tables import markdown
+from assets.markdown import markdown
 from evaluation.reports.plots import Band, bands
 from evaluation.statistics.hypothesis_tests import t_interval
 from experiments.study import (

@@ -9,6 +9,7 @@ trainings.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -233,7 +234,7 @@ def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[S
     try:
         lease.take(home.lease, id)
     except lease.LeaseHeld as error:
-        console.print(str(error), style="yellow", soft_wrap=True)
+        print(f"error: {error}", file=sys.stderr)
         raise NotPrepared(BUSY) from error
     try:
         view = View(folder, f"{id} · profile {settings.title} · {why}", SHARED_STAGES)
@@ -241,7 +242,7 @@ def prepared_study(settings: Settings, why: str, console: Console) -> Iterator[S
             lambda: start_worker(settings, "prepare", id, why), view, PipelineRun(folder), console
         )
         if code:
-            explain_failure(folder, code, console)
+            explain_failure(folder, code)
             raise NotPrepared(code)
         yield _open_study(settings, id, why)
     finally:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.atomic import write_atomic
-from assets.tables import markdown
+from assets.markdown import markdown
 from evaluation.statistics.hypothesis_tests import wilson
 from experiments.search_space import change, space_of
 from experiments.study import Study, write_report

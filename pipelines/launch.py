@@ -19,7 +19,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from assets.fetched_dataset import dataset_manifest
 from pipelines import instance as dagster_home
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
@@ -52,7 +51,7 @@ def demo(settings: Settings, console: Console) -> int:
     prepare_run(settings)
     home = settings.home
     if holder := lease.holder(home.lease):
-        console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
+        print(f"error: {lease.LeaseHeld(holder, home.lease)}", file=sys.stderr)
         return BUSY
     chain_id = next_id(home.runs)
     folder = home.runs / chain_id
@@ -68,7 +67,7 @@ def demo(settings: Settings, console: Console) -> int:
     )
     if code:
         if code != INTERRUPTED:
-            explain_failure(folder, code, console)
+            explain_failure(folder, code)
         return code
     from pipelines.watch.summary import show
 
@@ -108,6 +107,8 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
     profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
     if profile.dataset:
+        from assets.fetched_dataset import dataset_manifest
+
         dataset_manifest(profile.dataset)
     if trains:
         _check_own_reward(home, profile)
@@ -266,23 +267,18 @@ class Sampler:
         self.sampled_at = now
 
 
-def explain_failure(folder: Path, code: int, console: Console) -> None:
-    """Print the last error of the worker's log in one line, and the log's path."""
+def explain_failure(folder: Path, code: int) -> None:
+    """Print the last error of the worker's log in one line on stderr, and the log's path."""
     log = folder / "worker.log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     error_line = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
-    style = "yellow" if code == BUSY else "bold red"
     # On a full disk the log's last lines may be missing, or name a consequence.
     if shutil.disk_usage(folder).free < FULL_DISK_BYTES:
         error_line = f"error: {Home(folder.parent.parent).full()}"
-    console.print(
-        error_line or f"error: the run ended with exit code {code}, without a message",
-        style=style,
-        soft_wrap=True,
-        highlight=False,
-    )
+    unknown = f"error: the run ended with exit code {code}, without a message"
+    print(error_line or unknown, file=sys.stderr)
     if code != BUSY:
-        console.print(f"Log: {log}", soft_wrap=True, highlight=False)
+        print(f"Log: {log}", file=sys.stderr)
 
 
 __all__ = ["NotReady", "demo", "prepare_run", "run_with_view", "start_worker"]

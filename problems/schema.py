@@ -8,13 +8,11 @@ s) but loses tuples, sets, bytes and keys of tests, and does not name a column's
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts.hashing import hash_data
 from problems.columns import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
@@ -31,12 +29,23 @@ from sandbox.protocol import (
     UnittestTest,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # Version 1 had no compare, no checker and no style unittest; version 2 had no total limits.
 SCHEMA_VERSION = 3
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 
-def _schema(limits: Iterable[str], version: int) -> pa.Schema:
+@cache
+def problem_schema(totals: bool = True) -> pa.Schema:
+    """Return the columns of a parquet file of problems.
+
+    totals: with the total limits. Where no problem has one, such files stay the same, byte for
+    byte.
+    """
+    import pyarrow as pa  # 0.1 s to import, which `ratchet status` does without
+
     return pa.schema(
         [
             ("problem_id", pa.string()),
@@ -51,7 +60,11 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             (
                 "limits",
                 pa.struct(
-                    [(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in limits]
+                    [
+                        (key, pa.float64() if key.endswith("_s") else pa.int64())
+                        for key in LIMIT_KEYS
+                        if totals or key not in TOTALS
+                    ]
                 ),
             ),
             ("tolerance", pa.float64()),
@@ -63,13 +76,8 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             ("compare", pa.string()),  # null means exact
             ("checker", pa.string()),
         ],
-        metadata={"ratchet.problems.version": str(version)},
+        metadata={"ratchet.problems.version": str(SCHEMA_VERSION if totals else 2)},
     )
-
-
-SCHEMA = _schema(LIMIT_KEYS, SCHEMA_VERSION)
-# Used where no problem has a total limit: such files stay the same, byte for byte.
-WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)
 
 
 @dataclass(frozen=True)
@@ -289,6 +297,8 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
 
     Raises ProblemError on anything that `read_parquet` would reject.
     """
+    import pyarrow as pa
+
     rows = []
     for problem in problems:
         check_columns(
@@ -298,14 +308,14 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
         rows.append(to_row(problem))
     return pa.Table.from_pylist(
         rows,
-        schema=SCHEMA
-        if any(row["limits"].keys() & set(TOTALS) for row in rows)
-        else WITHOUT_TOTALS,
+        schema=problem_schema(any(row["limits"].keys() & set(TOTALS) for row in rows)),
     )
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write any table as parquet under a temporary name and rename it: readers never see a part."""
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -321,24 +331,37 @@ def read_parquet(path: Path) -> list[Problem]:
     Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or has
     the wrong type.
     """
+    table = _table(path)
+    problems = [
+        from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())
+    ]
+    refuse_duplicates(problems, str(path))
+    return problems
+
+
+def read_columns(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return these columns of each row, as they are stored. Raises as `read_parquet` does."""
+    return list(_table(path, names).to_pylist())
+
+
+def _table(path: Path, names: Sequence[str] | None = None) -> pa.Table:
+    """Return a file's table, or these columns of it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     if not path.is_file():
         raise FileNotFoundError(
             f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file"
         )
     try:
-        table = pq.read_table(path, partitioning=None)
+        check_table(pq.read_schema(path), str(path))
+        return pq.read_table(path, partitioning=None, columns=names)
     except pa.ArrowException as error:
         raise ProblemError(
             f"not a complete parquet file ({str(error).splitlines()[0]})",
             "write it again with write_parquet",
             str(path),
         ) from error
-    check_table(table.schema, str(path))
-    problems = [
-        from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())
-    ]
-    refuse_duplicates(problems, str(path))
-    return problems
 
 
 def check_table(schema: pa.Schema, where: str) -> None:

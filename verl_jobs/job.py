@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
 from artifacts.integrity import check_files, seal, unseal
-from rewards.composite import RewardConfig
+from rewards.config import RewardConfig
 from sandbox.backends import Kind
 from verl_jobs.config.training import Training
 

@@ -42,7 +42,7 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
     )
     if code:
         if code != INTERRUPTED:
-            explain_failure(folder, code, console)
+            explain_failure(folder, code)
         return code
     made = stored(settings.store, stages)
     console.print(datasets(made))

@@ -16,7 +16,7 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     """
     from problems.schema import read_parquet
     from problems.verification.chosen_limits import write_choice
-    from problems.verification.limits import proposals, read, savings
+    from problems.verification.limits import changes, proposals, read, read_limits, savings
 
     home = settings.home
     store = settings.store
@@ -26,13 +26,15 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
     if raw is None or verified is None:
         raise NotReady(f"no references have been measured yet: {READS} measures them")
     rows = read(verified.path)
-    choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
-    console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
+    source = raw.path / "problems.parquet"
+    console.print(Markdown(savings(read_limits(verified.path / "problems.parquet"), rows)))
+    count = sum(1 for _ in changes(read_limits(source), rows))
     text = (
-        f"{len(rows)} problems have measured references; {len(choice)} of the trainable ones would "
+        f"{len(rows)} problems have measured references; {count} of the trainable ones would "
         "get other limits than those of their source"
     )
     if apply:
+        choice = proposals(read_parquet(source), rows)
         text += (
             f". Recorded in {write_choice(home.path, choice)}: {READS} uses them. "
             "Remove that file to undo this"

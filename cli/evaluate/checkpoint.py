@@ -78,5 +78,5 @@ def run_job(job: str, partition: str, settings: Settings, why: str, console: Con
         lambda: start_worker(settings, job, partition, why), view, PipelineRun(folder), console
     )
     if code:
-        explain_failure(folder, code, console)
+        explain_failure(folder, code)
     return code

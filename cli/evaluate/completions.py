@@ -186,8 +186,9 @@ def score(
         write_atomic(options.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
     if not any(each.measured for each in judged):
         errors.print(
-            f"no task of {harness.name} can be measured on this machine: {judged[0].detail}",
-            style="red",
+            f"error: no task of {harness.name} can be measured on this machine: {judged[0].detail}",
+            soft_wrap=True,
+            markup=False,
         )
         return 1
     card = scorecard(harness, submission, judged, missing, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import time
 
 from rich.console import Console
@@ -41,11 +42,10 @@ def stop(run: str | None, home: Home, console: Console) -> int:
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:
-            console.print(
-                f"{holder.chain} has not ended within {STOP_TIMEOUT_S:.0f} s: see "
+            print(
+                f"error: {holder.chain} has not ended within {STOP_TIMEOUT_S:.0f} s: see "
                 f"{home.path / 'ray'}",
-                style="red",
-                soft_wrap=True,
+                file=sys.stderr,
             )
             return 1
         time.sleep(0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -55,7 +56,7 @@ def stop_submission(address: str, run: str | None, console: Console) -> int:
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while not client.get_job_status(name).is_terminal():
         if time.monotonic() > deadline:
-            console.print(f"{name} has not ended within {STOP_TIMEOUT_S:.0f} s", style="red")
+            print(f"error: {name} has not ended within {STOP_TIMEOUT_S:.0f} s", file=sys.stderr)
             return 1
         time.sleep(0.5)
     console.print(f"{name} is {client.get_job_status(name).value}; its checkpoints stay.")

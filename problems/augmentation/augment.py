@@ -6,13 +6,12 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import PositiveInt
-
-from artifacts.section import Section
 from problems.augmentation import composed, constant, inverted, renamed, reworded
 from problems.augmentation.draft import Draft, Mutation, problem_of, reason_not_parent
+from problems.augmentation.settings import Augmentation as Augmentation
+from problems.augmentation.settings import Kind as Kind
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.outputs import Output, OutputRequest, Runs, outputs
@@ -20,7 +19,6 @@ from sandbox.protocol import Compare
 from sandbox.wire import encode
 from sandbox.worker.compare import same_text
 
-Kind = Literal["renamed", "reworded", "constant", "inverted", "composed"]
 KINDS: dict[Kind, Mutation] = {
     "renamed": renamed.mutate,
     "reworded": reworded.mutate,
@@ -29,22 +27,6 @@ KINDS: dict[Kind, Mutation] = {
     "composed": composed.mutate,
 }
 LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # minimum number of tests, and of different outputs among them
-
-
-class Augmentation(Section):
-    """New problems that are derived from verified training problems.
-
-    Composed problems and derived problems are not used as parents.
-    """
-
-    kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")
-    """Kinds of mutation; empty: no augmentation. A renamed or reworded problem has the same
-    solutions as its parent, up to names.
-    """
-    variants: PositiveInt = 1
-    """Attempts of each kind per problem. An attempt with the same result as an earlier one
-    counts as a repeat.
-    """
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pydantic import NonNegativeInt, PositiveInt
-
-from artifacts.section import Section
 from problems.cleaning.contamination import GatedIndex, Overlap, suspects
 from problems.cleaning.duplicates import Duplicates, Group, duplicates
 from problems.cleaning.fingerprints import known_task
@@ -20,44 +17,13 @@ from problems.cleaning.gating import gated_as
 from problems.cleaning.quality import fault
 from problems.cleaning.secrets import secret_in
 from problems.cleaning.semantic import BothIndexes
+from problems.cleaning.settings import Curation as Curation
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, refuse_duplicates
 from sandbox.sandbox import Sandbox
 
 LicenceCounts = Counter[tuple[str, str]]
 OVERLAPS = "overlaps a gated problem"
-
-
-class Curation(Section):
-    """Conditions for a problem to be used for training."""
-
-    licences: tuple[str, ...] = (
-        "Apache-2.0",
-        "MIT",
-        "BSD-2-Clause",
-        "BSD-3-Clause",
-        "ISC",
-        "CC0-1.0",
-        "CC-BY-4.0",
-        "own",
-    )
-    """Licences allowed for training, as SPDX writes them. `own` is the licence of rows in your
-    own files that name none.
-    """
-    least_words: NonNegativeInt = 3
-    """Minimum number of words in a statement."""
-    most_characters: PositiveInt = 20_000
-    """Maximum number of characters in a statement, and in a solution."""
-    english: bool = True
-    """Whether statements must be in English."""
-    sentence_model: str = ""
-    """Sentence-transformers model for the comparison by meaning, by hub id or path. Empty: the
-    packaged all-MiniLM-L6-v2.
-    """
-    processes: PositiveInt = 2
-    """Processes that search for similar problems in a large set; the result does not depend on
-    it.
-    """
 
 
 @dataclass(frozen=True)

@@ -7,34 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from problems.encoding import dumps
 from problems.prompt import prompt_text
 from problems.schema import Problem, from_row, to_row, write_table
 
-SCHEMA = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    ("problem_id", pa.string()),
-                    ("split", pa.string()),
-                    ("tags", pa.list_(pa.string())),
-                ]
-            ),
-        ),
-    ]
-)
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 COST = "reference_cost"  # key in `extra`: the cost measured by rewards/components/efficiency.py
 # columns that judging does not need
 UNSEEN: dict[str, Any] = {
@@ -42,6 +25,32 @@ UNSEEN: dict[str, Any] = {
     "extra": "{}",
     "statement": "(see the prompt)",
 }
+
+
+@cache
+def verl_schema() -> pa.Schema:
+    """Return the columns of verl's parquet file."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("data_source", pa.string()),
+            ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+            ("ability", pa.string()),
+            ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+            (
+                "extra_info",
+                pa.struct(
+                    [
+                        ("index", pa.int64()),
+                        ("problem_id", pa.string()),
+                        ("split", pa.string()),
+                        ("tags", pa.list_(pa.string())),
+                    ]
+                ),
+            ),
+        ]
+    )
 
 
 def write_verl(
@@ -64,12 +73,14 @@ def verl_table(
     prompts: used instead of the problems' own prompts. data_source: the group that verl averages
     validation scores over; empty: each problem's source.
     """
+    import pyarrow as pa
+
     chats = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
     rows = [
         _row(problem, index, chat, data_source or problem.source)
         for index, (problem, chat) in enumerate(zip(problems, chats, strict=True))
     ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=verl_schema())
 
 
 def _row(

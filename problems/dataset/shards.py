@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 
 from artifacts.folder import Folder
 from problems.columns import TOTALS
-from problems.dataset.rl_parquet import SCHEMA as VERL
-from problems.dataset.rl_parquet import verl_table
+from problems.dataset.rl_parquet import verl_schema, verl_table
 from problems.difficulty.features import SCHEMA as FEATURES
 from problems.difficulty.features import features
-from problems.schema import SCHEMA, WITHOUT_TOTALS, Problem, from_row, to_row
+from problems.schema import Problem, from_row, problem_schema, to_row
 
 ROW_GROUP = 10_000  # rows of a file that are written, and in memory, at once
 # The splits that verl reads. Demonstrations are for the warm-up, which reads problems.parquet.
@@ -43,7 +42,7 @@ def write_shard(problems: Sequence[Problem], folder: Folder, name: str) -> str:
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
     rows = [to_row(problem) for problem in ordered]
     tables = {
-        "problems": pa.Table.from_pylist(rows, schema=SCHEMA),
+        "problems": pa.Table.from_pylist(rows, schema=problem_schema()),
         "facts": pa.Table.from_pylist([_facts(problem) for problem in ordered], schema=FACTS),
     }
     for split in SPLITS:
@@ -111,7 +110,7 @@ class Shards:
     def write_problems(self, path: Path) -> None:
         """Write all problems to one file, in the schema of problems/schema.py."""
         totals = any(has_totals for (has_totals,) in self.facts("totals"))
-        schema = SCHEMA if totals else WITHOUT_TOTALS
+        schema = problem_schema(totals)
         tables = self.tables("problems")
         write_tables(tables if totals else map(_without_totals, tables), schema, path)
 
@@ -119,7 +118,7 @@ class Shards:
         """Write verl's rows of a split to one file; none without rows. Return their number."""
         count = sum(int(one == split) for (one,) in self.facts("split"))
         if count:
-            write_tables(_indexed(self.tables(split)), VERL, path)
+            write_tables(_indexed(self.tables(split)), verl_schema(), path)
         return count
 
 
@@ -139,7 +138,7 @@ def write_tables(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> N
 
 def _without_totals(table: pa.Table) -> pa.Table:
     limits = table["limits"].combine_chunks()
-    fields = [field.name for field in WITHOUT_TOTALS.field("limits").type]
+    fields = [field.name for field in problem_schema(totals=False).field("limits").type]
     narrow = pa.StructArray.from_arrays([limits.field(name) for name in fields], fields)
     return table.set_column(table.schema.get_field_index("limits"), "limits", narrow)
 

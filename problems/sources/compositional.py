@@ -19,11 +19,9 @@ from itertools import islice
 from textwrap import indent
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, PositiveInt
-
-from artifacts.section import Section
 from problems.schema import Problem, Split
 from problems.sources.behaviour import Composition, behaviour, part_of, tests_of
+from problems.sources.family_settings import FamilyConfig as FamilyConfig
 from problems.sources.operations import (
     BY_NAME,
     OPERATIONS,
@@ -74,25 +72,6 @@ TRAINED: dict[tuple[Kind, int], int] = SHAPES | {
     ("nums", 3): 40,
     ("num", 3): 4,
 }
-
-
-class FamilyConfig(Section):
-    """How many problems of the embedded family are generated."""
-
-    seed: NonNegativeInt = 1
-    """Seed of all random choices."""
-    demonstrations: PositiveInt = 6000
-    """Problems whose demonstrations warm up the model."""
-    train: PositiveInt = 1200
-    """Problems for reinforcement learning."""
-    validation: PositiveInt = 128
-    """Problems that choose the checkpoint; never used for gates."""
-    visible_tests: int = Field(0, ge=0, le=3)
-    """Tests that a statement shows. Conversations (`training.agents`) need at least one. A longer
-    prompt needs more `training.prompt_tokens`.
-    """
-    slip_rate: float = Field(0.55, ge=0, le=1)
-    """Share of the operations with a known slip that a demonstration gets wrong."""
 
 
 def generate(config: FamilyConfig) -> list[Problem]:

@@ -23,16 +23,16 @@ from pydantic import (
 
 from artifacts.section import Section
 from evaluation.benchmark_settings import BenchmarkSettings
-from evaluation.promotion.gate import Policy
-from problems.augmentation.augment import Augmentation
-from problems.cleaning.curation import Curation
-from problems.sources.compositional import FamilyConfig
-from problems.synthesis.synthesize import Synthesis
-from problems.verification.verification import Verification
+from evaluation.promotion.policy import Policy
+from problems.augmentation.settings import Augmentation
+from problems.cleaning.settings import Curation
+from problems.sources.family_settings import FamilyConfig
+from problems.synthesis.settings import Synthesis
+from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url
 from resources.config.tuning import Tuning
-from rewards.composite import RewardConfig
-from sandbox.sandbox import SandboxConfig
+from rewards.config import RewardConfig
+from sandbox.config import SandboxConfig
 from verl_jobs.config.training import Training
 from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel

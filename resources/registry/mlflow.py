@@ -54,6 +54,7 @@ class Registry:
     def __init__(self, home: Path, url: str = "") -> None:
         self.home = home
         self.uri = tracking_uri(home, url)
+        self.file = None if url else home / "mlflow.db"
         self._mark = home / "mlflow_follows.json"
 
     @property
@@ -109,8 +110,16 @@ class Registry:
                     client.set_registered_model_alias(MODEL, alias, str(version))
             for alias in present.keys() - expected.keys():
                 client.delete_registered_model_alias(MODEL, alias)
-            write_atomic(self._mark, json.dumps({"uri": self.uri, "entry": history[-1].entry}))
+            mark = {"uri": self._place, "entry": history[-1].entry, "file": self._file_state()}
+            write_atomic(self._mark, json.dumps(mark))
             return expected
+
+    def is_synced(self, history: Sequence[Entry]) -> bool:
+        """Return whether MLflow is a file that nothing has written since the last sync with this
+        history. Does not import MLflow, which takes two seconds.
+        """
+        state = self._file_state()
+        return bool(state) and not self.behind(history) and self._last_sync().get("file") == state
 
     def try_sync(self, ledger: Ledger) -> str:
         """Sync; return the reason why MLflow is behind, or an empty text.
@@ -125,13 +134,33 @@ class Registry:
 
     def behind(self, history: Sequence[Entry]) -> int:
         """Return how many entries MLflow lacks. Reads a small file and does not contact MLflow."""
-        mark = json.loads(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else {}
-        last = mark.get("entry", 0) if mark.get("uri") == self.uri else 0
+        mark = self._last_sync()
+        last = mark.get("entry", 0) if mark.get("uri") in (self._place, self.uri) else 0
         return sum(entry.entry > last for entry in history)
+
+    @property
+    def _place(self) -> str:
+        """The MLflow that the last sync is compared with; the same in a copy of the home."""
+        return self.file.name if self.file else self.uri
+
+    def _last_sync(self) -> dict[str, Any]:
+        """Return the record of the last sync; empty if there is none, or it cannot be read."""
+        try:
+            mark = json.loads(self._mark.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return mark if isinstance(mark, dict) else {}
+
+    def _file_state(self) -> list[int]:
+        """Return size and time of the last change of MLflow's file; empty without one."""
+        if self.file is None or not self.file.exists():
+            return []
+        about = self.file.stat()
+        return [about.st_size, about.st_mtime_ns]
 
     def aliases(self) -> dict[str, int]:
         """Return MLflow's aliases without syncing them."""
-        if self.uri.startswith("sqlite") and not (self.home / "mlflow.db").exists():
+        if self.file and not self.file.exists():
             return {}
         with self._named_errors():
             models = self._client().search_registered_models(f"name = '{MODEL}'")

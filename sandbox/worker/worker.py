@@ -283,6 +283,8 @@ def main() -> None:
     except (Broken, Refused) as failure:
         # Refused comes from a slot that is started later than the first.
         _write(target, {"broken": str(failure)})
+    except BrokenPipeError:
+        pass  # the owner is gone, as at the end of `_jobs`
     finally:
         worker.close()
         if worker.level == "bare":

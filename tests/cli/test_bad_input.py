@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from cli import main as cli
 from resources.ray.private import TrainingFailed
+from tests.cli.conftest import Called
 from verl_jobs.planner.preflight import CannotTrain
 
 GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n'
 
 
-def refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, home: Path, *arguments: str
-) -> str:
+def refused(ratchet: Called, home: Path, *arguments: str) -> str:
     """Return the error of `ratchet train`, which must refuse these arguments."""
-    # The command line sets these variables; monkeypatch restores them after the test.
-    for name in ("RATCHET_SET", "RATCHET_UNVERIFIED", "DAGSTER_HOME"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("RATCHET_HOME", str(home))
-    monkeypatch.setattr(sys, "argv", ["ratchet", "train", "--profile", "small", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    error = capsys.readouterr().err
-    assert ended.value.code == 2, error
+    code, _, error = ratchet(home, "train", "--profile", "small", *arguments)
+    assert code == 2, error
     assert error.startswith("error: ") and len(error.splitlines()) == 1, error
     assert not (home / "runs").exists()
     return error
@@ -61,14 +50,14 @@ def refused(
     ],
 )
 def test_a_bad_setting_is_reported_in_one_line(
-    capsys: pytest.CaptureFixture[str],
+    ratchet: Called,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200 * 2**30))
-    assert re.search(message, refused(capsys, monkeypatch, tmp_path / "home", *arguments))
+    assert re.search(message, refused(ratchet, tmp_path / "home", *arguments))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +68,7 @@ def test_a_bad_setting_is_reported_in_one_line(
     ],
 )
 def test_a_failed_training_of_a_study_is_reported_in_one_line(
-    capsys: pytest.CaptureFixture[str],
+    ratchet: Called,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     error: Exception,
@@ -88,19 +77,16 @@ def test_a_failed_training_of_a_study_is_reported_in_one_line(
         raise error
 
     monkeypatch.setattr("experiments.seeds.train_seeds", stopped)
-    assert str(error) in refused(capsys, monkeypatch, tmp_path / "home", "--seeds", "2")
+    assert str(error) in refused(ratchet, tmp_path / "home", "--seeds", "2")
 
 
 @pytest.mark.slow
-def test_a_reward_that_pays_for_hacks_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_reward_that_pays_for_hacks_is_refused(ratchet: Called, tmp_path: Path) -> None:
     own = tmp_path / "generous.py"
     own.write_text(GENEROUS)
     for _ in range(2):  # the second call reads the stored result
         error = refused(
-            capsys,
-            monkeypatch,
+            ratchet,
             tmp_path / "home",
             "--set",
             f"reward.file={own}",
@@ -111,10 +97,8 @@ def test_a_reward_that_pays_for_hacks_is_refused(
 
 
 @pytest.mark.slow
-def test_an_untrainable_base_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_untrainable_base_is_refused(ratchet: Called, tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     assert "no config.json" in refused(
-        capsys, monkeypatch, tmp_path / "home", "--set", f"base={tmp_path / 'base'}"
+        ratchet, tmp_path / "home", "--set", f"base={tmp_path / 'base'}"
     )

@@ -30,6 +30,7 @@ from tests.journeys.demo_run import (
     stray,
     wait_until,
 )
+from tests.journeys.ui_images import PAGES, take_images
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 DATA = (
@@ -156,6 +157,12 @@ def test_the_training_resumes_from_the_last_checkpoint(resumed: ResumedRun) -> N
 def test_the_ledger_holds_the_first_version_and_one_decision(resumed: ResumedRun) -> None:
     kinds = [kind for kind, *_ in results_of(resumed.home).ledger]
     assert kinds[0] == "install" and len(kinds) == 2
+
+
+def test_dagsters_pages_show_the_run(resumed: ResumedRun, tmp_path: Path) -> None:
+    folder = Path(os.environ.get("IMAGES") or tmp_path)
+    take_images(resumed.home, folder)
+    assert {path.stem for path in folder.glob("*.png")} >= set(PAGES)
 
 
 def test_no_process_and_no_half_written_file_remains(resumed: ResumedRun) -> None:

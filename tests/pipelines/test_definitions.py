@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.definitions import defs
 from pipelines.jobs import CHAIN_ASSETS, record_failure
-from problems.schema import SCHEMA
+from problems.schema import problem_schema
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
 
@@ -252,7 +252,7 @@ def test_every_stored_asset_has_a_code_version_and_problems_have_columns() -> No
     assert sorted(without) == ["promoted_model", "training_report"]
     for name in ("raw", "verified", "augmented", "synthetic", "clean"):
         schema = graph.get(keys[f"{name}_problems"]).metadata["dagster/column_schema"]
-        assert [column.name for column in schema.columns] == SCHEMA.names
+        assert [column.name for column in schema.columns] == problem_schema().names
 
 
 def test_every_asset_links_to_its_code() -> None:

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from problems.columns import ProblemError
 from problems.encoding import dumps, literal, loads
 from problems.schema import (
-    SCHEMA,
     Problem,
     from_record,
     from_row,
+    problem_schema,
     read_parquet,
     set_hash,
     to_row,
@@ -211,7 +211,7 @@ def test_an_empty_set_is_a_set(tmp_path: Path) -> None:
 
 def rows_file(path: Path, *rows: dict[str, Any], **columns: Any) -> Path:
     table = pa.Table.from_pylist(
-        [to_row(toy(str(number))) | row for number, row in enumerate(rows)], schema=SCHEMA
+        [to_row(toy(str(number))) | row for number, row in enumerate(rows)], schema=problem_schema()
     )
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))

@@ -104,6 +104,7 @@ def test_manual_changes_are_corrected(world: World) -> None:
     client = world.registry._client()
     client.set_registered_model_alias(MODEL, "champion", "3")
     client.set_registered_model_alias(MODEL, "mine", "3")
+    assert not world.registry.is_synced(world.ledger.history())
     again = client.create_model_version(
         MODEL, source="ratchet:///hash-c", tags={HASH_TAG: "hash-c"}, await_creation_for=None
     )
@@ -112,6 +113,7 @@ def test_manual_changes_are_corrected(world: World) -> None:
         == world.registry.aliases()
         == {"champion": 2, "previous": 1, "challenger": 3}
     )
+    assert world.registry.is_synced(world.ledger.history()) == (world.registry.file is not None)
     assert again.version not in [
         version.version for version in client.search_model_versions(f"name = '{MODEL}'")
     ]

@@ -131,31 +131,35 @@ class DoesNotFit(ValueError):
     """No configuration fits; the message has the required and the available amounts."""
 
 
+class UnknownShape(DoesNotFit):
+    """The model is unknown, or its config.json cannot be read."""
+
+
 def shape_of(model: str) -> Shape:
     """Return the shape of a known hub id (also of its `-Instruct`), or of a folder's config.json.
 
-    Raises DoesNotFit that names the known models.
+    Raises UnknownShape that names the known models.
     """
     known = SHAPES.get(model.removesuffix("-Instruct"))
     if known:
         return replace(known, name=model)
     path = Path(model) / "config.json"
     if not model:
-        raise DoesNotFit(
+        raise UnknownShape(
             "this profile creates its own model: name another with --model, a hub id or a folder"
         )
     if not path.is_file():
-        raise DoesNotFit(
+        raise UnknownShape(
             f"unknown model {model!r}: name a folder with its config.json, or one of "
             f"{', '.join(SHAPES)}"
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DoesNotFit(f"cannot read {path} ({error}): download the model again") from error
+        raise UnknownShape(f"cannot read {path} ({error}): download the model again") from error
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind not in KINDS:
-        raise DoesNotFit(
+        raise UnknownShape(
             f"{path}: model_type is {kind!r}; the planner supports dense decoders: "
             f"{', '.join(KINDS)}"
         )
@@ -164,7 +168,7 @@ def shape_of(model: str) -> Shape:
         key for key, value in values.items() if type(value) is not int or value < (key in SIZES)
     ]
     if wrong:
-        raise DoesNotFit(
+        raise UnknownShape(
             f"{path}: {', '.join(f'{key} is {values[key]!r}' for key in wrong)}: a whole number "
             "above 0 is needed"
         )
