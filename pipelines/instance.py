@@ -59,7 +59,8 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
     settings: dict[str, Any] = {key: committed[key] for key in committed if key not in PATHS}
     if orchestration.launcher == "kubernetes" and (kubernetes := orchestration.kubernetes):
         # Each run has its own machine there: scores need not wait for one another.
-        del settings["concurrency"]["runs"]["tag_concurrency_limits"]
+        limits = settings["concurrency"]["runs"]["tag_concurrency_limits"]
+        limits[:] = [limit for limit in limits if limit["key"] != "ratchet/kind"]
         settings["run_launcher"] = {
             "module": "dagster_k8s",
             "class": "K8sRunLauncher",

@@ -32,6 +32,7 @@ from resources.run_record import newest_id, next_id
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
+TRAINING_TAGS = {"kind": "train"}
 DATA_ASSETS = (*SOURCE_ASSETS, clean_problems)
 CHAIN_ASSETS = (
     *DATA_ASSETS,
@@ -90,7 +91,7 @@ full_chain = _job(
     "full_chain",
     needed(CHAIN_ASSETS),
     "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
-    run_tags={PARTITION: next_id(SETTINGS.home.runs)},
+    run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
@@ -100,6 +101,7 @@ smoke = _job(
         "smoke`."
     ),
     run_tags={
+        **TRAINING_TAGS,
         PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
         PROFILE: "small",
         SUBHOME: "smoke",

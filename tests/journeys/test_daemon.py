@@ -44,7 +44,7 @@ def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
         "DAGSTER_HOME": str(home / "dagster"),
     }
     # `dagster job launch` leaves out a job's own tags.
-    tags = '{"dagster/partition": "chain-0001"}'
+    tags = '{"kind": "train", "dagster/partition": "chain-0001"}'
     launch = [
         DAGSTER,
         "job",

@@ -38,6 +38,8 @@ def test_a_home_gets_the_committed_settings_without_their_paths(
 def test_a_profile_overlays_the_run_launcher() -> None:
     settings = instance_settings(load_profile("cluster").orchestration)
     assert settings["run_launcher"]["class"] == "K8sRunLauncher"
+    limits = settings["concurrency"]["runs"]["tag_concurrency_limits"]
+    assert [limit["key"] for limit in limits] == ["kind"]
     assert settings["telemetry"] == {"enabled": False}
 
 
