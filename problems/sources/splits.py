@@ -13,21 +13,22 @@ from dataclasses import replace
 from problems.schema import Problem
 
 VALIDATION_SHARE = 5  # percent of the training problems
-MOST_VALIDATION = 256
+LEAST_VALIDATION, MOST_VALIDATION = 8, 256
 
 
 def with_validation(problems: Sequence[Problem]) -> list[Problem]:
     """Return the problems, in their order, with a validation part.
 
     If none has the split validation, the training problems with the smallest hashes of their
-    statements get it: a twentieth of them, at least one of two, at most MOST_VALIDATION. Equal
-    statements get the same split.
+    statements get it: a twentieth of them, at least LEAST_VALIDATION but no more than half, at
+    most MOST_VALIDATION. Equal statements get the same split.
     """
     train = [problem for problem in problems if problem.split == "train" and not problem.gated]
     if any(each.split == "validation" and not each.gated for each in problems):
         return list(problems)
     keys = sorted({_key(problem) for problem in train})
-    count = min(max(len(keys) * VALIDATION_SHARE // 100, 1), MOST_VALIDATION, len(keys) // 2)
+    least = max(len(keys) * VALIDATION_SHARE // 100, LEAST_VALIDATION)
+    count = min(least, MOST_VALIDATION, len(keys) // 2)
     chosen = set(keys[:count])
     return [
         replace(problem, split="validation")

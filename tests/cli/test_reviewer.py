@@ -14,7 +14,6 @@ import cli.reviewer
 from artifacts.manifest import Manifest
 from assets.training_rows import check_conversations
 from cli.reviewer import records, reinforce, reviewer_job, teach
-from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
@@ -149,10 +148,9 @@ def test_the_reviewer_trains_under_the_lease_of_the_home(
     monkeypatch.setattr(cli.reviewer, "train", trains)
     with lease_file.open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert (
-            reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet()) == BUSY
-            and not trained
-        )
+        with pytest.raises(lease.LeaseHeld):
+            reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
+        assert not trained
     with pytest.raises(TrainingFailed):
         reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
     assert trained[0] and trained[0].chain == "reviewer-better" and lease.holder(lease_file) is None
