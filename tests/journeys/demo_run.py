@@ -56,6 +56,7 @@ def demo(
     it.
     """
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
+    environment.pop("DAGSTER_HOME", None)  # an earlier test of this process may have set it
     command = ratchet("demo", *options)
     if bare_machine:
         environment.pop("HOME", None)
