@@ -58,8 +58,8 @@ def statements(code: str) -> str:
 
 
 def compiled(code: str, helper: str = "") -> Callable[[Any], Any]:
-    """Return the code as a function of `x`. It comes from our own tables, never from a program that
-    somebody wrote.
+    """Return the code as a function of `x`. Only code of the table below may come here: it is not
+    confined.
     """
     names: dict[str, Any] = {}
     exec(f"{helper}\ndef step(x):\n{indent(statements(code), '    ')}\n    return x", names)

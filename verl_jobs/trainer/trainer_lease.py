@@ -132,8 +132,9 @@ class Silence:
 
 
 class Deadline:
-    """The end of a wait in which `passed` is asked at least every `still_s`. A pause of this
-    process does not count.
+    """The end of a wait, which calls `passed` at least every `still_s`.
+
+    A pause of this process does not count as waiting.
     """
 
     def __init__(self, seconds: float, still_s: float = STILL_S) -> None:
