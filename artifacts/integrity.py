@@ -7,10 +7,12 @@ once. Manifests, pointers and scorecards are sealed: their first entry is the ha
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,12 @@ SEAL = "sha256"
 SEALED = f'{{\n "{SEAL}"'  # beginning of a sealed file
 FIX = "restore it from a backup, or delete the artifact's folder, and the next run makes it again"
 FIX_CHAMPION = "restore it from a backup, or take the version back (`ratchet rollback`)"
+
+# What parsers raise: of JSON, JSON lines, parquet and gzip, and of the fields of what they return.
+UNREADABLE = (
+    *(ValueError, LookupError, TypeError, AttributeError),
+    *(EOFError, gzip.BadGzipFile, zlib.error),
+)
 
 
 class CorruptArtifact(RuntimeError):
@@ -102,6 +110,15 @@ def changed(path: Path | str, what: str = "was changed", fix: str = FIX) -> Corr
     return CorruptArtifact(f"{path}: {what} after it was written: {fix}")
 
 
+@contextmanager
+def reading(path: Path | str, fix: str = FIX) -> Iterator[None]:
+    """Raise CorruptArtifact, which names the file, if what it holds cannot be read or parsed."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise changed(path, "cannot be read; it was changed", fix) from error
+
+
 def seal(text: str) -> str:
     """Return a JSON object, indented by 1, with the sha256 of its lines as its first entry."""
     body = text.removeprefix("{\n") + "\n"
@@ -140,10 +157,8 @@ def check_files(folder: Path, hashes: Mapping[str, str], fix: str = FIX) -> None
 
 def manifest_of(text: bytes, path: Path | str) -> Manifest:
     """Return a manifest. Raises CorruptArtifact for one that was changed."""
-    try:
+    with reading(path):
         return Manifest.model_validate(unseal(text.decode(), path))
-    except ValueError as error:
-        raise changed(path, "cannot be read; it was changed") from error
 
 
 def read_manifest(path: Path) -> Manifest:

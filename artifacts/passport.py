@@ -6,13 +6,14 @@ facts for a reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.hashing import hash_data
-from artifacts.integrity import manifest_of, read_manifest
+from artifacts.integrity import CorruptArtifact, manifest_of
 from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
@@ -134,9 +135,12 @@ class Passport(BaseModel):
 class ManifestIndex:
     """Find manifests by content hash. Among equal contents, one with the requested name, else the
     oldest, is returned.
+
+    damaged: a line for each manifest that cannot be read; any of them may be one that is missing.
     """
 
-    def __init__(self, manifests: Iterable[Manifest]) -> None:
+    def __init__(self, manifests: Iterable[Manifest], damaged: Sequence[str] = ()) -> None:
+        self.damaged = tuple(damaged)
         self.by_content: dict[str, list[Manifest]] = {}
         for manifest in sorted(
             manifests, key=lambda manifest: (manifest.created_at, manifest.name)
@@ -148,8 +152,14 @@ class ManifestIndex:
 
     @classmethod
     def of(cls, store: Store) -> ManifestIndex:
-        """Read all manifests of a store. Raises CorruptArtifact."""
-        return cls(_manifests(store))
+        """Read all manifests of a store that can be read."""
+        manifests, damaged = [], []
+        for path, text in _manifest_files(store):
+            try:
+                manifests.append(manifest_of(text, path))
+            except CorruptArtifact as error:
+                damaged.append(str(error))
+        return cls(manifests, damaged)
 
     def find(self, role: str, content: str) -> Manifest | None:
         manifests = self.by_content.get(content, [])
@@ -214,15 +224,14 @@ def walk(subject: Node, index: ManifestIndex) -> Passport:
     return Passport(subject=subject.name, nodes=tuple(nodes.values()))
 
 
-def _manifests(store: Store) -> Iterable[Manifest]:
+def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
+    """Yield path and content of each manifest."""
     for kind in KINDS:
         if store.is_local:
-            yield from map(read_manifest, manifests(store.cache / kind))
+            yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind))
         else:
-            yield from (
-                manifest_of(store.filesystem.cat_file(path), path)
-                for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}"))
-            )
+            for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")):
+                yield path, store.filesystem.cat_file(path)
 
 
 def _short(value: float | str) -> str:

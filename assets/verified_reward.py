@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import changed, seal, unseal
+from artifacts.integrity import reading, seal, unseal
 from artifacts.manifest import Manifest
 from resources.home import Home
 from rewards.battery.battery import BatteryResult
@@ -54,10 +54,8 @@ def stored_result(home: Home, config: RewardConfig) -> dict[str, Any] | None:
     if not path.exists():
         return None
     fix = "delete it, and run `ratchet reward verify`"
-    try:
+    with reading(path, fix):
         return dict(unseal(path.read_text(encoding="utf-8"), path, fix))
-    except ValueError as error:
-        raise changed(path, fix=fix) from error
 
 
 def battery_stamp(home: Home, config: RewardConfig) -> str:

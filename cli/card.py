@@ -13,6 +13,7 @@ from artifacts.atomic import write_atomic
 from artifacts.passport import ManifestIndex, Passport
 from artifacts.store import Store
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
+from cli.damage import Damage
 from cli.explain import find
 from cli.options import (
     ProfileOption,
@@ -42,13 +43,15 @@ TRAINING_SETTINGS = (
 
 
 def card(version: str, out: Path | None, wandb: bool, settings: Settings, console: Console) -> int:
-    """Print the model card, or write it to a folder; log it to W&B too if `wandb` is set.
+    """Print the model card, or write it to a folder; log it to W&B too if `wandb` is set. Return 2
+    if a manifest cannot be read, else 0.
 
     Raises UnknownVersion, and CorruptArtifact for an artifact whose files have changed.
     """
-    store, history = settings.store, settings.ledger.history()
+    store, history = settings.store, settings.history
     entry = find(history, version)[-1]
-    index = ManifestIndex.of(store)
+    index, damage = ManifestIndex.of(store), Damage()
+    damage.add(index.damaged)
     passport = of_entry(entry, index)
     verify(passport, store)
     text = model_card(
@@ -66,7 +69,7 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
     if wandb:
         place = log_artifact(entry, passport, text, settings.home)
         console.print(place, soft_wrap=True, highlight=False)
-    return 0
+    return damage.exit_code()
 
 
 def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecard]:

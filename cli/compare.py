@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
 from cli.comparison_table import limits, notes, print_rows
+from cli.damage import Damage
 from cli.options import ProfileOption
 from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
@@ -39,11 +40,14 @@ def compare(
     power: float = 0.8,
 ) -> int:
     """Compare the first model with each other one. For a single model, report the differences that
-    its benchmarks can detect. Raises NoScorecard, Incomparable and LogError.
+    its benchmarks can detect. Return 2 if the list of suspect tasks is damaged, else 0. Raises
+    NoScorecard, Incomparable and LogError, and CorruptArtifact for a score that is damaged.
     """
-    store = settings.store
+    store, damage = settings.store, Damage()
     models = [_named(each, settings) for each in models]
-    cards_by_model = [[_cards(store, run, metrics) for run in each.split(",")] for each in models]
+    cards_by_model = [
+        [_cards(store, run, metrics, benchmarks) for run in each.split(",")] for each in models
+    ]
     benchmark_names = set(benchmarks) or {
         card.benchmark for runs in cards_by_model for run in runs for card in run
     } - {"validation"}
@@ -63,12 +67,15 @@ def compare(
             "\n".join(can_show(contestants[0], k=k, alpha=alpha)), highlight=False, soft_wrap=True
         )
         return 0
+    tasks: Mapping[str, Collection[str]] = {}
+    with damage.collected():
+        tasks = _suspects(suspects) if suspects else suspects_of(store)
     rows = compare_models(
         contestants,
         k=k,
         alpha=alpha,
         target_power=power,
-        suspects=_suspects(suspects) if suspects else suspects_of(store),
+        suspects=tasks,
     )
     of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)
     print_rows(rows, "score" if of_logs and k == 1 else f"pass@{k}", alpha, console)
@@ -79,14 +86,14 @@ def compare(
     )
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
-    return 0
+    return damage.exit_code()
 
 
 def _named(model: str, settings: Settings) -> str:
     """Return the checkpoint that `champion` or `previous` names. Raises NoScorecard."""
     if model not in STACK:
         return model
-    stack = champions(settings.ledger.history())
+    stack = champions(settings.history)
     if len(stack) < STACK[model]:
         raise NoScorecard(
             f"there is no {model} yet: {len(stack)} version{'s' * (len(stack) != 1)} so far"
@@ -94,22 +101,29 @@ def _named(model: str, settings: Settings) -> str:
     return stack[-STACK[model]].checkpoint
 
 
-def _cards(store: Store, model: str, metrics: Sequence[str]) -> list[Scorecard]:
+def _cards(
+    store: Store, model: str, metrics: Sequence[str], benchmarks: Sequence[str]
+) -> list[Scorecard]:
     """Return the scorecards of a file or folder, else all of a checkpoint in the store, the newest
-    last. metrics: the scores to compare by; empty for the default ones. Raises NoScorecard.
+    last; validation only if it is one of the benchmarks.
+
+    metrics: the scores to compare by; empty for the default ones. Raises NoScorecard.
     """
     if cards := at_path(model, metrics):
         return cards
-    names = [name for name in store.names("scores") if name.rpartition("--")[0] == model]
+    names = [
+        name
+        for name in store.names("scores")
+        if "--" in name and ("validation" in benchmarks or not name.endswith("--validation"))
+    ]
     cards = [
         by_tests(Scorecard.stored(version), metrics)
         for name in names
+        if name.rpartition("--")[0] == model
         for version in store.versions("scores", name)
     ]
     if not cards:
-        scored = sorted(
-            {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
-        )
+        scored = sorted({name.rpartition("--")[0] for name in names})
         known = f"one of {', '.join(scored)}" if scored else "evaluate a checkpoint first"
         raise NoScorecard(
             f"no scores of {model!r}: give a scorecard, a log, a folder of them, or {known} "

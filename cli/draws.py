@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.damage import Damage
 from cli.options import RunArgument
-from cli.runs import find_run, numbers_table
+from cli.runs import folder_of, numbers_table
 from resources.home import Home
 from resources.settings import Settings
 from verl_jobs import samples
@@ -24,23 +25,29 @@ GROUP = "Train"
 
 def show_draws(run: str | None, step: int | None, home: Home, console: Console) -> int:
     """Print one line a step, or the problems of one step, sorted by the difference between measured
-    and expected pass rate.
+    and expected pass rate. Return 2 if a step's file is damaged, else 0.
     """
-    record, folder = find_run(run, home)
-    schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
-    console.print(f"{record.id}, curriculum {schedule}", highlight=False)
+    folder, damage = folder_of(run, home), Damage()
+    schedule = "unknown"
+    with damage.collected():
+        schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
+    console.print(f"{folder.parents[1].name}, curriculum {schedule}", highlight=False)
     console.print(
-        _steps_table(folder) if step is None else _problems_table(draws.read(folder, step)),
+        _steps_table(folder, damage) if step is None else _problems_table(draws.read(folder, step)),
         highlight=False,
     )
-    return 0
+    return damage.exit_code()
 
 
-def _steps_table(folder: Path) -> Table:
+def _steps_table(folder: Path, damage: Damage) -> Table:
     table = numbers_table("step", "problems", "new", "expected", "passed", "some passed")
     known: set[str] = set()
     for step in samples.steps(folder):
-        step_draws = draws.read(folder, step)
+        step_draws = []
+        with damage.collected():
+            step_draws = draws.read(folder, step)
+        if not step_draws:
+            continue
         ids = {draw.problem_id for draw in step_draws}
         expected = [draw.expected for draw in step_draws if draw.expected is not None]
         table.add_row(

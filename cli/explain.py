@@ -38,7 +38,7 @@ def explain(version: str, settings: Settings, console: Console) -> int:
 
     Raises UnknownVersion.
     """
-    history = settings.ledger.history()
+    history = settings.history
     entries = find(history, version)
     if not (promotions := [entry for entry in entries if entry.kind != "refuse"]):
         console.print(f"{named(entries[-1])} was never promoted. Why not:", style="bold")

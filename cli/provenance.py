@@ -15,6 +15,7 @@ from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import Store
+from cli.damage import Damage
 from cli.explain import UnknownVersion, find
 from cli.options import ProfileOption
 from resources.home import NotReady
@@ -28,14 +29,16 @@ GRAPH_FORMATS = {".svg": svg, ".html": page, ".mmd": Passport.mermaid}
 def provenance(
     subject: str, as_json: bool, graph: Path | None, settings: Settings, console: Console
 ) -> int:
-    """Print the provenance, or write it as a graph. Return 1 if an artifact is missing, else 0.
+    """Print the provenance, or write it as a graph. Return 1 if an artifact is missing, 2 if a
+    manifest cannot be read, else 0.
 
     Raises UnknownVersion, NotReady for a graph of an unknown format, and CorruptArtifact for an
     artifact whose files have changed.
     """
     if graph and graph.suffix not in GRAPH_FORMATS:
         raise NotReady(f"{graph}: give a file that ends in {', '.join(GRAPH_FORMATS)}")
-    passport = passport_of(subject, settings)
+    damage = Damage()
+    passport = passport_of(subject, settings, damage)
     verify(passport, settings.store)
     if graph:
         write_atomic(graph, GRAPH_FORMATS[graph.suffix](passport))
@@ -44,7 +47,7 @@ def provenance(
         console.print_json(json.dumps(passport.as_json()))
     elif graph is None:
         show(passport, console)
-    return 1 if passport.missing else 0
+    return damage.exit_code(1 if passport.missing else 0)
 
 
 def verify(passport: Passport, store: Store) -> None:
@@ -54,12 +57,13 @@ def verify(passport: Passport, store: Store) -> None:
             store.find(manifest.kind, manifest.name, manifest.key)
 
 
-def passport_of(subject: str, settings: Settings) -> Passport:
+def passport_of(subject: str, settings: Settings, damage: Damage) -> Passport:
     """Return the passport of a version (3, champion, a checkpoint's name), a score
     (`chain-0001--heldout`), or an artifact by the beginning of its hash. Raises UnknownVersion.
     """
     index = ManifestIndex.of(settings.store)
-    history = settings.ledger.history()
+    damage.add(index.damaged)
+    history = settings.history
     try:
         return of_entry(find(history, subject)[-1], index)
     except UnknownVersion as unknown:
@@ -105,7 +109,7 @@ def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
 
 def show_champion(settings: Settings, console: Console) -> int:
     """Print the provenance of the champion. Return 1 if an artifact is missing, else 0."""
-    if not (stack := champions(settings.ledger.history())):
+    if not (stack := champions(settings.history)):
         console.print("There is no champion yet: `ratchet demo` makes the first.")
         return 0
     return provenance(str(stack[-1].version), False, None, settings, console)

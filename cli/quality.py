@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from artifacts.store import Store
+from cli.damage import Damage
 from cli.failures import price_of, read_score
 from cli.options import ProfileOption
 from cli.wide_table import print_wide
@@ -23,21 +25,16 @@ GROUP = "Evaluate"
 def show_quality(
     scores: Sequence[str], benchmark: str, settings: Settings, console: Console
 ) -> int:
-    """Print these scores in this order; without names all of the home, the oldest first.
+    """Print these scores in this order; without names all of the home, the oldest first. Return 2
+    if one of the home is damaged, else 0.
 
-    Raises NotReady.
+    Raises NotReady, and CorruptArtifact for a named score that is damaged.
     """
-    store, price = settings.store, price_of(settings.profile)
-    artifacts = [
-        artifact
-        for name in store.names("scores")
-        if "--" in name and (artifact := store.current("scores", name))
-    ]
-    scorecards = [read_score(score, lambda: store) for score in scores] or [
-        Scorecard.stored(each)
-        for each in sorted(artifacts, key=lambda each: each.manifest.created_at)
-    ]
+    store, price, damage = settings.store, price_of(settings.profile), Damage()
+    scorecards = [read_score(score, lambda: store) for score in scores] or all_scores(store, damage)
     cards = [card for card in scorecards if benchmark in ("", card.benchmark)]
+    if not cards and (code := damage.exit_code()):
+        return code
     if not cards:
         known = sorted({card.benchmark for card in scorecards})
         raise NotReady(
@@ -59,7 +56,17 @@ def show_quality(
         for card, row in zip(cards, trend(cards), strict=True)
     ]
     print_wide(rows, console, box=None)
-    return 0
+    return damage.exit_code()
+
+
+def all_scores(store: Store, damage: Damage) -> list[Scorecard]:
+    """Return the current scorecards of a home that are whole, the oldest first."""
+    cards = []
+    for name in [name for name in store.names("scores") if "--" in name]:
+        with damage.collected():
+            if artifact := store.current("scores", name):
+                cards.append((artifact.manifest.created_at, Scorecard.stored(artifact)))
+    return [card for _, card in sorted(cards, key=lambda card: card[0])]
 
 
 def command(

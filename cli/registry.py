@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.integrity import CorruptArtifact, check_champion
+from cli.damage import Damage
 from cli.options import ProfileOption
 from cli.outcome import outcome
 from cli.provenance import passport_of
@@ -31,10 +33,10 @@ def show_registry(settings: Settings, console: Console) -> int:
     Return 1 if MLflow cannot be reached, else 0.
     """
     ledger, registry = settings.ledger, settings.registry
-    if not (history := ledger.history()):
+    if not (history := settings.history):
         console.print("No versions yet: `ratchet demo` makes the first.")
         return 0
-    synced = registry.is_synced(history) or sync_mlflow(registry, ledger, console)
+    synced = registry.is_synced(history) or sync_mlflow(registry, ledger)
     console.width = max(console.width, 120)
     console.print(_versions(history))
     console.print(
@@ -46,10 +48,10 @@ def show_registry(settings: Settings, console: Console) -> int:
     return 0 if synced else 1
 
 
-def sync_mlflow(registry: Registry, ledger: Ledger, console: Console) -> bool:
+def sync_mlflow(registry: Registry, ledger: Ledger) -> bool:
     """Sync MLflow with the ledger. Print a warning and return False if that fails."""
     if behind := registry.try_sync(ledger):
-        console.print(behind, style="yellow", highlight=False, soft_wrap=True)
+        print(f"warning: {behind}", file=sys.stderr)
     return not behind
 
 
@@ -95,13 +97,13 @@ def verify(settings: Settings, console: Console) -> int:
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")
-        if missing := passport_of(str(champion.version), settings).missing:
-            raise CorruptArtifact(
-                f"{', '.join(missing)}: missing in {settings.home.path}, and the champion was made "
-                "from it: copy it back from a backup"
-            )
     artifacts = count(settings.store.verify_all(), "artifact")
     console.print(f"{artifacts}: each file is as published")
+    if champion and (missing := passport_of(str(champion.version), settings, Damage()).missing):
+        raise CorruptArtifact(
+            f"{', '.join(missing)}: missing in {settings.home.path}, and the champion was made "
+            "from it: copy it back from a backup"
+        )
     verified = verify_records(settings.home.path)
     console.print(
         f"{count(len(verified.files), 'other file')} with a hash, and "

@@ -202,7 +202,7 @@ def _checkpoint(card: Scorecard, store: Store, index: ManifestIndex, settings: S
         ):
             store.verify(artifact)
             return artifact.path
-    for entry in settings.ledger.history():
+    for entry in settings.history:
         if entry.checkpoint_hash == card.checkpoint_hash and Path(entry.path).is_dir():
             return Path(entry.path)
     raise NotReproducible(

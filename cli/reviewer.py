@@ -28,7 +28,7 @@ from resources.settings import Settings
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor
-from verl_jobs.agents.records import reviews, write_reviews
+from verl_jobs.agents.records import read_reviews, reviews, write_reviews
 from verl_jobs.agents.supervised import ReviewerTraining, ReviewerTrainingFailed, learn
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import best
@@ -76,8 +76,9 @@ def teach(
                 "`ratchet reviewer records`"
             )
     try:
+        read_reviews(records)  # a damaged file is named before the trainer starts
         learn(start, records, to, training)
-    except (ReviewerTrainingFailed, FileExistsError) as error:
+    except (ReviewerTrainingFailed, FileExistsError, ValueError) as error:
         raise NotReady(str(error)) from error
     console.print(
         f"Reviewer: {to}. Use it: ratchet solve problem.md --reviewer {to}",

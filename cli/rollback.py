@@ -47,7 +47,7 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
         file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
     console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
-    sync_mlflow(settings.registry, ledger, console)
+    sync_mlflow(settings.registry, ledger)
     file.unlink(missing_ok=True)
     return 0
 

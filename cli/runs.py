@@ -8,7 +8,7 @@ from rich.table import Table
 
 from resources import lease
 from resources.home import Home
-from resources.run_record import Record, readable
+from resources.run_record import PipelineRun, Record, readable, unreadable
 
 
 def numbers_table(*names: str) -> Table:
@@ -19,25 +19,42 @@ def numbers_table(*names: str) -> Table:
 
 
 def folder_of(run: str | None, home: Home) -> Path:
-    """Return the newest training folder of a run. Raises FileNotFoundError as `find_run` does."""
-    return find_run(run, home)[1]
+    """Return the newest training folder of a run, by default of the newest run.
+
+    A run that is named needs no readable record. Raises FileNotFoundError, which lists the runs,
+    and CorruptArtifact where the newest training belongs to a record that is damaged.
+    """
+    if run and (folder := training_folder(home, run)):
+        return folder
+    trained = [record.id for record in readable(home.runs) if training_folder(home, record.id)]
+    errors = unreadable(home.runs).items()
+    damaged = {id: error for id, error in errors if training_folder(home, id)}
+    if run is None and (trained or damaged):
+        last = max([*trained[-1:], *damaged], key=lambda id: _started(home, id))
+        if last in damaged:
+            raise damaged[last]
+        return folder_of(last, home)
+    known = ", ".join([*trained, *damaged]) or "none yet: `ratchet train` starts one"
+    raise FileNotFoundError(
+        f"no training{f' {run}' if run else ''} in {home.path}: known runs are {known}"
+    )
 
 
 def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
     """Return record and newest training folder of a run, by default of the newest run.
 
-    Raises FileNotFoundError, which lists the runs.
+    Raises as `folder_of` does, and CorruptArtifact for a record that is damaged.
     """
-    trained = [record for record in readable(home.runs) if training_folder(home, record.id)]
-    chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
-    if chosen is None or (folder := training_folder(home, chosen.id)) is None:
-        run_ids = (
-            ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
-        )
-        raise FileNotFoundError(
-            f"no training{f' {run}' if run else ''} in {home.path}: known runs are {run_ids}"
-        )
-    return chosen, folder
+    folder = folder_of(run, home)
+    pipeline_run = PipelineRun(folder.parents[1])
+    if not (file := pipeline_run.folder / "chain.json").exists():
+        raise FileNotFoundError(f"{file} is missing: restore it, or delete its folder")
+    return pipeline_run.record, folder
+
+
+def _started(home: Home, run: str) -> float:
+    folder = training_folder(home, run)
+    return (folder / "job.json").stat().st_mtime if folder else 0.0
 
 
 def training_folder(home: Home, run: str) -> Path | None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 
 from cli.options import RunArgument
-from cli.runs import find_run
+from cli.runs import folder_of
 from resources.home import Home
 from resources.settings import Settings
 from verl_jobs import samples
@@ -27,9 +27,9 @@ def show_samples(
     console: Console,
 ) -> int:
     """Print completions of a training step with verdict and reward components, in the order of the
-    batch or by reward. Raises FileNotFoundError for an unknown run or step.
+    batch or by reward. Raises FileNotFoundError for an unknown run or step, and CorruptArtifact.
     """
-    record, folder = find_run(run, home)
+    folder = folder_of(run, home)
     steps = samples.steps(folder)
     chosen = step if step is not None else steps[-1] if steps else 0
     step_samples = samples.read(folder, chosen)
@@ -42,7 +42,7 @@ def show_samples(
     cut = sum(sample.cut for sample in step_samples)
     truncated = f"; {cut} truncated" if cut else ""
     console.print(
-        f"{record.id}, step {chosen}: {len(step_samples)} completions, "
+        f"{folder.parents[1].name}, step {chosen}: {len(step_samples)} completions, "
         f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{truncated}"
     )
     for sample in step_samples[:count]:

@@ -19,6 +19,7 @@ from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply
 from resources.home import NotReady
+from resources.registry.ledger import champion_of
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from serving.engines import EngineRequest, TooLong
@@ -99,7 +100,7 @@ def solve(
 
 def champion(settings: Settings) -> str:
     """Return the champion's folder. Raises NotReady without a champion."""
-    entry = settings.ledger.champion()
+    entry = champion_of(settings.history)
     if entry is None:
         raise NotReady(
             "there is no champion yet: give --model FOLDER or --endpoint URL, or make a champion "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
+from cli.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
 from resources.run_record import Record, readable, unreadable
 from resources.settings import Settings
-from verl_jobs.job import TrainingJob
+from verl_jobs.job import stop_reason
 
 GROUP = "Run"
+NO_CHAMPION = "none yet: `ratchet demo` makes the first"
 DATASETS = (
     "raw_problems",
     "verified_problems",
@@ -31,70 +32,64 @@ DATASETS = (
 
 
 def show_status(settings: Settings, console: Console) -> int:
-    """Print the state of the home as a table. Return 2 if a run's record cannot be read, else 0."""
-    home = settings.home
-    ledger = settings.ledger
-    history = ledger.history()
-    champion = next(iter(champions(history)[::-1]), None)
+    """Print the state of the home as a table. Return 2 if a file is damaged, else 0."""
+    home, damage = settings.home, Damage()
+    known, broken = readable(home.runs), unreadable(home.runs)
+    holder = lease.holder(home.lease)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("home", str(home.path))
-    known = readable(home.runs)
-    table.add_row("champion", _champion(champion) if champion else _no_champion(known))
-    for previous in champions(history)[-2:-1]:
-        table.add_row(
-            "previous",
-            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` restores it)",
-        )
-    holder = lease.holder(home.lease)
+    history: list[Entry] = []
+    with damage.collected():
+        history = settings.history
+        _add_champions(table, history)
     table.add_row("training", str(holder) if holder else "none")
-    known = readable(home.runs)
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
     table.add_row("gates", accumulated_risk(policy.spending, policy.alpha, decided))
     for record in known[-5:]:
-        table.add_row(
-            record.id,
-            _run_line(record, running=holder is not None and holder.chain == record.id)
-            + _early_stop(home, record),
-        )
+        early = ""
+        with damage.collected():
+            early = _early_stop(home, record)
+        running = holder is not None and holder.chain == record.id
+        table.add_row(record.id, _run_line(record, running) + early)
     if behind := settings.registry.behind(history):
         table.add_row(
             "MLflow",
             f"[yellow]the last {behind} of {len(history)} entries are not synced: `ratchet "
             "registry` syncs them[/]",
         )
-    for line in stale(settings):
+    for line in stale(settings, damage):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
-    broken = unreadable(home.runs)
-    for line in broken:
-        print(f"error: {line}", file=sys.stderr)
-    return 2 if broken else 0
+    damage.add(map(str, broken.values()))
+    return damage.exit_code()
 
 
-def _no_champion(known: list[Record]) -> str:
-    decided = [record.id for record in known if record.decision]
-    if not decided:
-        return "none yet: `ratchet demo` makes the first"
-    return (
-        f"[yellow]the ledger has no entry, but {', '.join(decided[-3:])} ended with a decision: "
-        "copy promotions.db back from a backup[/]"
-    )
+def _add_champions(table: Table, history: list[Entry]) -> None:
+    """Add the champion and the version that a rollback would restore."""
+    stack = champions(history)
+    table.add_row("champion", _champion(stack[-1]) if stack else NO_CHAMPION)
+    for previous in stack[-2:-1]:
+        table.add_row(
+            "previous",
+            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` restores it)",
+        )
 
 
-def stale(settings: Settings) -> list[str]:
+def stale(settings: Settings, damage: Damage) -> list[str]:
     """Return a sentence for each dataset whose inputs have changed since it was made."""
     from problems.verification.chosen_limits import input_of, read_choice
 
-    store = settings.store
-    current = {name: artifact for name in DATASETS if (artifact := store.current("datasets", name))}
+    current, lines = damage.whole(settings.store, DATASETS), []
     raw, verified = current.get("raw_problems"), current.get("verified_problems")
-    lines = _changed_sources(raw.manifest, settings.home) if raw else []
-    limits = input_of(read_choice(settings.home.path)).get("limits")
-    if verified and verified.manifest.inputs.get("limits") != limits:
-        lines.append("verified_problems: its limits have changed")
+    with damage.collected():
+        lines += _changed_sources(raw.manifest, settings.home) if raw else []
+    with damage.collected():
+        limits = input_of(read_choice(settings.home.path)).get("limits")
+        if verified and verified.manifest.inputs.get("limits") != limits:
+            lines.append("verified_problems: its limits have changed")
     return lines + [
         f"{name}: {source} has changed"
         for name, artifact in current.items()
@@ -142,8 +137,7 @@ def _early_stop(home: Home, record: Record) -> str:
     )
     if record.kind != "chain" or not stopped_files:
         return ""
-    job = TrainingJob.read(stopped_files[-1].with_name("job.json"))
-    return escape(f"; its training stopped early: {job.stopped}")
+    return escape(f"; its training stopped early: {stop_reason(stopped_files[-1].parent)}")
 
 
 def _run_line(record: Record, running: bool) -> str:

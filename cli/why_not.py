@@ -19,7 +19,7 @@ GROUP = "Promote and explain"
 
 def why_not(version: str, settings: Settings, console: Console) -> int:
     """Explain a refusal. Return 1 if the version was not refused. Raises UnknownVersion."""
-    history = settings.ledger.history()
+    history = settings.history
     entries = find(history, version)
     if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
         console.print(

@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
-from artifacts.integrity import changed, seal, unseal
+from artifacts.integrity import changed, reading, seal, unseal
 from artifacts.store import Artifact
 
 CARD = "scorecard.json"  # a score's file in the store
@@ -185,10 +185,8 @@ class Scorecard(BaseModel):
     def stored(cls, artifact: Artifact) -> Scorecard:
         """Return the card of a score in the store. Raises CorruptArtifact for changed verdicts."""
         path = artifact.path / CARD
-        try:
+        with reading(path):
             card = cls.read(path)
-        except ValueError as error:
-            raise changed(path, "cannot be read; it was changed") from error
         if card.content_hash != artifact.content_hash:
             raise changed(path, "has other verdicts than its manifest names; it was changed")
         return card

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 from assets.markdown import markdown
 from evaluation.statistics.hypothesis_tests import wilson
 from experiments.search_space import change, space_of
@@ -63,10 +64,13 @@ class Trials:
         write_atomic(folder / BASE, base.model_dump_json(indent=1))
 
     def records(self) -> dict[int, dict[str, Any]]:
-        return {
-            int(path.stem): json.loads(path.read_text(encoding="utf-8"))
-            for path in sorted(self.folder.glob("[0-9]*.json"))
-        }
+        """Return the recorded trials by number. Raises CorruptArtifact for a damaged record."""
+        records = {}
+        for path in sorted(self.folder.glob("[0-9]*.json")):
+            with reading(path, "restore it from a backup, or delete it, and the trial runs again"):
+                record = json.loads(path.read_text(encoding="utf-8"))
+                records[int(path.stem)] = {name: record[name] for name in ("point", "failed")}
+        return records
 
     def points(self) -> list[Point]:
         """Return the trials' points in the order in which they were sampled."""

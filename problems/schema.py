@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from artifacts.hashing import hash_data
 from problems.columns import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
 from problems.encoding import dumps, loads
+from problems.parquet_file import reading_parquet
 from sandbox.protocol import (
     AssertTest,
     CallTest,
@@ -346,22 +347,15 @@ def read_columns(path: Path, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def _table(path: Path, names: Sequence[str] | None = None) -> pa.Table:
     """Return a file's table, or these columns of it."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         raise FileNotFoundError(
             f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file"
         )
-    try:
+    with reading_parquet(str(path)):
         check_table(pq.read_schema(path), str(path))
         return pq.read_table(path, partitioning=None, columns=names)
-    except pa.ArrowException as error:
-        raise ProblemError(
-            f"not a complete parquet file ({str(error).splitlines()[0]})",
-            "write it again with write_parquet",
-            str(path),
-        ) from error
 
 
 def check_table(schema: pa.Schema, where: str) -> None:

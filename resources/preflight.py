@@ -1,8 +1,8 @@
 """Check before a pipeline run for errors that would otherwise appear only after its warm-up.
 
-This covers its algorithm, the policy it starts from, the benchmark of its gate, and the disk space
-of its checkpoints. In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with
-the key and the fix. A hub model that has not been downloaded is checked later by
+This covers its algorithm, the policy it starts from, the benchmark of its gate, the disk space of
+its checkpoints, and MLflow's file. In: a profile and its home. Out: nothing, or `NotReady` and
+`UnfitStart` with the key and the fix. A hub model that has not been downloaded is checked later by
 `verl_jobs/planner/preflight.py`.
 """
 
@@ -14,7 +14,9 @@ from problems.catalogue import read_sources
 from resources.capacity import shape_of_start
 from resources.config.profile import HELDOUT, Profile
 from resources.home import Home, NotReady
-from resources.registry.ledger import Ledger
+from resources.registry.history import history_of
+from resources.registry.ledger import Ledger, champion_of
+from resources.registry.mlflow import Registry
 from resources.run_record import next_id
 from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
@@ -30,17 +32,20 @@ def check_sources(home: Home, profile: Profile) -> None:
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-    """Check settings, sources, start policy, the gate's benchmark and disk space.
+    """Check settings, sources, start policy, the gate's benchmark, disk space and MLflow's file.
 
     Raises NotReady, UnfitStart, and LedgerUnreachable if the ledger is elsewhere and does not
     respond.
     """
+    if damage := Registry(home.path, profile.storage.mlflow).damage():
+        raise NotReady(damage)  # a training writes its metrics there
     try:
         check_settings(profile.training)
         if profile.base:
             _check_base(home, profile)
         # With a champion, the pipeline run would continue from that, whatever its shape.
-        if Ledger(profile.storage.ledger or home.ledger).champion() is None:
+        ledger = Ledger(profile.storage.ledger or home.ledger)
+        if champion_of(history_of(ledger, home.runs)) is None:
             if not profile.base:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):

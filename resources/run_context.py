@@ -23,7 +23,8 @@ from resources import lease
 from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home
-from resources.registry.ledger import Ledger
+from resources.registry.history import history_of
+from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_id, open_run
 from resources.stage_retry import sandbox_failures_retried
@@ -138,7 +139,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         The run's partition names the record; without one it is the open pipeline run.
         """
         kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
-        champion = self.ledger.champion()
+        champion = champion_of(history_of(self.ledger, self.home.runs))
         known = (
             Champion(
                 checkpoint=champion.checkpoint,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import CorruptArtifact, changed, seal, unseal
+from artifacts.integrity import CorruptArtifact, reading, seal, unseal
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
@@ -235,30 +235,30 @@ def records(runs: Path) -> list[Record]:
 def readable(runs: Path) -> list[Record]:
     """Return the records that can be read, by number: to show, not to number a new run by."""
     return sorted(
-        (read for read in _read_each(runs) if isinstance(read, Record)),
+        (read for read in _read_each(runs).values() if isinstance(read, Record)),
         key=lambda record: record.number,
     )
 
 
-def unreadable(runs: Path) -> list[str]:
-    """Return a line for each record that cannot be read, with its file and the fix."""
-    return [str(read) for read in _read_each(runs) if isinstance(read, CorruptArtifact)]
+def unreadable(runs: Path) -> dict[str, CorruptArtifact]:
+    """Return the error of each record that cannot be read, by the run's id."""
+    return {id: read for id, read in _read_each(runs).items() if isinstance(read, CorruptArtifact)}
 
 
-def _read_each(runs: Path) -> Iterator[Record | CorruptArtifact]:
+def _read_each(runs: Path) -> dict[str, Record | CorruptArtifact]:
+    each: dict[str, Record | CorruptArtifact] = {}
     for path in sorted(runs.glob("*/chain.json")):
         try:
-            yield _read(path)
+            each[path.parent.name] = _read(path)
         except CorruptArtifact as error:
-            yield error
+            each[path.parent.name] = error
+    return each
 
 
 def _read(path: Path) -> Record:
     fix = "restore it from a backup, or delete its folder"
-    try:
+    with reading(path, fix):
         return Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
-    except ValueError as error:
-        raise changed(path, fix=fix) from error
 
 
 def tasks_used(records: Sequence[Record], seed: int) -> int:

@@ -16,7 +16,8 @@ from artifacts.store import Store
 from resources.config.load import FOLDER, load_profile, profile_path
 from resources.config.profile import Profile
 from resources.home import Home
-from resources.registry.ledger import Ledger
+from resources.registry.history import history_of
+from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry
 
 
@@ -67,6 +68,11 @@ class Settings:
     def ledger(self) -> Ledger:
         """The ledger that the profile names (`storage.ledger`), else the home's own file."""
         return Ledger(self.profile.storage.ledger or self.home.ledger)
+
+    @property
+    def history(self) -> list[Entry]:
+        """The ledger's entries, oldest first. Raises LedgerChanged and LedgerUnreachable."""
+        return history_of(self.ledger, self.home.runs)
 
     @property
     def registry(self) -> Registry:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.hashing import hash_file
-from artifacts.integrity import SEALED, changed, check_files, is_damaged, unseal
+from artifacts.integrity import SEALED, changed, check_files, is_damaged, reading, unseal
 from artifacts.store import KINDS
 from problems.json_lines import HASH, row_of
 
@@ -80,10 +80,8 @@ def _is_sealed(path: Path) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
+    with reading(path, FIX):
         return dict(unseal(path.read_text(encoding="utf-8"), path, FIX))
-    except (ValueError, TypeError) as error:
-        raise changed(path, fix=FIX) from error
 
 
 def _hashed_lines(path: Path) -> int:

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from problems.parquet_file import reading_parquet
+
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
 # strength of an undefeated one finite.
 PRIOR = 0.5
@@ -62,7 +64,8 @@ def read_choices(path: Path) -> list[Choice]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        rows = pq.read_table(path, partitioning=None).to_pylist()
+        with reading_parquet(str(path)):
+            rows = pq.read_table(path, partitioning=None).to_pylist()
     else:
         rows = _rows(path)
     choices = []

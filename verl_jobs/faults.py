@@ -32,10 +32,18 @@ def record(folder: Path, what: str) -> None:
 
 
 def read(folder: Path) -> list[Fault]:
-    """Return the faults in order of time."""
+    """Return the faults in order of time. In place of a line that cannot be read, one that says so;
+    a last line that a kill truncated is left out.
+    """
     path = folder / FILE
-    return (
-        [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-        if path.exists()
-        else []
-    )
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [_fault(line, f"{path}: line {number}") for number, line in enumerate(lines, start=1)]
+
+
+def _fault(line: bytes, place: str) -> Fault:
+    try:
+        return Fault(**json.loads(line))
+    except (ValueError, TypeError):
+        return Fault("unknown time:", f"{place} cannot be read: restore it from a backup")

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
-from artifacts.integrity import check_files, seal, unseal
+from artifacts.integrity import changed, check_files, reading, seal, unseal
 from rewards.config import RewardConfig
 from sandbox.backends import Kind
 from verl_jobs.config.training import Training
@@ -125,21 +125,13 @@ class TrainingJob(BaseModel):
     @classmethod
     def read(cls, path: Path) -> TrainingJob:
         """Raises CorruptArtifact for a file that was changed after it was written."""
-        return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path, FIX))
+        with reading(path, FIX):
+            return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path, FIX))
 
     @property
     def done(self) -> dict[str, Any] | None:
-        """Contents of `done.json`; None while the run has not finished.
-
-        Raises CorruptArtifact if it or the metrics were changed after the end of the run.
-        """
-        path = self.path / DONE
-        if not path.exists():
-            return None
-        done: dict[str, Any] = unseal(path.read_text(encoding="utf-8"), path, FIX)
-        files = done.get("files", {})
-        check_files(self.path, {n: each for n, each in files.items() if "/" not in n}, FIX)
-        return done
+        """Contents of `done.json`; None while the run has not finished. Raises CorruptArtifact."""
+        return read_done(self.path)
 
     def finish(self) -> None:
         """Write `done.json`, with the hashes of metrics and samples, which change no more."""
@@ -158,8 +150,7 @@ class TrainingJob(BaseModel):
 
         Empty if it did not (verl_jobs/trainer/early_stop.py).
         """
-        path = self.path / "stopped.json"
-        return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
+        return stop_reason(self.path)
 
     def validations(self) -> dict[int, float]:
         """Return the validation score by step, for the scheduled validation steps.
@@ -180,6 +171,45 @@ class TrainingJob(BaseModel):
         return due if any(due) else scored
 
 
+def read_done(folder: Path) -> dict[str, Any] | None:
+    """Return the contents of `done.json`; None while the run has not finished.
+
+    Raises CorruptArtifact if it or the metrics were changed after the end of the run.
+    """
+    path = folder / DONE
+    if not path.exists():
+        return None
+    with reading(path, FIX):
+        done = dict(unseal(path.read_text(encoding="utf-8"), path, FIX))
+        logs = {name: each for name, each in done.get("files", {}).items() if "/" not in name}
+    check_files(folder, logs, FIX)
+    return done
+
+
+def check_metrics(folder: Path) -> None:
+    """Raise CorruptArtifact for metrics that were changed after the end of the run, and before its
+    end for a whole line that `metrics` skips.
+    """
+    if read_done(folder) is not None:
+        return
+    for path in sorted(folder.glob("metrics-*.jsonl")):
+        for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+            if _row(line) is None:
+                raise changed(f"{path}: line {number}", fix="restore it from a backup")
+
+
+def stop_reason(folder: Path) -> str:
+    """Return why a training stopped before its last step; "" if it did not.
+
+    Raises CorruptArtifact for a `stopped.json` that cannot be read.
+    """
+    path = folder / "stopped.json"
+    if not path.exists():
+        return ""
+    with reading(path, FIX):
+        return str(json.loads(path.read_text(encoding="utf-8"))["reason"])
+
+
 def candidates(folder: Path) -> dict[int, Path]:
     """Return step -> published candidate, in order of steps.
 
@@ -196,9 +226,9 @@ def candidates(folder: Path) -> dict[int, Path]:
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """Return one dictionary per step, in order, over all attempts.
 
-    A later attempt's values replace earlier ones. A line truncated by a kill is skipped. Each
-    dictionary holds `step` and verl's own keys. Callers must not modify it: the result is cached
-    until a file changes.
+    A later attempt's values replace earlier ones. A line that a kill truncated, or that cannot be
+    read, is skipped. Each dictionary holds `step` and verl's own keys. Callers must not modify it:
+    the result is cached until a file changes.
     """
     files = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
     return list(_read(tuple((path, status.st_size, status.st_mtime_ns) for path, status in files)))
@@ -212,18 +242,22 @@ def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
     """
     steps: dict[int, dict[str, Any]] = {}
     for path, _, _ in files:
-        for line in path.read_bytes().splitlines():
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            step = int(record["step"])
-            data = {
-                key.replace(OLDER_SOURCE, "/validation/"): value
-                for key, value in record["data"].items()
-            }
-            steps[step] = steps.get(step, {}) | data | {"step": step}
+        for row in filter(None, map(_row, path.read_bytes().splitlines())):
+            steps[row["step"]] = steps.get(row["step"], {}) | row
     return [steps[step] for step in sorted(steps)]
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """Return the values of a line with their step; None if it holds no metrics."""
+    try:
+        record = json.loads(line)
+        values = {
+            key.replace(OLDER_SOURCE, "/validation/"): value
+            for key, value in record["data"].items()
+        }
+        return values | {"step": int(record["step"])}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 def next_attempt(folder: Path) -> int:

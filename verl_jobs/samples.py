@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 
 FOLDER = "samples"
+FIX = "restore it from a backup; the other steps are intact"
 CUT = "watch/answers_cut"  # step metric: share of completions that were truncated
 BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
 # a completion as an engine returns it: token ids, their log-probabilities, the stop reason
@@ -46,7 +48,7 @@ def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
 def read(folder: Path, step: int) -> list[Sample]:
     """Return a step's samples in batch order.
 
-    Raises FileNotFoundError that names the existing steps.
+    Raises FileNotFoundError that names the existing steps, and CorruptArtifact.
     """
     path = _path(folder, step)
     if not path.exists():
@@ -56,10 +58,11 @@ def read(folder: Path, step: int) -> list[Sample]:
             f"{f'{existing[0]} to {existing[-1]}' if existing else 'none yet'}"
         )
     names = [field.name for field in fields(Sample)]
-    return [
-        Sample(**{name: row[name] for name in names if name in row})
-        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    ]
+    with reading(path, FIX):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if not rows:
+            raise ValueError("a step has samples")
+        return [Sample(**{name: row[name] for name in names if name in row}) for row in rows]
 
 
 def steps(folder: Path) -> list[int]:

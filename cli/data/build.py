@@ -9,7 +9,8 @@ from rich.console import Console
 
 from artifacts.portable import export
 from artifacts.store import Artifact
-from cli.data.show import datasets, stored
+from cli.damage import Damage
+from cli.data.show import datasets
 from cli.data.sources import add
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import SOURCE_STAGES, View, stages_of
@@ -44,16 +45,16 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
         if code != INTERRUPTED:
             explain_failure(folder, code)
         return code
-    made = stored(settings.store, stages)
-    console.print(datasets(made))
-    artifact = made["clean_problems"]
+    damage = Damage()
+    console.print(datasets(damage.whole(settings.store, stages)))
+    artifact = settings.store.require("datasets", "clean_problems")
     if out:
         try:
             export(artifact, out)
         except OSError as error:
             raise NotReady(f"--out: {error}") from error
     _print_place(artifact, out or str(artifact.path), console)
-    return 0
+    return damage.exit_code()
 
 
 def _print_place(artifact: Artifact, place: str, console: Console) -> None:

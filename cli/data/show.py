@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifacts.store import Artifact, Store
+from cli.damage import Damage
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from resources.home import Home, NotReady
@@ -28,10 +29,13 @@ MOST_EXAMPLE = 200  # characters
 def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     """Print the current datasets and what each stage removed, or one problem with its history.
 
-    Raises NotReady before a first run, and ProblemError for an unknown problem.
+    Return 2 if a dataset is damaged or the problem unknown, else 0. Raises NotReady before a first
+    run.
     """
-    store = settings.store
-    artifacts = stored(store, ("raw_problems", *STAGES))
+    store, damage = settings.store, Damage()
+    artifacts = damage.whole(store, ("raw_problems", *STAGES))
+    if not artifacts and (code := damage.exit_code()):
+        return code
     unread = _unread(artifacts.get("raw_problems"), settings.home)
     if not artifacts and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: {READS} reads them")
@@ -41,12 +45,13 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
             soft_wrap=True,
             highlight=False,
         )
-    console.print(
-        datasets(artifacts)
-        if problem_id is None
-        else _problem(store, problem_id, console.is_terminal)
-    )
-    return 0
+    with damage.collected():
+        console.print(
+            datasets(artifacts)
+            if problem_id is None
+            else _problem(artifacts, store, problem_id, console.is_terminal, damage)
+        )
+    return damage.exit_code()
 
 
 def diff(before: str, after: str, settings: Settings, console: Console) -> int:
@@ -117,17 +122,23 @@ def _list(
         )
 
 
-def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
+def _problem(
+    artifacts: dict[str, Artifact], store: Store, problem_id: str, short: bool, damage: Damage
+) -> RenderableType:
     """Return a view of the problem. short: truncate long tests, for a terminal."""
     from problems.dataset.history import find, history
 
-    problem = find(store, problem_id)
+    problem = find(artifacts, problem_id)
+    rankings: list[Artifact] = []
+    with damage.collected():
+        rankings = store.versions("datasets", "difficulty_rankings")
+    artifacts = artifacts | damage.whole(store, ["item_response"])
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("", "")}
     steps = Table.grid(padding=(0, 2, 0, 0))
     steps.add_column(width=1)
     steps.add_column(style="bold", no_wrap=True)
     steps.add_column(overflow="fold")
-    for step in history(store, problem):
+    for step in history(artifacts, rankings, problem):
         mark, style = marks[step.went]
         steps.add_row(
             Text(mark, style=style),
@@ -186,11 +197,6 @@ def _unread(raw: Artifact | None, home: Home) -> dict[str, str]:
         for name, place in read_sources(home.path).items()
         if raw is None or name not in raw.manifest.inputs
     }
-
-
-def stored(store: Store, names: Iterable[str]) -> dict[str, Artifact]:
-    """Return the current datasets of these names, as far as there are any."""
-    return {name: artifact for name in names if (artifact := store.current("datasets", name))}
 
 
 def datasets(artifacts: dict[str, Artifact]) -> RenderableType:

@@ -58,7 +58,7 @@ def checkpoint_name(checkpoint: str, settings: Settings) -> str:
     if checkpoint in known:
         return checkpoint
     try:
-        content = find(settings.ledger.history(), checkpoint)[-1].checkpoint_hash
+        content = find(settings.history, checkpoint)[-1].checkpoint_hash
     except UnknownVersion:
         content = ""
     for name, artifact in known.items():

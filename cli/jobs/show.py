@@ -7,50 +7,71 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cli.runs import find_run, last_value, run_state, training_folder
+from cli.damage import Damage
+from cli.runs import find_run, folder_of, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.view import REWARD
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
-from resources.run_record import readable
+from resources.run_record import readable, unreadable
 from resources.settings import Settings
 from verl_jobs import faults
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import VALIDATION, TrainingJob, check_metrics, metrics, stop_reason
 from verl_jobs.metrics.alarms import alarms
 from verl_jobs.samples import CUT
 from verl_jobs.trainer.early_stop import per_token
 
 
 def list_jobs(home: Home, console: Console) -> int:
-    """Print one line for each pipeline run and study with its progress."""
+    """Print one line for each pipeline run and study with its progress. Return 2 if a file is
+    damaged, else 0.
+    """
     table = Table(box=None, header_style="dim")
     for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
         table.add_column(name, no_wrap=name != "profile")
+    damage, broken = Damage(), unreadable(home.runs)
     for record in readable(home.runs):
         if record.kind in ("chain", "study"):
-            rows = metrics(folder) if (folder := training_folder(home, record.id)) else []
-            job = TrainingJob.read(folder / "job.json") if folder else None
+            rows, step = [], ""
+            if folder := training_folder(home, record.id):
+                rows = metrics(folder)
+                with damage.collected():
+                    job = TrainingJob.read(folder / "job.json")
+                    step = f"{last_step(rows)} of {job.training.steps}"
+                with damage.collected():
+                    check_metrics(folder)
             table.add_row(
                 record.id,
                 run_state(home, record),
-                f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" if job else "",
+                step,
                 last_value(rows, REWARD, ".3f"),
                 last_value(rows, VALIDATION, ".1%"),
                 f"{record.took_minutes:.1f}",
                 " ".join([record.profile, *record.changes]),
             )
-    console.print(
-        table
-        if table.row_count
-        else "No training yet: `ratchet demo` or `ratchet train` starts one."
-    )
-    return 0
+    if table.row_count:
+        console.print(table)
+    elif not broken:
+        console.print("No training yet: `ratchet demo` or `ratchet train` starts one.")
+    damage.add(map(str, broken.values()))
+    return damage.exit_code()
+
+
+def last_step(rows: list[dict[str, object]]) -> str:
+    """Return the last step that has metrics; 0 before the first."""
+    return str(rows[-1]["step"]) if rows else "0"
 
 
 def show_job(run: str | None, home: Home, console: Console) -> int:
-    """Print a training's settings, progress, folder and reward curve. Raises FileNotFoundError."""
-    record, folder = find_run(run, home)
-    job, rows = TrainingJob.read(folder / "job.json"), metrics(folder)
+    """Print a training's settings, progress, folder and reward curve. Return 2 if its metrics are
+    damaged, else 0. Raises FileNotFoundError, and CorruptArtifact for a damaged record or job.
+    """
+    (record, folder), damage = find_run(run, home), Damage()
+    job, rows, stopped = TrainingJob.read(folder / "job.json"), metrics(folder), ""
+    with damage.collected():
+        stopped = stop_reason(folder)
+    with damage.collected():
+        check_metrics(folder)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -62,8 +83,8 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
         "seed": str(job.seed),
         "reward": f"{job.reward_hash[:12]}, battery {job.battery[:24] or 'not run'}",
         "curriculum": _curriculum(job, rows),
-        "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}"
-        + (f", stopped early: {job.stopped}" if job.stopped else ""),
+        "step": f"{last_step(rows)} of {job.training.steps}"
+        + (f", stopped early: {stopped}" if stopped else ""),
         "reward, last": last_value(rows, REWARD, ".3f"),
         "validation": "  ".join(
             f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row
@@ -95,7 +116,7 @@ def show_job(run: str | None, home: Home, console: Console) -> int:
             f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False
         )
         console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
-    return 0
+    return damage.exit_code()
 
 
 def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
@@ -115,8 +136,7 @@ def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
 
 def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
     """Print the last lines of the trainer's log. Raises FileNotFoundError."""
-    _, folder = find_run(run, home)
-    path = folder / "trainer.log"
+    path = folder_of(run, home) / "trainer.log"
     for line in (
         path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
         if path.exists()
@@ -135,7 +155,7 @@ def print_manifest(run: str | None, cluster: bool, settings: Settings, console: 
     manifest = (
         ray_cluster(loaded)
         if cluster
-        else ray_job(loaded, TrainingJob.read(find_run(run, settings.home)[1] / "job.json"))
+        else ray_job(loaded, TrainingJob.read(folder_of(run, settings.home) / "job.json"))
     )
     console.print(
         yaml.safe_dump(manifest, sort_keys=False, width=1000),

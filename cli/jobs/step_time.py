@@ -8,14 +8,18 @@ from rich.console import Console
 from rich.table import Table
 
 from verl_jobs.config.overrides import TRACES
-from verl_jobs.job import metrics
+from verl_jobs.job import check_metrics, metrics
 from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
 
 MOST_ROWS = 8
 
 
 def show_step_time(run: str, folder: Path, console: Console) -> int:
-    """Print phases, operations and Ray tasks with their times. Return 1 before the first step."""
+    """Print phases, operations and Ray tasks with their times. Return 1 before the first step.
+
+    Raises CorruptArtifact for damaged metrics or traces.
+    """
+    check_metrics(folder)
     durations, step_s = phases(metrics(folder))
     if not durations:
         console.print(f"{run}: no step has finished yet")

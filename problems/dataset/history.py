@@ -1,20 +1,20 @@
 """The history of one problem: its origin, the result of each stage, its measured difficulty.
 
-In: the current datasets of a store. Out: a line per stage; `ratchet data show` prints them.
+In: the current datasets by name. Out: a line per stage; `ratchet data show` prints them.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from artifacts.store import Artifact, Store
+from artifacts.store import Artifact
 from problems.columns import ProblemError
 from problems.dataset.balance import read_weights
 from problems.dataset.card import FEATURES, WEIGHTS
@@ -44,17 +44,17 @@ class Step:
     went: bool | None = None
 
 
-def find(store: Store, problem_id: str) -> Problem:
+def find(artifacts: Mapping[str, Artifact], problem_id: str) -> Problem:
     """Return the current version of a problem: clean, else verified, else as it arrived.
 
     Raises ProblemError with similar ids.
     """
     for name in ("clean_problems", "verified_problems", *SOURCES):
-        if artifact := store.current("datasets", name):
+        if artifact := artifacts.get(name):
             file = artifact.path / "problems.parquet"
             if rows := pq.read_table(file, filters=[("problem_id", "=", problem_id)]).to_pylist():
                 return from_row(rows[0], str(file))
-    near = _near(store, problem_id)
+    near = _near(artifacts, problem_id)
     raise ProblemError(
         f"no problem {problem_id!r}",
         f"ids look like {', '.join(near) or 'source/key'}",
@@ -62,12 +62,11 @@ def find(store: Store, problem_id: str) -> Problem:
     )
 
 
-def _near(store: Store, problem_id: str) -> list[str]:
+def _near(artifacts: Mapping[str, Artifact], problem_id: str) -> list[str]:
     """Return ids of similar spelling, else the first id there is."""
-    artifacts = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
     ids = [
         key
-        for each in artifacts
+        for each in (artifacts[name] for name in SOURCES if name in artifacts)
         for key in pq.read_table(each.path / "problems.parquet", columns=["problem_id"])[
             "problem_id"
         ].to_pylist()
@@ -75,16 +74,14 @@ def _near(store: Store, problem_id: str) -> list[str]:
     return difflib.get_close_matches(problem_id, ids[:MOST_COMPARED], 3) or ids[:1]
 
 
-def history(store: Store, problem: Problem) -> list[Step]:
+def history(
+    artifacts: Mapping[str, Artifact], rankings: Iterable[Artifact], problem: Problem
+) -> list[Step]:
     """Return the steps in the order of the stages.
 
-    A stage that has not run, or that the problem did not reach, has no step.
+    rankings: the versions of `difficulty_rankings`, oldest first. A stage that has not run, or that
+    the problem did not reach, has no step.
     """
-    artifacts = {
-        name: artifact
-        for name in (*SOURCES, *REMOVING)
-        if (artifact := store.current("datasets", name))
-    }
     steps: list[Step] = []
     for name in SOURCES:
         if (artifact := artifacts.get(name)) and _has(artifact.path, problem):
@@ -114,11 +111,9 @@ def history(store: Store, problem: Problem) -> list[Step]:
             ]
         if _has(artifact.path, problem):
             steps += [Step(name, "kept", True), *details(artifact, problem)]
-    clean = artifacts.get("clean_problems")
-    return [
-        *steps,
-        *(_difficulty(store, clean, problem) if clean and _has(clean.path, problem) else []),
-    ]
+    if (clean := artifacts.get("clean_problems")) and _has(clean.path, problem):
+        steps += _difficulty(clean, rankings, artifacts.get("item_response"), problem)
+    return steps
 
 
 def _origin(problem: Problem) -> str:
@@ -184,7 +179,9 @@ def _evidence(artifact: Artifact, problem: Problem) -> Iterator[Step]:
             yield Step("", f"in a group of which {group['kept']} is kept: {group['why']}")
 
 
-def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Step]:
+def _difficulty(
+    clean: Artifact, rankings: Iterable[Artifact], scaled: Artifact | None, problem: Problem
+) -> Iterator[Step]:
     """Yield the static difficulty, then the difficulty measured with models."""
     score = read_difficulty(clean.path / FEATURES)[problem.problem_id]
     weight = next(
@@ -197,7 +194,7 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
         else ""
     )
     yield Step("difficulty", f"static {score:.2f} of 1{weight_text}")
-    for ranking in store.versions("datasets", "difficulty_rankings"):
+    for ranking in rankings:
         ranks = read_ranks(ranking.path / "ranks.parquet")
         for row in ranks:
             if row.problem_id == problem.problem_id and row.problem_hash in (
@@ -213,7 +210,7 @@ def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Ste
                         f"{row.high:.2f}), {place}"
                     ),
                 )
-    if scaled := store.current("datasets", "item_response"):
+    if scaled:
         key = f"{problem.problem_id}@{problem.content_hash[:12]}"
         for estimate in read_scale(scaled.path).difficulties:
             if estimate.name == key:

@@ -7,7 +7,8 @@ each file, and `guards.parquet` with the gated problems.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +18,7 @@ from artifacts.folder import Folder
 from problems.columns import ProblemError
 from problems.dataset.shards import parquet_bytes
 from problems.funnel import Removed
+from problems.parquet_file import reading_parquet
 from problems.schema import Problem, check_table, from_row, to_table
 
 ROWS = 2000  # problems per part
@@ -35,7 +37,7 @@ def split(
     files = source.versions(".parquet")
     inputs = {"files": files, "rows": rows, "verification": how}
     if target.has("arrived.json"):
-        known = json.loads(target.read("arrived.json"))
+        known = _arrived(target)
         if known["inputs"] != inputs:
             raise ProblemError(
                 "has results for another input or other verification rules",
@@ -53,18 +55,9 @@ def split(
     for name in files:
         where, first = source.at(name), 0
         with source.open(name) as file:
-            try:
-                parquet = pq.ParquetFile(file)
-            except pa.ArrowException as error:
-                raise ProblemError(
-                    f"not a complete parquet file ({str(error).splitlines()[0]})",
-                    "write it again",
-                    where,
-                ) from error
-            check_table(parquet.schema_arrow, where)
-            for batch in parquet.iter_batches(rows):
-                metadata = (parquet.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
-                table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
+            for arrived in _tables(file, where, rows):
+                metadata = (arrived.schema.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
+                table = arrived.replace_schema_metadata(metadata)
                 parts.append(f"part-{len(parts):05}.parquet")
                 target.write(f"arrived/{parts[-1]}", parquet_bytes(table))
                 guards += (
@@ -76,6 +69,26 @@ def split(
     target.write(GUARDS, parquet_bytes(to_table(guards)))
     target.write("arrived.json", json.dumps({"inputs": inputs, "parts": parts}).encode())
     return parts
+
+
+def _arrived(target: Folder) -> dict[str, Any]:
+    try:
+        known = json.loads(target.read("arrived.json"))
+        return {"inputs": known["inputs"], "parts": list(known["parts"])}
+    except (ValueError, LookupError, TypeError) as error:
+        fix = f"remove {target.url}, and run the command again"
+        raise ProblemError("cannot be read", fix, target.at("arrived.json")) from error
+
+
+def _tables(file: BinaryIO, where: str, rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of a parquet file, so many at once. Raises ProblemError."""
+    with reading_parquet(where):
+        parquet = pq.ParquetFile(file)
+        check_table(parquet.schema_arrow, where)
+        for batch in parquet.iter_batches(rows):
+            yield pa.Table.from_batches([batch]).replace_schema_metadata(
+                parquet.schema_arrow.metadata
+            )
 
 
 def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:
@@ -104,5 +117,6 @@ def guards(folder: Folder) -> list[Problem]:
 
 
 def read_table(folder: Folder, name: str) -> pa.Table:
-    """Return a whole file as a table."""
-    return pq.read_table(pa.BufferReader(folder.read(name)))
+    """Return a whole file as a table. Raises ProblemError for a damaged one."""
+    with reading_parquet(folder.at(name), f"remove {folder.url}, and run the command again"):
+        return pq.read_table(pa.BufferReader(folder.read(name)))

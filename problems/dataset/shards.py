@@ -20,6 +20,7 @@ from problems.columns import TOTALS
 from problems.dataset.rl_parquet import verl_schema, verl_table
 from problems.difficulty.features import SCHEMA as FEATURES
 from problems.difficulty.features import features
+from problems.parquet_file import reading_parquet
 from problems.schema import Problem, from_row, problem_schema, to_row
 
 ROW_GROUP = 10_000  # rows of a file that are written, and in memory, at once
@@ -83,6 +84,7 @@ class Shards:
         """Yield the rows of a kind (`problems`, `facts`, or a split), ROW_GROUP at most at once."""
         for name in self.names:
             with (
+                reading_parquet(self.folder.at(f"{name}.{kind}.parquet")),
                 self.folder.open(f"{name}.{kind}.parquet") as file,
                 pq.ParquetFile(file) as parquet,
             ):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from problems.columns import ProblemError, shown
+from problems.parquet_file import incomplete
 from problems.sources.csv_rows import csv_rows
 from problems.sources.source import SPLIT, Row, Source
 
@@ -230,14 +231,10 @@ def _parquet_rows(file: Path) -> Iterator[Read]:
                 yield from batch_rows(batch, f"{file}:", read)
                 read += len(batch)
     except (pa.ArrowException, OSError) as error:
-        reason, fix = (
-            f"not a complete parquet file ({str(error).splitlines()[0]})",
-            "fetch or write it again",
-        )
         if not read:
-            raise ProblemError(reason, fix, str(file)) from error
+            raise incomplete(error, str(file)) from error
         where = f"{file}: after row {read - 1}"
-        yield where, ProblemError(reason, fix, where)
+        yield where, incomplete(error, where)
 
 
 def _plain(value: Any) -> Any:

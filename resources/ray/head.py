@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -66,9 +67,18 @@ def main(folder: Path) -> None:
 
 def sweep(about: Path) -> None:
     """Remove the session and the file of a head that was killed."""
-    if about.exists():
-        shutil.rmtree(json.loads(about.read_text(encoding="utf-8"))["session"], ignore_errors=True)
-        about.unlink()
+    if head := described(about):
+        shutil.rmtree(head["session"], ignore_errors=True)
+    about.unlink(missing_ok=True)
+
+
+def described(about: Path) -> dict[str, Any]:
+    """Return the head that a `head.json` describes; empty if it is missing or damaged."""
+    try:
+        head = json.loads(about.read_text(encoding="utf-8"))
+        return {name: head[name] for name in ("pid", "session", "address", "dashboard")}
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return {}
 
 
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:

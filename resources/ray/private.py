@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import secrets
 import subprocess
@@ -84,11 +83,12 @@ class Private:
 
     def end(self) -> None:
         """Kill its head and all processes below; the next training starts another."""
+        if not (about := ray_head.described(self.folder / "head.json")):
+            return
         try:
-            about = json.loads((self.folder / "head.json").read_text(encoding="utf-8"))
             head = psutil.Process(about["pid"])
             processes = [head, *head.children(recursive=True)]
-        except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+        except psutil.NoSuchProcess:
             return
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -220,10 +220,11 @@ def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
 
 
 def _running(folder: Path) -> Head | None:
+    if not (about := ray_head.described(folder / "head.json")):
+        return None
     try:
-        about = json.loads((folder / "head.json").read_text(encoding="utf-8"))
         os.kill(about["pid"], 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):
+    except ProcessLookupError:
         return None
     return Head(about["address"], about["dashboard"])
 

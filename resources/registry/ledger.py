@@ -110,7 +110,7 @@ class Ledger:
                 )
 
     def champion(self) -> Entry | None:
-        return next(iter(champions(self.history())[::-1]), None)
+        return champion_of(self.history())
 
     def previous(self) -> Entry | None:
         """Return the entry that would be champion after a rollback."""
@@ -148,7 +148,7 @@ class Ledger:
                         "start a new one"
                     )
                 return entry_of_run
-            champion = next(iter(champions(entries)[::-1]), None)
+            champion = champion_of(entries)
             if (champion.checkpoint_hash if champion else None) != against:
                 compared = next((e for e in entries if e.checkpoint_hash == against), None)
                 raise Superseded(
@@ -266,6 +266,10 @@ def champions(entries: Sequence[Entry]) -> list[Entry]:
         elif entry.kind != "refuse":
             stack.append(entry)
     return stack
+
+
+def champion_of(entries: Sequence[Entry]) -> Entry | None:
+    return next(iter(champions(entries)[::-1]), None)
 
 
 def named(entry: Entry | None) -> str:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +159,25 @@ class Registry:
         about = self.file.stat()
         return [about.st_size, about.st_mtime_ns]
 
+    def damage(self) -> str:
+        """Return what is wrong with the home's MLflow file, and the fix; "" if it is whole, or
+        there is none. Does not import MLflow.
+        """
+        if self.file is None or not self.file.exists():
+            return ""
+        try:
+            with closing(sqlite3.connect(self.file)) as connection:
+                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        except sqlite3.DatabaseError as error:
+            found = "ok" if isinstance(error, sqlite3.OperationalError) else str(error)
+        if found == "ok":
+            return ""
+        return (
+            f"{self.file} is damaged ({' '.join(found.split())}): restore it from a backup, or "
+            "delete it, and `ratchet registry` registers the versions again (the folders of the "
+            "trainings keep their metrics)"
+        )
+
     def aliases(self) -> dict[str, int]:
         """Return MLflow's aliases without syncing them."""
         if self.file and not self.file.exists():
@@ -232,6 +252,8 @@ class Registry:
         try:
             yield
         except (MlflowException, SQLAlchemyError, OSError) as error:
+            if damage := self.damage():
+                raise RegistryBehind(damage) from error
             lines = [line for line in str(error).splitlines() if line.strip()] or [
                 type(error).__name__
             ]

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from artifacts.hashing import hash_file
+from cli.damage import Damage
 from cli.data.limits import data_limits
 from cli.status import stale
 from problems.catalogue import add_source
@@ -56,10 +57,10 @@ def test_changed_limits_give_another_dataset_and_can_be_undone(
         problem.limits.cpu_s
         for problem in read_parquet(second["clean_problems"].path / "problems.parquet")
     }
-    assert seconds == {SECONDS[0]} and stale(Settings.read()) == []
+    assert seconds == {SECONDS[0]} and stale(Settings.read(), Damage()) == []
     (refreshed.home.path / "limits.json").unlink()
     assert (
-        stale(Settings.read()) != []
+        stale(Settings.read(), Damage()) != []
         and refresh(refreshed, instance).success
         and datasets(refreshed) == first
     )

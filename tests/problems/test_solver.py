@@ -111,8 +111,9 @@ def test_the_history_of_a_problem_says_how_a_solver_verified_it(
         (folder / "removed.json").write_text("[]")
         strength.write(result.strength, folder)
         manifest = Manifest(kind="datasets", name="verified_problems", key="1", content_hash="")
-        store.publish(folder, manifest)
-    [line] = [step.result for step in history(store, result.problems[0]) if "solver" in step.result]
+        current = {manifest.name: store.publish(folder, manifest)}
+    steps = history(current, (), result.problems[0])
+    [line] = [step.result for step in steps if "solver" in step.result]
     assert "2 of 3 samples" in line
 
 

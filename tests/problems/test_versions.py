@@ -171,8 +171,11 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
             ),
         )
 
+    current = {name: store.require("datasets", name) for name in store.names("datasets")}
+    rankings = store.versions("datasets", "difficulty_rankings")
+
     def story_of(key: str) -> tuple[list[bool | None], str]:
-        steps = history(store, find(store, f"toy/{key}"))
+        steps = history(current, rankings, find(current, f"toy/{key}"))
         return [step.went for step in steps if step.went is not None], " / ".join(
             step.result for step in steps
         )
@@ -189,4 +192,4 @@ def test_the_history_of_a_problem_names_its_stages(tmp_path: Path) -> None:
         and "weights" in story
     )
     with pytest.raises(ProblemError, match="toy/good"):
-        find(store, "toy/god")
+        find(current, "toy/god")

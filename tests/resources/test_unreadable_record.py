@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> Home:
 
 def test_the_other_records_are_read_and_it_is_named(home: Home) -> None:
     assert [record.id for record in readable(home.runs)] == ["chain-0001"]
-    [line] = unreadable(home.runs)
+    [line] = map(str, unreadable(home.runs).values())
     assert "chain-0002/chain.json" in line
 
 

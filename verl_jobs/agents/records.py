@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from problems.parquet_file import reading_parquet
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_table
 from problems.syntax import parse
@@ -130,7 +131,8 @@ def write_reviews(records: Sequence[Review], path: Path) -> None:
 
 def read_reviews(path: Path) -> list[Review]:
     """Read reviews. Raises FileNotFoundError, and ValueError that names missing columns."""
-    table = pq.read_table(path, partitioning=None)
+    with reading_parquet(str(path)):
+        table = pq.read_table(path, partitioning=None)
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
         raise ValueError(
             f"{path}: no review records, columns {', '.join(missing)} are missing: create them "

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 from verl_jobs import samples
 
 FOLDER = "draws"
@@ -43,11 +44,13 @@ def write(folder: Path, step: int, draws: Sequence[Draw]) -> None:
 def read(folder: Path, step: int) -> list[Draw]:
     """Return the step's draws, sorted by problem.
 
-    Raises FileNotFoundError that names the existing steps.
+    Raises FileNotFoundError that names the existing steps, and CorruptArtifact.
     """
     path = _path(folder, step)
     if path.exists():
-        return [Draw(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        with reading(path, samples.FIX):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return [Draw(**json.loads(line)) for line in lines]
     passed: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for sample in samples.read(folder, step):

@@ -14,9 +14,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from artifacts.integrity import reading
 from verl_jobs.config.overrides import TRACES
 
 TIMER = "timing_s/"
+FIX = "restore it from a backup, or delete it"
 WHOLE = f"{TIMER}step"
 OCCASIONAL = ("testing", "save_checkpoint")  # not in every step
 
@@ -74,7 +76,7 @@ def operations(folder: Path) -> list[Duration]:
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
     for path in sorted((folder / TRACES).glob("*.json.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as file:
+        with reading(path, FIX), gzip.open(path, "rt", encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
         for name, own in _own_times(
             event
@@ -97,7 +99,11 @@ def tasks(folder: Path) -> list[Duration]:
     path = folder / TRACES / "timeline.json"
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
-    for event in json.loads(path.read_text(encoding="utf-8")) if path.exists() else []:
+    events: list[dict[str, Any]] = []
+    if path.exists():
+        with reading(path, FIX):
+            events = list(json.loads(path.read_text(encoding="utf-8")))
+    for event in events:
         if event.get("ph") == "X" and str(event.get("cat", "")).startswith("task::"):
             name = event["cat"].removeprefix("task::")
             seconds[name] += event["dur"] / 1e6

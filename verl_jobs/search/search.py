@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from artifacts.integrity import reading
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.log import last_line
@@ -40,8 +41,12 @@ def stop_marker(study: Path, job: TrainingJob) -> Path:
 
 
 def stopped_at(study: Path, job: TrainingJob) -> int | None:
+    """Return the step in the marker; None without one. Raises CorruptArtifact."""
     path = stop_marker(study, job)
-    return int(json.loads(path.read_text(encoding="utf-8"))["step"]) if path.exists() else None
+    if not path.exists():
+        return None
+    with reading(path, "restore it from a backup, or delete it, and the trial runs on"):
+        return int(json.loads(path.read_text(encoding="utf-8"))["step"])
 
 
 def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:

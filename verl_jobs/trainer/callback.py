@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.atomic import write_atomic
-from artifacts.integrity import CorruptArtifact, check, read_manifest
+from artifacts.integrity import CorruptArtifact, check, read_manifest, reading
 from artifacts.manifest import NAME
 from verl_jobs import faults
 from verl_jobs.config.lora import merge_folder
-from verl_jobs.job import WANDB_ADDRESS, TrainingJob, candidates, next_attempt
+from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_attempt
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.remote_checkpoints import Mirror
@@ -116,7 +116,8 @@ class AfterSave:
             "WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline"
         )
         if (sweep := self.job.path / "sweep.json").exists():
-            os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
+            with reading(sweep, FIX):
+                os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
         tags = self.job.tags
         os.environ["WANDB_TAGS"] = ",".join(f"{name}={value}" for name, value in tags.items())
         os.environ["MLFLOW_RUN_CONTEXT"] = json.dumps(tags)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_file
-from artifacts.integrity import check, content_of, hashes_of, read_manifest
+from artifacts.integrity import check, content_of, hashes_of, read_manifest, reading
 from artifacts.integrity import seal as sealed
 from artifacts.manifest import NAME, Manifest
 from verl_jobs import faults
@@ -122,7 +122,8 @@ def restore_settings(job: TrainingJob, step: int | None) -> TrainingJob:
     path = job.path / "saves" / f"global_step_{step}" / STATE
     if step is None or not path.exists():
         return job
-    state = json.loads(path.read_text(encoding="utf-8"))
+    with reading(path, FIX):
+        state = dict(json.loads(path.read_text(encoding="utf-8")))
     return job.model_copy(update={"training": job.training.model_copy(update=state)})
 
 

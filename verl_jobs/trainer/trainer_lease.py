@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 
 NOTICE = "notice.json"
 LEASE = "lease"
@@ -44,7 +45,10 @@ def give_notice(folder: Path, reason: str) -> None:
 def notice(folder: Path) -> str:
     """Return the reason of the notice; empty without one."""
     path = folder / NOTICE
-    return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
+    if not path.exists():
+        return ""
+    with reading(path, "delete it; the training continues"):
+        return str(json.loads(path.read_text(encoding="utf-8"))["reason"])
 
 
 def withdraw_notice(folder: Path) -> None:

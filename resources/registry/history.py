@@ -1,0 +1,23 @@
+"""The ledger's entries, next to the run records of its home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resources.registry.ledger import Entry, Ledger, LedgerChanged
+from resources.run_record import readable
+
+
+def history_of(ledger: Ledger, runs: Path) -> list[Entry]:
+    """Return all entries, oldest first.
+
+    Raises LedgerChanged, also for an empty ledger where a run has ended with a decision: it would
+    make the next challenger the first champion.
+    """
+    history = ledger.history()
+    if history or not (decided := [record.id for record in readable(runs) if record.decision]):
+        return history
+    raise LedgerChanged(
+        f"{ledger.place}: the ledger has no entry, but {', '.join(decided[-3:])} ended with a "
+        "decision: put a backup in its place; nothing is promoted until then"
+    )

@@ -1,0 +1,199 @@
+"""A damaged file of a home costs what it describes, and is named in one line with the fix."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resources.home import Home
+from resources.run_record import open_run
+from tests.cli.conftest import Called
+from tests.homes.whole_home import fill_ledger, write_home
+
+COMMANDS = (
+    "status",
+    "status --provenance",
+    "jobs list",
+    "jobs show",
+    "jobs show chain-0001",
+    "jobs logs",
+    "jobs profile",
+    "jobs watch",
+    "draws",
+    "draws --step 2",
+    "samples",
+    "registry verify",
+    "explain 1",
+    "provenance",
+    "provenance chain-0001--heldout",
+    "card",
+    "failures chain-0001--heldout",
+    "quality",
+    "compare chain-0001 chain-0001-sft",
+    "data show",
+    "data show embedded/demonstrations/0047207a5bc3",
+    "data diff",
+    "data limits",
+)
+FILES = (
+    "runs/chain-0001/chain.json",
+    "runs/chain-0001/training/*/job.json",
+    "runs/chain-0001/training/*/done.json",
+    "runs/chain-0001/training/*/metrics-001.jsonl",
+    "runs/chain-0001/training/*/samples/step-000002.jsonl",
+    "promotions.db",
+    "sources.json",
+    "limits.json",
+    "batteries/5*.json",
+    "scores/chain-0001--heldout/*/scorecard.json",
+    "scores/chain-0001--validation/current.json",
+    "scores/chain-0001/*/manifest.json",
+    "datasets/clean_problems/*/problems.parquet",
+    "datasets/clean_problems/*/manifest.json",
+    "datasets/augmented_problems/current.json",
+    "checkpoints/base_model/*/manifest.json",
+)
+
+
+def cut_off(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def emptied(content: bytes) -> bytes:
+    return b""
+
+
+def other_text(content: bytes) -> bytes:
+    return b"{{{ \xff\n"
+
+
+def other_json(content: bytes) -> bytes:
+    return b'{"a": 1}\n'
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write_home(tmp_path_factory.mktemp("original"))
+    (folder / "limits.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def home(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(original, tmp_path / "home")
+    fill_ledger(Home(folder))
+    return folder
+
+
+def damage(home: Path, pattern: str, change: Callable[[bytes], bytes] = cut_off) -> Path:
+    [path] = home.glob(pattern)
+    path.write_bytes(change(path.read_bytes()))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [cut_off, emptied, other_text, other_json])
+@pytest.mark.parametrize("pattern", FILES)
+def test_no_command_fails_without_naming_the_file(
+    ratchet: Called,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pattern: str,
+    change: Callable[[bytes], bytes],
+) -> None:
+    before = {command: run(ratchet, home, command)[0] for command in COMMANDS}
+    path = damage(home, pattern, change)
+    for command, code_before in before.items():
+        code, errors = run(ratchet, home, command)
+        assert all(line.startswith("error: ") for line in errors), (command, errors)
+        assert code == code_before or any(str(path) in line for line in errors), (command, errors)
+
+
+def run(ratchet: Called, home: Path, command: str) -> tuple[object, list[str]]:
+    code, _, errors = ratchet(home, *command.split())
+    return code, errors.splitlines()
+
+
+@pytest.mark.parametrize("command", ["jobs show", "jobs show chain-0001"])
+def test_a_training_whose_record_is_damaged_is_named(
+    ratchet: Called, home: Path, command: str
+) -> None:
+    path = damage(home, "runs/chain-0001/chain.json")
+    code, _, errors = ratchet(home, *command.split())
+    assert code == 2 and errors.startswith(f"error: {path}: cannot be read")
+
+
+@pytest.mark.parametrize("command", ["draws", "samples", "jobs logs", "jobs profile"])
+def test_a_damaged_record_does_not_cost_the_files_of_its_training(
+    ratchet: Called, home: Path, command: str
+) -> None:
+    intact = ratchet(home, *command.split(), "chain-0001")
+    damage(home, "runs/chain-0001/chain.json")
+    assert ratchet(home, *command.split(), "chain-0001") == intact
+
+
+def test_the_other_trainings_are_listed(ratchet: Called, home: Path) -> None:
+    runs = home / "runs"
+    open_run(runs, "chain-0002", kind="chain", base_seed=1, profile="", why="", champion=None)
+    record = damage(home, "runs/chain-0002/chain.json")
+    job = damage(home, "runs/chain-0001/training/*/job.json")
+    code, output, errors = ratchet(home, "jobs", "list")
+    assert code == 2 and "chain-0001" in output
+    assert all(f"error: {path}: cannot be read" in errors for path in (record, job))
+
+
+def test_the_other_steps_are_listed(ratchet: Called, home: Path) -> None:
+    path = damage(home, "runs/*/training/*/samples/step-000002.jsonl")
+    code, output, errors = ratchet(home, "draws")
+    assert code == 2 and "\n    1  " in output and str(path) in errors
+
+
+@pytest.mark.parametrize(
+    "pattern", ["promotions.db", "datasets/clean_problems/current.json", "limits.json"]
+)
+def test_the_status_shows_everything_else(ratchet: Called, home: Path, pattern: str) -> None:
+    path = damage(home, pattern, other_text)
+    code, output, errors = ratchet(home, "status")
+    assert code == 2 and "chain-0001  done" in output
+    assert str(path) in errors and errors.count("\n") == 1
+
+
+def test_the_other_datasets_are_shown(ratchet: Called, home: Path) -> None:
+    path = damage(home, "datasets/augmented_problems/*/problems.parquet")
+    code, output, errors = ratchet(home, "data", "show")
+    assert code == 2 and "clean_problems" in output and "augmented_problems" not in output
+    assert errors.startswith(f"error: {path}: ") and errors.count("\n") == 1
+
+
+def test_the_other_scores_are_shown(ratchet: Called, home: Path) -> None:
+    path = damage(home, "scores/chain-0001--heldout/*/scorecard.json")
+    code, output, errors = ratchet(home, "quality")
+    assert code == 2 and "validation" in output and str(path) in errors
+
+
+def test_a_comparison_reads_only_the_scores_that_it_compares(ratchet: Called, home: Path) -> None:
+    command = ("compare", "chain-0001", "chain-0001-sft")
+    intact = ratchet(home, *command)
+    damage(home, "scores/chain-0001--validation/*/scorecard.json")
+    assert ratchet(home, *command) == intact
+
+
+def test_a_manifest_elsewhere_does_not_cost_the_provenance(ratchet: Called, home: Path) -> None:
+    _, intact, _ = ratchet(home, "provenance", "1")
+    path = damage(home, "datasets/item_response/*/manifest.json")
+    code, output, errors = ratchet(home, "provenance", "1")
+    assert (code, output) == (2, intact) and str(path) in errors
+
+
+@pytest.mark.parametrize("command", ["registry", "train"])
+def test_a_damaged_mlflow_file_is_named(ratchet: Called, home: Path, command: str) -> None:
+    path = home / "mlflow.db"
+    path.write_text("no database", encoding="utf-8")
+    code, _, errors = ratchet(home, command)
+    assert code == (1 if command == "registry" else 2)
+    assert f"{path} is damaged (file is not a database): restore it" in errors
+    assert errors.count("\n") == 1
