@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.integrity import reading
 from assets.contestant_scores import Scores, contestant_scores, read_scores
 from assets.gate_facts import facts_of
 from assets.leaderboard import leaderboard
@@ -42,7 +43,9 @@ def training_report(
         "report": dg.MetadataValue.path(str(page)),
         "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons)),
     }
-    metadata |= _figures(json.loads((page.parent / "summary.json").read_text(encoding="utf-8")))
+    summary = page.with_name("summary.json")
+    with reading(summary, "materialize training_report again"):
+        metadata |= _figures(json.loads(summary.read_text(encoding="utf-8")))
     return dg.MaterializeResult(
         metadata=metadata, data_version=dg.DataVersion(decision.content_hash)
     )

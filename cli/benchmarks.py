@@ -11,12 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.damage import Damage
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.package_set import PackageSet, size_of
 from evaluation.benchmarks.published import Published
 from evaluation.benchmarks.registry import load_public, published
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
+from problems.sources.place import Place
 from resources.home import Home, NotReady
 
 GROUP = "Evaluate"
@@ -28,16 +30,22 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 @app.command("list")
 def show() -> None:
     """List the benchmarks with their data and packages, or the commands that add these."""
-    home, console = Home.from_environment(), Console()
-    places = read_sources(home.path)
+    home, console, damage = Home.from_environment(), Console(), Damage()
+    places: dict[str, Place] = {}
+    with damage.collected():
+        places = read_sources(home.path)
     table = Table(title="benchmarks", title_justify="left", box=None)
     for heading in ("name", "data", "packages"):
         table.add_column(heading, overflow="fold")
     for name, each in published().items():
         place = places.get(each.source.name)
         data = str(place.path or place.hub) if place else f"ratchet data add {each.source.name}"
-        table.add_row(name, data, _state(name, each.packages, home.path))
+        state = "damaged"
+        with damage.collected():
+            state = _state(name, each.packages, home.path)
+        table.add_row(name, data, state)
     console.print(table)
+    raise typer.Exit(damage.exit_code())
 
 
 @app.command()

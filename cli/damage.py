@@ -41,8 +41,12 @@ class Damage:
                     artifacts[name] = artifact
         return artifacts
 
-    def exit_code(self, otherwise: int = 0) -> int:
-        """Print the lines on stderr. Return 2 if there are any, else the command's own code."""
+    def report(self) -> None:
+        """Print the lines on stderr."""
         for line in self._lines:
             print(f"error: {line}", file=sys.stderr)
+
+    def exit_code(self, otherwise: int = 0) -> int:
+        """Print the lines on stderr. Return 2 if there are any, else the command's own code."""
+        self.report()
         return FILES_ARE_DAMAGED if self._lines else otherwise

@@ -20,6 +20,7 @@ import sys
 from types import FrameType
 
 FAILED, WRONG, BUSY, INTERRUPTED = 1, 2, 3, 130
+PLACES = (PermissionError, IsADirectoryError, NotADirectoryError)
 
 
 def main() -> None:
@@ -86,6 +87,9 @@ def report(error: Exception) -> tuple[int, str] | None:
         from resources.home import Home
 
         return WRONG, f"error: {Home.from_environment().full()}"
+    if isinstance(error, PLACES) and error.filename:
+        fix = "check that it is what the command expects, and that this user may read and write it"
+        return WRONG, f"error: {error.filename}: {error.strerror}: {fix}"
     # Errors of an object store are known by name: botocore is only installed with one.
     if type(error).__module__.startswith("botocore."):
         variables = "AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

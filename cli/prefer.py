@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from artifacts.hashing import hash_data
+from artifacts.integrity import reading
+from cli.damage import Damage
 from cli.options import ProfileOption
 from cli.preference_result import print_result
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
@@ -19,6 +21,10 @@ from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
 from resources.home import NotReady
 from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from evaluation.preference.pairs import Pair
+    from serving.preference.round import RoundInfo
 
 GROUP = "Evaluate"
 PORTS = 20  # number of ports that are tried
@@ -47,13 +53,17 @@ def prefer(
 ) -> int:
     """Serve the page until it is stopped, then print the choices.
 
-    Raises ProblemError, NotReady, FileNotFoundError, RoundInUse.
+    result: only print the choices of a round that was started before; nothing is written but its
+    `standing.md`. Raises ProblemError, NotReady, FileNotFoundError, RoundInUse.
     """
     from serving.preference.app import new_token, serve
-    from serving.preference.round import Round, read_matches
+    from serving.preference.round import Round, begin, check, read_matches
 
-    folder = _round(options, settings)
-    if not result:
+    folder, info, pairs = round_of(options, settings)
+    if result:
+        check(folder, info, pairs)
+    else:
+        begin(folder, info, pairs)
         current = Round(folder)
         with _listening_socket(host, port) as listener:
             token, (address, number) = new_token(), listener.getsockname()[:2]
@@ -77,10 +87,12 @@ def prefer(
     return 0
 
 
-def _round(options: PreferenceOptions, settings: Settings) -> Path:
-    """Return the folder of the round; start the round unless the folder exists."""
+def round_of(
+    options: PreferenceOptions, settings: Settings
+) -> tuple[Path, RoundInfo, Sequence[Pair]]:
+    """Return the folder of the round, its description and its pairs."""
     from evaluation.preference.pairs import make_pairs
-    from serving.preference.round import QUESTION, RoundInfo, begin
+    from serving.preference.round import QUESTION, RoundInfo
 
     if len(options.contestants) < 2:
         raise ProblemError(f"only one contestant, {options.contestants[0]}", "give two or more")
@@ -97,8 +109,7 @@ def _round(options: PreferenceOptions, settings: Settings) -> Path:
         .expanduser()
         .absolute()
     )
-    begin(folder, info, pairs)
-    return folder
+    return folder, info, pairs
 
 
 def _contestants(
@@ -123,7 +134,8 @@ def _common_cards(names: Sequence[str], benchmark: str, settings: Settings) -> d
     Raises FileNotFoundError, which lists the scored checkpoints.
     """
     by_benchmark: dict[tuple[str, str], dict[str, Scorecard]] = {}
-    for card in _cards(settings):
+    cards_of_home = _cards(settings)
+    for card in cards_of_home:
         if card.checkpoint in names and benchmark in ("", card.benchmark):
             version = (card.benchmark, card.benchmark_version)
             by_benchmark.setdefault(version, {})[card.checkpoint] = card
@@ -133,7 +145,7 @@ def _common_cards(names: Sequence[str], benchmark: str, settings: Settings) -> d
         if len(cards) == len(set(names))
     ]
     if not shared:
-        scored = sorted({card.checkpoint for card in _cards(settings)})
+        scored = sorted({card.checkpoint for card in cards_of_home})
         tasks = f"one version of {benchmark}" if benchmark else "the same tasks"
         raise FileNotFoundError(
             f"{' and '.join(names)}: not files, and not all scored on {tasks}; scored checkpoints "
@@ -142,14 +154,18 @@ def _common_cards(names: Sequence[str], benchmark: str, settings: Settings) -> d
     return min(shared, key=lambda row: row[:2])[2]
 
 
-def _cards(settings: Settings) -> Iterator[Scorecard]:
-    """Yield every current scorecard of the home."""
-    store = settings.store
+def _cards(settings: Settings) -> list[Scorecard]:
+    """Return every current scorecard of the home; name the damaged ones on stderr."""
+    store, damage, cards = settings.store, Damage(), []
     for name in store.names("scores"):
-        if artifact := store.current("scores", name):
-            for path in sorted(artifact.path.glob("*.json")):
-                if path.name == "scorecard.json" or "--" in path.name:
-                    yield Scorecard.read(path)
+        with damage.collected():
+            if artifact := store.current("scores", name):
+                for path in sorted(artifact.path.glob("*.json")):
+                    if path.name == "scorecard.json" or "--" in path.name:
+                        with reading(path):
+                            cards.append(Scorecard.read(path))
+    damage.report()
+    return cards
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:

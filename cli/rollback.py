@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +13,10 @@ import typer
 from rich.console import Console
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 from cli.options import ProfileOption
 from cli.registry import sync_mlflow
-from resources.registry.ledger import Ledger, NothingToRollBack, Superseded
+from resources.registry.ledger import Entry, NothingToRollBack, Superseded, champion_of
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
@@ -40,7 +42,7 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
     Raises NothingToRollBack, Superseded or LedgerUnreachable; nothing has changed then.
     """
     ledger, file = settings.ledger, settings.home.path / "rollback.json"
-    pending = _pending(file, ledger, to)
+    pending = _pending(file, settings.history, to)
     try:
         entry = ledger.rollback(pending.chain, reason, to=to, undoing=pending.undoing)
     except (NothingToRollBack, Superseded):
@@ -52,27 +54,28 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
     return 0
 
 
-def _pending(file: Path, ledger: Ledger, to: int | None) -> PendingRollback:
+def _pending(file: Path, history: Sequence[Entry], to: int | None) -> PendingRollback:
     """Return the rollback that was killed a moment ago, else a new one."""
     if file.exists():
-        pending = PendingRollback(**json.loads(file.read_text(encoding="utf-8")))
-        last = next(iter(ledger.history()[::-1]), None)
+        with reading(file, "delete it; `ratchet status` shows whether the rollback was done"):
+            pending = PendingRollback(**json.loads(file.read_text(encoding="utf-8")))
+        last = next(iter(history[::-1]), None)
         resumes = last is not None and (
-            pending.chain == last.chain or pending.undoing == _champion_entry(ledger)
+            pending.chain == last.chain or pending.undoing == _champion_entry(history)
         )
         if resumes and pending.to == to and time.time() - pending.at < SAME_S:
             return pending
     pending = PendingRollback(
-        f"rollback-{time.time_ns()}", _champion_entry(ledger), to, time.time()
+        f"rollback-{time.time_ns()}", _champion_entry(history), to, time.time()
     )
     if pending.undoing:
         write_atomic(file, json.dumps(asdict(pending)))
     return pending
 
 
-def _champion_entry(ledger: Ledger) -> int:
+def _champion_entry(history: Sequence[Entry]) -> int:
     """Return the number of the champion's entry; 0 without a champion."""
-    return champion.entry if (champion := ledger.champion()) else 0
+    return champion.entry if (champion := champion_of(history)) else 0
 
 
 def command(

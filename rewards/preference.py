@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from problems.columns import ProblemError
 from problems.parquet_file import reading_parquet
 
 # Wins and losses that each completion is assumed to have against one of average strength: keeps the
@@ -59,7 +60,7 @@ def schema() -> Any:
 def read_choices(path: Path) -> list[Choice]:
     """Read all choices of a `.jsonl` or `.parquet` file.
 
-    Raises ValueError naming the file, the row and what is wrong.
+    Raises ProblemError naming the file, the row and what is wrong.
     """
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
@@ -78,9 +79,8 @@ def read_choices(path: Path) -> list[Choice]:
             )
         except ValidationError as error:
             first = error.errors()[0]
-            raise ValueError(
-                f"{path}: row {number}: {'.'.join(map(str, first['loc'])) or 'row'}: {first['msg']}"
-            ) from error
+            place = ".".join(map(str, first["loc"])) or "row"
+            raise _bad_row(path, number, f"{place}: {first['msg']}") from error
     return choices
 
 
@@ -104,10 +104,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         try:
             rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
-            raise ValueError(
-                f"{path}: row {number}: invalid JSON ({error}): fix or delete the row"
-            ) from error
+            raise _bad_row(path, number, f"invalid JSON ({error})") from error
     return rows
+
+
+def _bad_row(path: Path, number: int, reason: str) -> ProblemError:
+    return ProblemError(reason, "fix or delete the row", f"{path}: row {number}")
 
 
 class Preferences:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # The build tools of the environment itself: three packages come as source.
@@ -86,8 +87,10 @@ class PackageSet:
 
 
 def size_of(folder: Path) -> int:
-    """Return the size in bytes of an installed set."""
-    return int(json.loads((folder / "installed.json").read_text())["bytes"])
+    """Return the size in bytes of an installed set. Raises CorruptArtifact."""
+    file = folder / "installed.json"
+    with reading(file, f"delete {folder}, and install the set again"):
+        return int(json.loads(file.read_text(encoding="utf-8"))["bytes"])
 
 
 def _bytes_of(folder: Path) -> int:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
+from artifacts.integrity import reading
 from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.summary import decision_summary
 from resources.run_record import Record
@@ -22,9 +23,13 @@ HEAD = {
 
 
 def show(report: Path, record: Record, console: Console) -> None:
-    """Print the summary of a run. report: the folder with `summary.json` and `index.html`."""
-    summary: dict[str, Any] = json.loads((report / "summary.json").read_text(encoding="utf-8"))
-    decision = summary["decision"]
+    """Print the summary of a run. report: the folder with `summary.json` and `index.html`.
+
+    Raises CorruptArtifact for a damaged `summary.json`.
+    """
+    file = report / "summary.json"
+    with reading(file, f"`ratchet explain {record.id}` shows the decision"):
+        decision: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["decision"]
     colour, verdict = HEAD[decision["kind"]]
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")

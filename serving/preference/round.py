@@ -15,12 +15,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
 from evaluation.preference.pairs import Chosen, Pair, order
 from evaluation.statistics.bradley_terry import PairChoice
 from problems.columns import ProblemError
 from resources.home import NotReady
 from rewards.preference import Choice, read_choices
 
+FIX = "restore it from a backup, or start another round with --to"
 QUESTION = "Which answer would you rather have?"
 
 
@@ -53,22 +55,27 @@ def begin(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
             "name contestants whose completions differ",
         )
     if (folder / "round.json").exists():
-        existing, existing_pairs = read_round(folder)
-        if (existing.seed, existing.question, list(existing_pairs)) != (
-            about.seed,
-            about.question,
-            [pair.id for pair in pairs],
-        ):
-            raise ProblemError(
-                "the folder holds another round",
-                "choose another folder with --to, or repeat the contestants and options",
-                str(folder),
-            )
+        check(folder, about, pairs)
     else:
         write_atomic(
             folder / "pairs.jsonl", "".join(pair.model_dump_json() + "\n" for pair in pairs)
         )
         write_atomic(folder / "round.json", about.model_dump_json(indent=1))
+
+
+def check(folder: Path, about: RoundInfo, pairs: Sequence[Pair]) -> None:
+    """Raise ProblemError if the folder holds another round, FileNotFoundError if it holds none."""
+    existing, existing_pairs = read_round(folder)
+    if (existing.seed, existing.question, list(existing_pairs)) != (
+        about.seed,
+        about.question,
+        [pair.id for pair in pairs],
+    ):
+        raise ProblemError(
+            "the folder holds another round",
+            "choose another folder with --to, or repeat the contestants and options",
+            str(folder),
+        )
 
 
 class Round:
@@ -138,19 +145,20 @@ class Round:
 
 
 def read_round(folder: Path) -> tuple[RoundInfo, Mapping[str, Pair]]:
-    """Read a round. Raises FileNotFoundError if the folder holds none."""
-    if not (folder / "round.json").exists():
+    """Read a round. Raises FileNotFoundError if the folder holds none, and CorruptArtifact."""
+    about_file, pairs_file = folder / "round.json", folder / "pairs.jsonl"
+    if not about_file.exists():
         raise FileNotFoundError(f"{folder} holds no round: start one with `ratchet prefer A B`")
-    about = RoundInfo.model_validate_json((folder / "round.json").read_text(encoding="utf-8"))
-    pairs = [
-        Pair.model_validate_json(line)
-        for line in (folder / "pairs.jsonl").read_bytes().splitlines()
-    ]
+    with reading(about_file, FIX):
+        about = RoundInfo.model_validate_json(about_file.read_bytes())
+    with reading(pairs_file, FIX):
+        lines = pairs_file.read_bytes().splitlines()
+        pairs = [Pair.model_validate_json(line) for line in lines]
     return about, {pair.id: pair for pair in pairs}
 
 
 def read_matches(folder: Path) -> list[PairChoice]:
-    """Return every choice of a round with its contestants. Raises ValueError for a choice that
+    """Return every choice of a round with its contestants. Raises ProblemError for a choice that
     belongs to no pair.
     """
     path = folder / "choices.jsonl"
@@ -162,9 +170,10 @@ def read_matches(folder: Path) -> list[PairChoice]:
     for number, choice in enumerate(read_choices(path) if path.exists() else []):
         pair = pairs.get((choice.problem_id, frozenset((choice.left, choice.right))))
         if pair is None:
-            raise ValueError(
-                f"{path}: row {number}: {choice.problem_id}: the round has no pair of these two "
-                "completions: remove the row"
+            raise ProblemError(
+                f"{choice.problem_id}: the round has no pair of these two completions",
+                "remove the row",
+                f"{path}: row {number}",
             )
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"

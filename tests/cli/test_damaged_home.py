@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.home import Home
-from resources.run_record import open_run
+from resources.run_record import PipelineRun, open_run
 from tests.cli.conftest import Called
 from tests.homes.whole_home import fill_ledger, write_home
 
@@ -197,3 +197,19 @@ def test_a_damaged_mlflow_file_is_named(ratchet: Called, home: Path, command: st
     assert code == (1 if command == "registry" else 2)
     assert f"{path} is damaged (file is not a database): restore it" in errors
     assert errors.count("\n") == 1
+
+
+def test_a_folder_in_place_of_a_file_is_named(ratchet: Called, home: Path) -> None:
+    [path] = home.glob("runs/chain-0001/training/*/job.json")
+    path.unlink()
+    path.mkdir()
+    code, _, errors = ratchet(home, "jobs", "show")
+    assert code == 2 and errors.startswith(f"error: {path}: Is a directory: ")
+
+
+def test_an_emptied_ledger_makes_no_first_champion(ratchet: Called, home: Path) -> None:
+    PipelineRun(home / "runs" / "chain-0001").change(decision="refuse")
+    path = damage(home, "promotions.db", emptied)
+    for command in (["explain", "1"], ["registry"], ["train"], ["rollback"]):
+        code, _, errors = ratchet(home, *command)
+        assert code == 2 and f"error: {path}: the ledger has no entry, but chain-0001" in errors

@@ -17,13 +17,14 @@ import pytest
 from rich.console import Console
 
 from artifacts.manifest import Manifest
-from cli.prefer import PreferenceOptions, prefer
+from cli.prefer import PreferenceOptions, prefer, round_of
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.scorecard import Sample, Scorecard
 from problems.sources.compositional import FamilyConfig
 from problems.sources.heldout import heldout_draw
 from resources.settings import Settings
-from serving.preference.round import read_round
+from serving.preference.round import begin, read_round
+from tests.cli.conftest import Called
 from tests.pipelines.home_builder import HomeBuilder
 
 ROOT = Path(__file__).parents[2]
@@ -85,8 +86,10 @@ def options_of(*contestants: str, **other: Any) -> PreferenceOptions:
 
 
 def output_of(options: PreferenceOptions) -> str:
-    console = Console(file=StringIO(), width=300)
-    assert prefer(options, "127.0.0.1", 8088, True, Settings.read("embedded"), console) == 0
+    """Start the round without its page, and return its result."""
+    console, settings = Console(file=StringIO(), width=300), Settings.read("embedded")
+    begin(*round_of(options, settings))
+    assert prefer(options, "127.0.0.1", 8088, True, settings, console) == 0
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
@@ -163,6 +166,15 @@ def test_the_command_serves_a_page_and_prints_the_result(tmp_path: Path) -> None
     assert "b over a" in again.stdout
     page_of = next((tmp_path / "home" / "preferences").glob("*/standing.md"))
     assert "6 choices by 2 judges" in page_of.read_text()
+
+
+def test_a_result_before_the_first_round_is_refused_and_writes_nothing(
+    ratchet: Called, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    code, output, errors = ratchet(home, "prefer", *files(tmp_path), "--result")
+    assert (code, output) == (2, "") and "holds no round: start one with" in errors
+    assert not home.exists()
 
 
 @pytest.mark.slow

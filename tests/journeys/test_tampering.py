@@ -30,7 +30,8 @@ ADDED = (
     "regressions.jsonl",
     "answers/*.jsonl",
     "problem_files/*/own.jsonl",
-    "runs/*/training/*/samples/*.jsonl",
+    "runs/*/training/*/samples/step-000001.jsonl",
+    "runs/*/training/*/samples/step-000002.jsonl",
 )
 
 
