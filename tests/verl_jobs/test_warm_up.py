@@ -126,7 +126,7 @@ def test_muon_moves_the_matrices_of_the_blocks_in_all_directions(
         if name.endswith("embed_tokens.weight"):
             assert share == moved["adamw"][name]
         else:
-            assert share > 2 * moved["adamw"][name], name
+            assert share > 1.3 * moved["adamw"][name], name
 
 
 def directions(change: torch.Tensor) -> float:
