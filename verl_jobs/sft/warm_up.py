@@ -42,7 +42,7 @@ class WarmUp(Section):
 
     seed: NonNegativeInt = 1
     """Seed of the order of the batches."""
-    steps: PositiveInt = 1200
+    steps: PositiveInt = 600
     """Optimizer steps."""
     batch: PositiveInt = 16
     """Demonstrations per step."""
