@@ -34,6 +34,8 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
         else battery_stamp(stage.run_context.home, profile.reward),
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
+        workers=profile.sandbox.workers,
+        packages=profile.sandbox.packages,
         seed=record.seed,
         tracking_uri=stage.run_context.registry.uri,
         store=profile.storage.root,
