@@ -41,6 +41,7 @@ SWEEP = (
     "WANDB_ENTITY",
     "WANDB_PROJECT",
 )
+LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
@@ -66,6 +67,7 @@ class TrainingJob(BaseModel):
     isolation: Literal["auto", "root", "userns", "bare"]  # requested isolation of the sandbox
     backend: Kind = "local"  # of the sandbox
     seed: int
+    loggers: tuple[str, ...] = LOGGERS
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (
         ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none

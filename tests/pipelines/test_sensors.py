@@ -25,7 +25,7 @@ def look(
     cursor: str | None = None,
 ) -> dg.SensorResult:
     context = dg.build_sensor_context(
-        instance=instance, cursor=cursor, resources={"run_context": home_builder.run_context}
+        instance=instance, cursor=cursor, resources=home_builder.run_context.resources
     )
     result = sensor(context)
     assert isinstance(result, dg.SensorResult)
@@ -132,7 +132,7 @@ def test_sensors_and_schedules_wait_during_a_training(
     try:
         assert "chain-0009" in str(look(changed_problems, home_builder, instance).skip_reason)
         context = dg.build_schedule_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
+            instance=instance, resources=home_builder.run_context.resources
         )
         assert isinstance(nightly_retraining(context), dg.SkipReason)
         assert "chain-0009" in str(
@@ -146,9 +146,7 @@ def test_the_nightly_schedule_requests_the_next_pipeline_run(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     request = nightly_retraining(
-        dg.build_schedule_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
-        )
+        dg.build_schedule_context(instance=instance, resources=home_builder.run_context.resources)
     )
     assert isinstance(request, dg.RunRequest) and request.partition_key == "chain-0001"
     assert instance.has_dynamic_partition("checkpoints", "chain-0001")

@@ -47,9 +47,7 @@ def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
 
 def evaluated(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorResult:
     result = stale_scores(
-        dg.build_sensor_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
-        )
+        dg.build_sensor_context(instance=instance, resources=home_builder.run_context.resources)
     )
     assert isinstance(result, dg.SensorResult)
     return result
@@ -142,7 +140,7 @@ def test_schedules_evaluate_the_champion_daily_and_weekly(
     context = dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=SUNDAY,
-        resources={"run_context": home_builder.run_context},
+        resources=home_builder.run_context.resources,
     )
     assert isinstance(schedule(context), dg.SkipReason)
     champion = home_builder.promoted("chain-0001-sft")
@@ -188,12 +186,12 @@ def test_a_daily_validation_reports_failures_and_cost(
     context = dg.build_schedule_context(
         instance=instance,
         scheduled_execution_time=SUNDAY,
-        resources={"run_context": home_builder.run_context},
+        resources=home_builder.run_context.resources,
     )
     request = daily_validation(context)
     assert isinstance(request, dg.RunRequest)
     job = defs.resolve_job_def("evaluate_checkpoint")
-    resources = {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
+    resources = home_builder.run_context.resources | {"io_manager": dg.mem_io_manager}
     ended = job.execute_in_process(
         instance=instance,
         partition_key=request.partition_key,
