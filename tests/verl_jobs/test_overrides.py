@@ -59,6 +59,8 @@ FSDP2 = [
         updates=2,
         tensor_parallel=2,
         engine_memory=0.4,
+        log_prob_tokens=40_000,
+        fused_head=True,
     ),
     Scale(
         offload="always",

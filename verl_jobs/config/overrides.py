@@ -11,7 +11,7 @@ from pathlib import Path
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.engine_overrides import BATCHED, CPU, GPU
 from verl_jobs.config.lora import LINEAR
-from verl_jobs.config.scale import scale_overrides
+from verl_jobs.config.scale_overrides import scale_overrides
 from verl_jobs.config.training import Training
 
 PACKAGE = Path(__file__).resolve().parents[1]
