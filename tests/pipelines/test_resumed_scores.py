@@ -30,14 +30,16 @@ RUN = """
 import sys
 import dagster as dg
 from evaluation.generation import decoder
+from pathlib import Path
 from pipelines.definitions import defs
-from resources.settings import Settings
+from resources.home import Home
 from resources.run_context import RunContext
+from resources.settings import Settings
 decoder.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
     instance.add_dynamic_partitions("checkpoints", [name])
-    run_context = RunContext.of(Settings(Home(home), "small"))
+    run_context = RunContext.of(Settings(Home(Path(home)), "small"))
     job = defs.resolve_job_def("evaluate_checkpoint")
     assert job.execute_in_process(
         instance=instance,
