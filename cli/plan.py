@@ -34,7 +34,7 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     console.print(_title(fit, training), soft_wrap=True, highlight=False)
     console.print(_memory_table(fit))
     console.print(_seconds_table(fit))
-    if training.method.drops_equal_groups:
+    if training.drops_equal_groups:
         console.print(
             f"The rollout is for one batch. {training.algorithm} drops groups that are all solved "
             f"or all unsolved and samples others, up to {MOST_DROPPED} batches; the number depends "

@@ -28,7 +28,8 @@ from resources.config.profile import Profile
 from resources.plugin_check import check_plugins
 from resources.settings import Settings
 from rewards.config import RewardConfig, Weights
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.curriculum import Curriculum
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
 BASELINE = "baseline"

@@ -20,6 +20,7 @@ Files and folders:
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +44,7 @@ SWEEP = (
 )
 LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
+MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
 DONE = "done.json"
@@ -220,12 +222,15 @@ def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
             except ValueError:
                 continue
             step = int(record["step"])
-            data = {
-                key.replace(OLDER_SOURCE, "/validation/"): value
-                for key, value in record["data"].items()
-            }
+            data = {_named(key): value for key, value in record["data"].items()}
             steps[step] = steps.get(step, {}) | data | {"step": step}
     return [steps[step] for step in sorted(steps)]
+
+
+def _named(key: str) -> str:
+    """Return the metric's name: that of VALIDATION for any number of completions a problem."""
+    name = key.replace(OLDER_SOURCE, "/validation/")
+    return MEAN_OF_MORE.sub(r"\1@1", name)
 
 
 def next_attempt(folder: Path) -> int:

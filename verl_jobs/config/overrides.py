@@ -13,10 +13,14 @@ from verl_jobs.config.engine_overrides import BATCHED, CPU, GPU
 from verl_jobs.config.lora import LINEAR
 from verl_jobs.config.scale_overrides import scale_overrides
 from verl_jobs.config.training import Training
+from verl_jobs.config.verl_schema import checked
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 TRACES = "trace"  # subfolder of the job's folder
+# by `acc` as in DAPO's paper: by `reward`, an unsolved group would stay because its completions
+# differ in length
+FILTER_GROUPS = ("algorithm.filter_groups.enable=True", "algorithm.filter_groups.metric=acc")
 KL_STEPS = 10  # the KL controller's horizon in steps, 1 / K
 
 
@@ -52,7 +56,8 @@ def overrides(
     ]
     if t.plugins.unbatched:
         lines = [override for override in lines if override != BATCHED]
-    return list({override.split("=")[0]: override for override in lines}.values())
+    lines += [checked(line, megatron=t.scale.megatron is not None) for line in t.verl]
+    return list({override.split("=")[0].lstrip("+~"): override for override in lines}.values())
 
 
 def _engine(t: Training) -> list[str]:
@@ -94,13 +99,15 @@ def _actor(t: Training, seed: int, model: Path) -> list[str]:
         *_learned_part(t),
         f"{actor}.loss_agg_mode=token-mean",
         *_importance(t),
-        *(f"{actor}.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")),
+        *(f"{actor}.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low")),
+        f"{actor}.clip_ratio_high={t.clip_high or t.clip}",
         f"{actor}.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
         # without it verl divides each micro-batch by the length of its longest completion
         *([f"{actor}.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),
         *_pace(t, actor, t.learning_rate),
         *_betas(t),
+        f"{actor}.optim.weight_decay={t.weight_decay}",
         f"{actor}.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
     ]
 
@@ -117,7 +124,8 @@ def _rollout(t: Training, seed: int) -> list[str]:
         f"{rollout}.temperature={t.temperature}",
         f"{rollout}.seed={seed}",
         f"{rollout}.calculate_log_probs=True",
-        f"{rollout}.val_kwargs.temperature=0",
+        *t.validation.overrides,
+        *(FILTER_GROUPS if t.drops_equal_groups else []),
     ]
 
 
@@ -203,7 +211,9 @@ def _sampler(t: Training) -> dict[str, object]:
         arguments |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
     if t.method.greedy:
         arguments["greedy"] = True
-    if t.method.drops_equal_groups:
+    if t.overlong_rule == "mask":
+        arguments["masked"] = True
+    if t.drops_equal_groups:
         arguments |= {
             "filter_groups_metric": "acc",
             "train_batch_size": t.problems_per_step,

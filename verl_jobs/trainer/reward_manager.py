@@ -165,9 +165,9 @@ def overlong(training: Training, tokens: int) -> float:
     """Return DAPO's length penalty for a completion of `tokens` tokens, 0 to -1.
 
     It falls linearly over the last part of the maximum length (arXiv:2503.14476, eq. 13). 0 with
-    any other algorithm.
+    any other rule for long completions (`training.overlong`).
     """
-    if not training.method.drops_equal_groups:
+    if training.overlong_rule != "penalty":
         return 0.0
     room = max(1, round(OVERLONG_SHARE * training.answer_tokens))
     return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
