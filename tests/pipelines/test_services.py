@@ -1,6 +1,5 @@
 """The services of a run are Dagster resources, each of which can be replaced by its key."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -24,6 +23,7 @@ from resources.services import (
 )
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
+from tests.pipelines.ticks import tick
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,12 +100,7 @@ def test_a_schedule_reads_a_replaced_ledger(
     def request(file: Path) -> object:
         ledger = {"registry": OtherLedger(file=str(file))}
         resources = home_builder.run_context.resources | ledger
-        context = dg.build_schedule_context(
-            instance=instance,
-            scheduled_execution_time=datetime(2026, 11, 22, tzinfo=UTC),
-            resources=resources,
-        )
-        return daily_validation(context)
+        return tick(daily_validation, instance, resources)
 
     assert isinstance(request(home_builder.run_context.home.ledger), dg.RunRequest)
     assert isinstance(request(tmp_path / "empty.db"), dg.SkipReason)
