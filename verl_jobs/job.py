@@ -43,6 +43,7 @@ SWEEP = (
     "WANDB_ENTITY",
     "WANDB_PROJECT",
 )
+LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
 MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
@@ -71,6 +72,7 @@ class TrainingJob(BaseModel):
     workers: PositiveInt | None = None  # of the sandbox on a node; None: one per core
     packages: tuple[str, ...] = SandboxConfig().packages  # third-party packages for programs
     seed: int
+    loggers: tuple[str, ...] = LOGGERS
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (
         ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none

@@ -61,10 +61,10 @@ def test_the_control_reward_is_marked_as_one(tmp_path: Path) -> None:
 def test_the_flag_reaches_every_process_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not RunContext(path=str(tmp_path)).profile.reward.unverified
+    assert not RunContext.of(Settings(Home(tmp_path))).profile.reward.unverified
     monkeypatch.setenv("RATCHET_UNVERIFIED", "1")
     assert Settings.read().profile.reward.unverified
-    assert RunContext(path=str(tmp_path), unverified=True).profile.reward == RewardConfig(
+    assert RunContext.of(Settings(Home(tmp_path), unverified=True)).profile.reward == RewardConfig(
         unverified=True
     )
 

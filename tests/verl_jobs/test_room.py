@@ -32,9 +32,9 @@ except NoRoom as error:
 @pytest.mark.parametrize(
     ("cpus", "gpus", "outcome"),
     [
-        (9, 2, "ranks [2]\nroom"),
-        (8, 2, "ranks [1]\nrefused.*CPUs are missing"),
-        (16, 1, "ranks [1]\nrefused.*GPUs are missing"),
+        (9, 2, r"ranks \[2\]\nroom"),
+        (8, 2, r"ranks \[1\]\nrefused.*CPUs are missing"),
+        (16, 1, r"ranks \[1\]\nrefused.*GPUs are missing"),
     ],
 )
 def test_ranks_need_cpus_and_gpus_of_ray(cpus: int, gpus: int, outcome: str) -> None:
@@ -78,3 +78,4 @@ def test_the_missing_resource_is_named(
 def test_other_actors_first_take_cpus_that_no_rank_uses() -> None:
     assert held_ranks([(8, 24), (0, 10)], 10) == [8, 0]
     assert held_ranks([(8, 24), (8, 24)], 10) == [8, 4]
+    assert held_ranks([(2, 8)], 3) == [1] and held_ranks([(2, 9)], 3) == [2]

@@ -127,9 +127,10 @@ def held_ranks(nodes: Sequence[tuple[int, int]], beside: int) -> list[int]:
     spare = sum(max(0, cpus - CPUS * gpus) for gpus, cpus in nodes)
     lacking, ranks = max(0, beside - spare), list[int]()
     for gpus, cpus in reversed(nodes):
-        taken = min(lacking, cpus)
+        useful = min(cpus, CPUS * gpus)
+        taken = min(lacking, useful)
         lacking -= taken
-        ranks.append(min(gpus, (cpus - taken) // CPUS))
+        ranks.append((useful - taken) // CPUS)
     return ranks[::-1]
 
 
