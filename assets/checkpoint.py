@@ -22,7 +22,7 @@ from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.training_job import training_job
 from assets.training_rows import training_rows
-from assets.verified_reward import unverified_by
+from assets.verified_reward import battery_text, unverified_by
 from problems.dataset.trainable import explained
 from resources.plugin_check import check_plugins
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -118,7 +118,7 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
         "problems": row_facts["train"],
         "not_trained_on": dg.MetadataValue.md(explained(row_facts["not_trained_on"]) or "none"),
         "validation_pass_at_1": facts["validation"],
-        "battery": facts.get("battery", ""),
+        "battery": battery_text(facts.get("battery", "")),
         "stopped_early": facts.get("stopped", "no"),
         "faults": dg.MetadataValue.md(
             "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"

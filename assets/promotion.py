@@ -25,11 +25,11 @@ from resources.run_context import RunContext, StageContext
 
 HISTORY = dg.TableSchema(
     [
-        dg.TableColumn("entry", "int"),
-        dg.TableColumn("time", "string", "UTC"),
-        dg.TableColumn("decision", "string"),
-        dg.TableColumn("version", "int"),
-        dg.TableColumn("checkpoint", "string"),
+        dg.TableColumn("entry", "int", "Number of the entry in the ledger"),
+        dg.TableColumn("time", "string", "When it was recorded, in UTC"),
+        dg.TableColumn("decision", "string", "install, promote, refuse or rollback"),
+        dg.TableColumn("version", "int", "Version of the checkpoint; refused ones have one too"),
+        dg.TableColumn("checkpoint", "string", "Checkpoint that the decision is about"),
     ]
 )
 

@@ -12,6 +12,7 @@ from assets.verified_reward import (
     CONTROL,
     UnverifiedReward,
     battery_stamp,
+    battery_text,
     store_result,
     unverified_by,
 )
@@ -81,3 +82,16 @@ def test_a_passport_without_a_mark_is_clean() -> None:
         unverified_by(manifest) == ["chain-0001"]
         and unverified_by(manifest.model_copy(update={"facts": {}})) == []
     )
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        ("0123456789abcdef", "the reward passed the exploit battery (hash 0123456789ab)"),
+        ("unverified 0123456789abcdef", "unverified 0123456789abcdef"),
+        (CONTROL, CONTROL),
+        ("", "not run"),
+    ],
+)
+def test_a_checkpoints_page_says_whether_the_battery_passed(stamp: str, text: str) -> None:
+    assert battery_text(stamp) == text
