@@ -111,7 +111,7 @@ class SandboxResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The sandbox in which programs of problems and models run: the profile's section `sandbox`."""
 
     def config(self, profile: Profile) -> SandboxConfig:
-        """Return the sandbox's settings. Trainings use its backend and isolation."""
+        """Return the sandbox's settings, which trainings use too."""
         return profile.sandbox
 
     def create(self, profile: Profile) -> Sandbox:

@@ -89,6 +89,7 @@ def test_it_ends_with_a_decision(home: Home) -> None:
 def test_stages_and_training_use_the_sandbox(home: Home, job: TrainingJob) -> None:
     verified = home.store().require("datasets", "verified_problems")
     assert "bare" in str(verified.manifest.isolation) and job.isolation == "bare"
+    assert job.workers == 1
 
 
 def test_the_training_runs_on_the_ray(home: Home) -> None:
