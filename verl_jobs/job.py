@@ -25,13 +25,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
 from artifacts.integrity import check_files, seal, unseal
 from rewards.config import RewardConfig
 from sandbox.backends import Kind
+from sandbox.config import SandboxConfig
 from verl_jobs.config.training import Training
 
 # environment variables that a sweep's agent sets for its command
@@ -42,6 +43,7 @@ SWEEP = (
     "WANDB_ENTITY",
     "WANDB_PROJECT",
 )
+LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
 MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
@@ -67,7 +69,10 @@ class TrainingJob(BaseModel):
     battery: str = ""  # result of the exploit battery on the reward; its hash if the reward passed
     isolation: Literal["auto", "root", "userns", "bare"]  # requested isolation of the sandbox
     backend: Kind = "local"  # of the sandbox
+    workers: PositiveInt | None = None  # of the sandbox on a node; None: one per core
+    packages: tuple[str, ...] = SandboxConfig().packages  # third-party packages for programs
     seed: int
+    loggers: tuple[str, ...] = LOGGERS
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (
         ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none
@@ -91,6 +96,9 @@ class TrainingJob(BaseModel):
         fields = self.model_dump(
             include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json"
         )
+        # verdicts depend on them; jobs of older versions had only the default
+        if self.packages != SandboxConfig().packages:
+            fields["packages"] = sorted(self.packages)
         return hash_data(fields)
 
     @property

@@ -104,6 +104,8 @@ def test_a_forward_pass_must_hold_the_longest_sequence() -> None:
     """verl stops with an AssertionError in the first step otherwise."""
     with pytest.raises(DoesNotFit, match=r"512 tokens .* does not hold a sequence of 1024"):
         check_fit(SEVEN, GPUS["H100"], training(8, micro_batch_tokens=512))
+    with pytest.raises(DoesNotFit, match=r"512 tokens \(log_prob_tokens .* sequence of 1024"):
+        check_fit(SEVEN, GPUS["H100"], training(8, log_prob_tokens=512))
     check_fit(SEVEN, GPUS["H100"], training(8, micro_batch_tokens=512, sequence_parallel=2))
 
 

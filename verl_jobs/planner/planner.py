@@ -163,12 +163,15 @@ def _faults(
                 f"{scale.log_prob_tokens} tokens without gradients (log_prob_tokens) take "
                 f"{sum(passes.values()) / GIB:.1f} GiB a GPU"
             )
-    held = token_budget(scale, longest(t)) * scale.sequence_parallel
-    if not scale.accumulation and held < longest(t):
-        yield (
-            f"a forward pass of {held} tokens (micro_batch_tokens x sequence_parallel) does not "
-            f"hold a sequence of {longest(t)}"
-        )
+    budgets = {"micro_batch_tokens": token_budget(scale, longest(t))}
+    budgets |= {"log_prob_tokens": scale.log_prob_tokens} if scale.log_prob_tokens else {}
+    for name, tokens in budgets.items():
+        held = tokens * scale.sequence_parallel
+        if not scale.accumulation and held < longest(t):
+            yield (
+                f"a forward pass of {held} tokens ({name} x sequence_parallel) does not hold a "
+                f"sequence of {longest(t)}"
+            )
     if engine + RESERVE > gpu.memory:
         yield (
             f"training.scale.engine_memory {scale.engine_memory} leaves less than "
