@@ -73,7 +73,7 @@ def test_proposals_with_agreeing_solutions_are_accepted(tmp_path: Path) -> None:
     warm_up(
         tmp_path / "random",
         chats,
-        WarmUp(steps=80, batch=2, learning_rate=1e-2, threads=1),
+        WarmUp(steps=80, batch=2, learning_rate=1e-2, optimizer="adamw", threads=1),
         tmp_path / "trained",
     )
     config = Synthesis(
