@@ -50,7 +50,7 @@ class WarmUp(Section):
     """Peak learning rate."""
     optimizer: Literal["muon", "adamw"] = "muon"
     """`muon` trains the matrices inside the blocks by orthogonal steps as large as AdamW's, and the
-    rest by AdamW; a model from scratch needs half the steps (docs/measurements/time.md). `adamw` is
+    rest by AdamW; a model from scratch needs half the steps (docs/measurements/learning.md). `adamw` is
     usual for a pretrained model.
     """
     schedule: Literal["one_cycle", "constant"] = "one_cycle"
