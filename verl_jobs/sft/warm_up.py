@@ -50,8 +50,8 @@ class WarmUp(Section):
     """Peak learning rate."""
     optimizer: Literal["muon", "adamw"] = "muon"
     """`muon` trains the matrices inside the blocks by orthogonal steps as large as AdamW's, and the
-    rest by AdamW; a model from scratch needs half the steps (docs/measurements/learning.md). `adamw` is
-    usual for a pretrained model.
+    rest by AdamW; a model from scratch needs half the steps (docs/measurements/learning.md).
+    `adamw` is usual for a pretrained model.
     """
     schedule: Literal["one_cycle", "constant"] = "one_cycle"
     """`one_cycle` rises over the first tenth of the steps and falls to 0; `constant` is for very
