@@ -37,7 +37,7 @@ def augmented_problems(
         profile = stage.profile
 
         def make(folder: Path) -> StageOutput:
-            with run_context.sandbox() as sandbox:
+            with run_context.new_sandbox() as sandbox:
                 facts, isolation = write_variants(
                     read_parquet(verified.path / "problems.parquet"),
                     folder,

@@ -113,7 +113,7 @@ def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> A
                 done, total, f"{contestant.checkpoint} on {benchmark.name}: {step}"
             )
 
-        with stage.run_context.sandbox() as sandbox:
+        with stage.run_context.new_sandbox() as sandbox:
             card = evaluate(
                 Path(contestant.path),
                 contestant.checkpoint,

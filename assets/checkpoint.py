@@ -19,11 +19,10 @@ from assets.difficulty_rankings import difficulty_rankings
 from assets.live import EVERY_S, live
 from assets.partitions import MODELS, OWNERS, TRAINING, checkpoints
 from assets.pictures import training_picture
-from assets.run_links import mlflow_link, wandb_link
 from assets.sft_checkpoint import sft_checkpoint
 from assets.training_job import training_job
 from assets.training_rows import training_rows
-from assets.verified_reward import unverified_by
+from assets.verified_reward import battery_text, unverified_by
 from problems.dataset.trainable import explained
 from resources.plugin_check import check_plugins
 from resources.run_context import RunContext, StageContext, StageOutput, result
@@ -78,7 +77,7 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
         )
     metadata = _metadata(artifact, job, rows) | {
         "start": start_of(stage).checkpoint,
-        "mlflow": mlflow_link(run_context.registry, artifact.manifest.name),
+        **run_context.tracker.links(job, run_context.mlflow),
     }
     return result(artifact, metadata)
 
@@ -119,13 +118,12 @@ def _metadata(artifact: Artifact, job: TrainingJob, rows: Artifact) -> dict[str,
         "problems": row_facts["train"],
         "not_trained_on": dg.MetadataValue.md(explained(row_facts["not_trained_on"]) or "none"),
         "validation_pass_at_1": facts["validation"],
-        "battery": facts.get("battery", ""),
+        "battery": battery_text(facts.get("battery", "")),
         "stopped_early": facts.get("stopped", "no"),
         "faults": dg.MetadataValue.md(
             "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"
         ),
         "training": dg.MetadataValue.md(training_picture(history, row_facts["validation"])),
-        "wandb": wandb_link(job.path),
     }
 
 
@@ -220,14 +218,14 @@ def _check_plugins(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
 def _train(context: dg.AssetExecutionContext, stage: StageContext, job: TrainingJob) -> None:
     """Run the Ray job to its end, with progress and observations of the asset while it runs."""
     from resources.ray.job import train
-    from resources.ray.place import ray_of
 
-    ray = ray_of(stage.run_context.home, stage.profile, job)
+    run_context, profile = stage.run_context, stage.profile
+    ray = run_context.ray.of(job, run_context.home, profile)
     job.path.mkdir(parents=True, exist_ok=True)
-    observed_at, observed_step, price = 0.0, 0, stage.profile.price_per_hour
+    observed_at, observed_step, logged_step, price = 0.0, 0, 0, profile.price_per_hour
 
     def report_progress() -> None:
-        nonlocal observed_at, observed_step
+        nonlocal observed_at, observed_step, logged_step
         history = metrics(job.path)
         if not history:
             return stage.report.progress.at(0, job.training.steps, "starting Ray and verl")
@@ -235,6 +233,9 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
         stage.report.progress.at(
             last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}"
         )
+        if last["step"] > logged_step:
+            logged_step = last["step"]
+            run_context.tracker.log(job, history)
         if last["step"] > observed_step and time.monotonic() - observed_at >= EVERY_S:
             observed_at, observed_step = time.monotonic(), last["step"]
             metadata = live(
@@ -249,3 +250,4 @@ def _train(context: dg.AssetExecutionContext, stage: StageContext, job: Training
     reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
         train(job, ray, on_poll=report_progress, bootstrap=dict(session.get_bootstrap_env_vars()))
+    run_context.tracker.log(job, metrics(job.path))

@@ -93,7 +93,7 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
         gated = [
             problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
         ] + [problem for problems in custom.values() for problem in problems]
-        with stage.run_context.sandbox() as sandbox:
+        with stage.run_context.new_sandbox() as sandbox:
             facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
         return StageOutput(facts)
 

@@ -141,7 +141,7 @@ def reward_battery(run_context: RunContext) -> dg.AssetCheckResult:
     config = run_context.profile.reward
     if config.kind == "random":  # a control experiment whose reward does not depend on the program
         return dg.AssetCheckResult(passed=True, metadata={"reward": CONTROL})
-    with run_context.sandbox() as sandbox:
+    with run_context.new_sandbox() as sandbox:
         battery = run_battery(reward_of(config), sandbox)
     store_result(run_context.home, config, battery)
     rows = markdown(
@@ -261,7 +261,7 @@ def _outcomes(
         for i, problem in enumerate(problems)
         for k in range(config.answers)
     ]
-    with stage.run_context.sandbox() as sandbox:
+    with stage.run_context.new_sandbox() as sandbox:
         scores = score_answers(sandbox, reward_of(stage.profile.reward), pairs)
     outcomes: dict[str, list[bool]] = {}
     for (problem, _), score in zip(pairs, scores, strict=True):

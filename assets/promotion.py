@@ -25,11 +25,11 @@ from resources.run_context import RunContext, StageContext
 
 HISTORY = dg.TableSchema(
     [
-        dg.TableColumn("entry", "int"),
-        dg.TableColumn("time", "string", "UTC"),
-        dg.TableColumn("decision", "string"),
-        dg.TableColumn("version", "int"),
-        dg.TableColumn("checkpoint", "string"),
+        dg.TableColumn("entry", "int", "Number of the entry in the ledger"),
+        dg.TableColumn("time", "string", "When it was recorded, in UTC"),
+        dg.TableColumn("decision", "string", "install, promote, refuse or rollback"),
+        dg.TableColumn("version", "int", "Version of the checkpoint; refused ones have one too"),
+        dg.TableColumn("checkpoint", "string", "Checkpoint that the decision is about"),
     ]
 )
 
@@ -49,7 +49,7 @@ def promoted_model(
     """
     with run_context.stage(context, trains=False) as stage:
         entry = gate(stage)
-        if sync_problem := run_context.registry.try_sync(run_context.ledger):
+        if sync_problem := run_context.mlflow.try_sync(run_context.ledger):
             context.log.warning(sync_problem)
         stage.report.created += 1
         stage.report.say(
@@ -71,7 +71,7 @@ def promoted_model(
             "\n".join(f"- {reason}" for reason in entry.decision["reasons"])
         ),
         "champion": champion.checkpoint if champion else "none",
-        "mlflow": sync_problem or registry_page(run_context.registry) or "in sync",
+        "mlflow": sync_problem or registry_page(run_context.mlflow) or "in sync",
         "history": history_table(run_context.ledger),
         "alpha": dg.MetadataValue.md(alpha_table(run_context.ledger)),
     }

@@ -59,7 +59,7 @@ def sft_checkpoint(
                 return _as_it_is(base, folder)
             rows: list[tuple[Prompt, str]] = [*chats(problems, stage.profile.base)]
             if correcting:  # also train on sandbox reports, which conversations contain
-                with stage.run_context.sandbox() as sandbox:
+                with stage.run_context.new_sandbox() as sandbox:
                     rows += corrections(problems, Executor(sandbox))
             progress = stage.report.progress
             state = (

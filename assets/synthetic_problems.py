@@ -117,7 +117,7 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,
         Replies(journals / "synthesis.jsonl", endpoint) as replies,
-        stage.run_context.sandbox() as sandbox,
+        stage.run_context.new_sandbox() as sandbox,
     ):
         synthesized = synthesize(
             fit, config, stage.profile.seed, replies, sandbox, stage.report.progress.at

@@ -9,26 +9,43 @@ from typing import Any
 import dagster as dg
 
 from assets.markdown import markdown
-from problems.columns import COLUMNS
 from problems.funnel import Stage, funnel
 from problems.schema import Problem, problem_schema
 
+MEANINGS = {
+    "problem_id": "Name of the problem: its source and a key, unique over all sources",
+    "source": "Source that the problem was read from",
+    "statement": "What the program must do, as the model reads it",
+    "style": "How a program is tested, such as by calls, assertions or standard input",
+    "tests": "Tests that decide whether a program is correct, each as JSON",
+    "entry_point": "Name of the function or class that the tests use",
+    "starter_code": "Trusted code that is given with the statement: imports, helpers, a signature",
+    "solutions": "Programs that the source gives as correct",
+    "visible_tests": "How many of the first tests the statement may show",
+    "limits": "Time, memory and output that a program may use",
+    "tolerance": "Greatest difference at which two numbers are still equal",
+    "tags": "Topics, functions and difficulty that the source gives",
+    "split": "Use of the problem: demonstrations, train, validation or heldout",
+    "licence": "Licence of the problem's text and programs",
+    "gated": "Whether it belongs to a reported benchmark, so that it is never trained on",
+    "extra": "What else the source knows about the problem, as JSON",
+    "compare": "How outputs are compared; exact if empty",
+    "checker": "Program that judges outputs in place of a comparison, if there is one",
+}
 PROBLEM_COLUMNS = {
     "dagster/column_schema": dg.TableSchema(
         [
-            dg.TableColumn(
-                field.name,
-                str(field.type),
-                COLUMNS[field.name].expected if field.name in COLUMNS else None,
-            )
+            dg.TableColumn(field.name, str(field.type), MEANINGS[field.name])
             for field in problem_schema()
         ]
     )
 }
 FUNNEL = dg.TableSchema(
     [
-        dg.TableColumn("stage", "string"),
-        *(dg.TableColumn(name, "int") for name in ("in", "out", "removed")),
+        dg.TableColumn("stage", "string", "Step that the problems pass through"),
+        dg.TableColumn("in", "int", "Problems before the step"),
+        dg.TableColumn("out", "int", "Problems after the step"),
+        dg.TableColumn("removed", "int", "Problems that the step removed"),
     ]
 )
 

@@ -18,6 +18,7 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
     resumes from these checkpoints.
     """
     profile, record, start = stage.profile, stage.pipeline_run.record, start_of(stage)
+    run_context, sandbox = stage.run_context, stage.run_context.sandbox.config(profile)
     job = TrainingJob(
         folder="",
         chain=record.id,
@@ -31,11 +32,14 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
         reward_hash=reward_hash(profile.reward),
         battery=OWN_MANAGER
         if profile.training.plugins.reward_manager
-        else battery_stamp(stage.run_context.home, profile.reward),
-        isolation=profile.sandbox.isolation,
-        backend=profile.sandbox.backend,
+        else battery_stamp(run_context.home, profile.reward),
+        isolation=sandbox.isolation,
+        backend=sandbox.backend,
+        workers=sandbox.workers,
+        packages=sandbox.packages,
         seed=record.seed,
-        tracking_uri=stage.run_context.registry.uri,
+        tracking_uri=run_context.mlflow.uri,
+        loggers=tuple(run_context.tracker.loggers),
         store=profile.storage.root,
     )
     return job.model_copy(

@@ -53,7 +53,7 @@ def training_rows(stage: StageContext) -> Artifact:
         ]
         validation_problems = validation(problems, answering(profile.training.answer_tokens))
         if profile.reward.timed:
-            with stage.run_context.sandbox() as sandbox:
+            with stage.run_context.new_sandbox() as sandbox:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_validation(validation_problems, folder / "validation.parquet")

@@ -51,7 +51,7 @@ def verified_problems(
         def make(folder: Path) -> StageOutput:
             problems = with_limits(read_parquet(raw.path / "problems.parquet"), limits)
             journal = run_context.home.path / "journals" / "verification.jsonl"
-            with run_context.sandbox() as sandbox:
+            with run_context.new_sandbox() as sandbox:
                 verified = verify(
                     problems, sandbox, journal, config, on_progress=stage.report.progress.at
                 )

@@ -79,6 +79,15 @@ def battery_stamp(home: Home, config: RewardConfig) -> str:
     return f"unverified {result.get('hash', '')}".strip()
 
 
+def battery_text(stamp: str) -> str:
+    """Return a stamp as a sentence for a checkpoint's page."""
+    if not stamp:
+        return "not run"
+    if stamp == CONTROL or stamp.startswith("unverified"):
+        return stamp
+    return f"the reward passed the exploit battery (hash {stamp[:12]})"
+
+
 def unverified_by(manifest: Manifest) -> list[str]:
     """Return the trainings with an unverified reward, from this checkpoint back to its start."""
     return list(manifest.facts.get("unverified", []))

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from cli.gpus import gpus_of
-from cli.options import ProfileOption
+from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
-from verl_jobs.planner.planner import MFU, RESERVE, Plan, plan
+from verl_jobs.planner.planner import RESERVE, Plan, plan
 from verl_jobs.planner.shapes import GIB, shape_of
 
 GROUP = "Train"
@@ -34,7 +34,7 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     console.print(_title(fit, training), soft_wrap=True, highlight=False)
     console.print(_memory_table(fit))
     console.print(_seconds_table(fit))
-    if training.method.drops_equal_groups:
+    if training.drops_equal_groups:
         console.print(
             f"The rollout is for one batch. {training.algorithm} drops groups that are all solved "
             f"or all unsolved and samples others, up to {MOST_DROPPED} batches; the number depends "
@@ -42,7 +42,8 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
             soft_wrap=True, highlight=False,
         )  # fmt: skip
     lines = [f"  --profile {shlex.quote(settings.profile_name)}"] if settings.chosen else []
-    changes = [f"base={model}"] if model and model != profile.base else []
+    changes = list(settings.changes)
+    changes += [f"base={model}"] if model and model != profile.base else []
     changes += ["training.engine=vllm"] if training.engine == "hf" else []  # hf is for CPUs
     nodes = training.scale.nodes
     changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
@@ -50,9 +51,10 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     console.print("Options for `ratchet train`:", *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
         f"The KV caches hold {fit.concurrent:,} completions of full length at once. Assumed: "
-        f"{MFU:.0%} of the peak speed in updates, {training.scale.engine_memory:.0%} of the memory "
-        f"for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was compared with "
-        "torch on a CPU; the seconds were not measured on these GPUs.",
+        f"{fit.gpu.share:.0%} of the peak speed in updates, {training.scale.engine_memory:.0%} of "
+        f"the memory for the engine, {RESERVE / GIB:.0f} GiB free, every completion at maximum "
+        "length. Memory and seconds were compared with "
+        "published runs (docs/measurements/gpu.md), not measured on these GPUs.",
         style="dim", soft_wrap=True, highlight=False,
     )  # fmt: skip
     return 0
@@ -106,7 +108,10 @@ def over_machines(training: Training, gpus: int) -> Training:
 
 
 def command(
-    gpus: Annotated[str | None, typer.Option(help="Number and type of GPUs: 8xH100.")] = None,
+    gpus: Annotated[
+        str | None,
+        typer.Option(help="Number and type of GPUs: 8xH100. Default: those of the profile."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -133,12 +138,14 @@ def command(
             max=1.0,
         ),
     ] = 0.99,
+    change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
     """Estimate memory and time of a training on given GPUs, or the lengths of its texts.
 
     Exits 1 if the training does not fit.
     """
+    settings = Settings.read(profile, change or ())
     if data is not None:
         from cli.lengths import show_lengths
         from cli.runs import folder_of
@@ -146,15 +153,17 @@ def command(
         raise typer.Exit(
             show_lengths(
                 data,
-                folder_of(run, Settings.read().home) if run else None,
+                folder_of(run, settings.home) if run else None,
                 share,
                 model,
                 gpus,
-                Settings.read(profile),
+                settings,
                 Console(),
             )
         )
-    if gpus is None:
-        raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
-
-    raise typer.Exit(show_plan(model, gpus, Settings.read(profile), Console()))
+    needs, ranks = settings.profile.needs, settings.profile.training.ranks
+    if gpus is None and not needs.gpu:
+        raise typer.BadParameter(
+            "give --gpus, e.g. 8xH100, or --data to measure lengths: the profile names no needs.gpu"
+        )
+    raise typer.Exit(show_plan(model, gpus or f"{ranks}x{needs.gpu}", settings, Console()))

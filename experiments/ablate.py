@@ -28,7 +28,8 @@ from resources.config.profile import Profile
 from resources.plugin_check import check_plugins
 from resources.settings import Settings
 from rewards.config import RewardConfig, Weights
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.curriculum import Curriculum
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
 BASELINE = "baseline"
@@ -175,7 +176,7 @@ def _check_parts(study: Study) -> None:
     config = study.profile.reward
     if config.kind == "tests" and stored_result(study.home, config) is None:
         reward = reward_of(config)
-        with study.stage.run_context.sandbox() as sandbox:
+        with study.stage.run_context.new_sandbox() as sandbox:
             store_result(
                 study.home,
                 config,
@@ -206,7 +207,7 @@ def score(job: TrainingJob, study: Study) -> Scorecard:
     if path.exists() and (scorecard := Scorecard.read(path)).benchmark_version == benchmark.version:
         return scorecard
     step, checkpoint = best(job.path, job.validations())
-    with study.stage.run_context.sandbox() as sandbox:
+    with study.stage.run_context.new_sandbox() as sandbox:
         scorecard = evaluate(
             checkpoint,
             f"{job.chain}-{job.key[:8]}-step-{step}",

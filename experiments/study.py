@@ -253,12 +253,7 @@ def context_of(settings: Settings) -> RunContext:
     """Return the Dagster resource of these settings, for use without Dagster."""
     from resources.run_context import RunContext
 
-    return RunContext(
-        path=str(settings.home.path),
-        profile_name=settings.reference,
-        changes=list(settings.changes),
-        unverified=settings.unverified,
-    )
+    return RunContext.of(replace(settings, profile_name=settings.reference))
 
 
 def _open_study(settings: Settings, id: str, why: str) -> Study:

@@ -18,7 +18,7 @@ from experiments.search_space import check_search_space, excluded_keys, space_of
 from resources.config.profile import Profile
 from resources.config.tuning import Span
 from resources.home import NotReady
-from verl_jobs.job import VALIDATION
+from verl_jobs.config.validation import SCORE
 
 
 def write_sweep(
@@ -55,7 +55,7 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
         "name": f"ratchet {profile_name}",
         "program": "ratchet",
         "method": "bayes",
-        "metric": {"name": VALIDATION, "goal": "maximize"},
+        "metric": {"name": f"{SCORE}{training.validation.n}", "goal": "maximize"},
         "run_cap": profile.tuning.trials,
         "early_terminate": {
             "type": "hyperband",

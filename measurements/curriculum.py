@@ -48,7 +48,8 @@ from rewards.composite import RewardConfig, reward_hash, score_answers
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox, SandboxConfig
 from verl_jobs import samples
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.curriculum import Curriculum
+from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, candidates
 from verl_jobs.sft.tiny_model import TinyModel, make

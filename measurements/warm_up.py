@@ -55,7 +55,9 @@ def main() -> None:
     for number in range(arguments.rounds):
         for steps in (arguments.steps, 2 * arguments.steps):
             for kind, command in (("warm_up", _loop), ("verl.trainer.sft_trainer", _verl)):
-                wall, cpu, loss = _run(command(base, scratch, WarmUp(steps=steps), number), scratch)
+                wall, cpu, loss = _run(
+                    command(base, scratch, WarmUp(steps=steps, optimizer="adamw"), number), scratch
+                )
                 rows.setdefault((kind, steps), []).append((wall, cpu))
                 print(
                     f"{kind} {steps} steps: {wall:.1f} s, CPU {cpu:.1f} s, last loss {loss}",

@@ -1,6 +1,11 @@
-"""All Dagster definitions of Ratchet, for `dagster dev` and `dagster job execute`."""
+"""All Dagster definitions of Ratchet, for `dagster dev` and `dagster job execute`.
+
+In: services that replace the default ones, for a code location of your own. Out: `Definitions`.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import dagster as dg
 
@@ -23,36 +28,40 @@ from pipelines.settings import SETTINGS
 from pipelines.source_code import with_source_code
 from resources.run_context import RunContext
 
-read_newer_tables()
-defs = dg.Definitions(
-    assets=[
-        problem_sources,
-        *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores])),
-    ],
-    asset_checks=[
-        schema_holds,
-        verified_tests_are_strong,
-        augmented_tests_are_strong,
-        synthetic_tests_are_strong,
-        no_gated_problem,
-        no_heldout_function,
-        no_secret,
-        reward_battery,
-        whole_checkpoint,
-        no_growing_gap,
-        healthy_training,
-        scores_are_sane,
-        champion_is_whole,
-    ],
-    jobs=JOBS,
-    schedules=SCHEDULES,
-    sensors=sensors(),
-    resources={
-        "run_context": RunContext(
-            path=str(SETTINGS.home.path),
-            profile_name=SETTINGS.profile_name,
-            changes=list(SETTINGS.changes),
-            unverified=SETTINGS.unverified,
-        )
-    },
-)
+CHECKS = [
+    schema_holds,
+    verified_tests_are_strong,
+    augmented_tests_are_strong,
+    synthetic_tests_are_strong,
+    no_gated_problem,
+    no_heldout_function,
+    no_secret,
+    reward_battery,
+    whole_checkpoint,
+    no_growing_gap,
+    healthy_training,
+    scores_are_sane,
+    champion_is_whole,
+]
+
+
+def definitions(**replaced: dg.ConfigurableResource[Any]) -> dg.Definitions:
+    """Return all definitions. Raises TypeError for an unknown key.
+
+    replaced: services in place of the default ones, by their keys.
+    """
+    read_newer_tables()
+    return dg.Definitions(
+        assets=[
+            problem_sources,
+            *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores])),
+        ],
+        asset_checks=CHECKS,
+        jobs=JOBS,
+        schedules=SCHEDULES,
+        sensors=sensors(),
+        resources=RunContext.of(SETTINGS, **replaced).resources,
+    )
+
+
+defs = definitions()

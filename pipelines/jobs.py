@@ -27,8 +27,9 @@ from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from pipelines.settings import SETTINGS
 from resources.home import Home
-from resources.run_context import PARTITION, PROFILE, SUBHOME, RunContext
+from resources.run_context import PARTITION, RunContext
 from resources.run_record import newest_id, next_id
+from resources.services import PROFILE, SUBHOME
 
 SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
@@ -164,7 +165,7 @@ def roll_back(
         to=config.to or None,
     )
     context.log.info(entry.decision["reasons"][0])
-    if sync_problem := run_context.registry.try_sync(run_context.ledger):
+    if sync_problem := run_context.mlflow.try_sync(run_context.ledger):
         context.log.warning(sync_problem)
     undone_checkpoint = entry.decision["undone_checkpoint"]
     context.add_output_metadata(
@@ -181,7 +182,7 @@ def roll_back(
 def follow_ledger(context: dg.OpExecutionContext, run_context: RunContext) -> None:
     """Sync MLflow's versions and aliases with the ledger. Fails if MLflow cannot be reached."""
     context.add_output_metadata(
-        {"aliases": dg.MetadataValue.json(run_context.registry.sync(run_context.ledger))}
+        {"aliases": dg.MetadataValue.json(run_context.mlflow.sync(run_context.ledger))}
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from resources.config.profile import Profile
 from resources.home import NotReady
+from resources.ray_gpus import RATES, gpus_of_ray
 from verl_jobs.planner.fit import check_fit, formulas_apply
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
@@ -109,14 +110,13 @@ def not_checked(profile: Profile) -> str:
         profile.training.engine != "hf",
         shape_of_start(profile) is None,
     )
+    scale = profile.training.scale
+    if place and on_gpus and gpu_of(profile) and not unknown and formulas_apply(scale):
+        return ""
     if place:
         why = f"the memory of {place} is unknown here"
-        why += (
-            ": `ratchet plan --gpus 8xH100` with this profile checks GPUs that you name"
-            if on_gpus
-            else ""
-        )
-    elif on_gpus and not formulas_apply(profile.training.scale):
+        why += ": name the type of its GPUs in the profile's needs.gpu" if on_gpus else ""
+    elif on_gpus and not formulas_apply(scale):
         why = "the planner supports only FSDP2 with trainer and engine on the same GPUs"
     elif on_gpus and _sliced():
         why = f"the memory of the slices of {VISIBLE} is unknown here"
@@ -138,12 +138,19 @@ def elsewhere(profile: Profile) -> str:
 
 
 def gpu_of(profile: Profile) -> Gpu | None:
-    """Return this machine's smallest GPU if it trains on GPUs; None on a CPU, or elsewhere.
+    """Return the smallest GPU that the training may get; None on a CPU, or if it is not known.
 
-    Raises NotReady where there are too few GPUs.
+    On a joined Ray, one of those that its dashboard lists; it may add nodes later, so that their
+    number is not checked. Where none is listed, the type that the profile names. Raises NotReady
+    where this machine has too few GPUs.
     """
     training = profile.training
-    if training.engine == "hf" or elsewhere(profile) or _sliced():
+    if training.engine == "hf":
+        return None
+    if elsewhere(profile):
+        listed = gpus_of_ray(profile.ray.address) if profile.ray.address else []
+        return min(listed, key=lambda gpu: gpu.memory, default=GPUS.get(profile.needs.gpu))
+    if _sliced():
         return None
     gpus = gpus_here()
     if len(gpus) < training.ranks:
@@ -168,13 +175,13 @@ def gpus_here() -> list[Gpu]:
         "--format=csv,noheader,nounits",
     ]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    rates, gpus = GPUS["A100-80"], []
+    gpus = list[Gpu]()
     for line in listed.splitlines():
         if line.count(",") != 3:  # a message that says why no GPU is listed
             continue
         index, uuid, name, mebibytes = map(str.strip, line.split(","))
         if _visible(index, uuid):
-            gpus.append(Gpu(name, int(mebibytes) * 2**20, rates.flops, rates.bandwidth))
+            gpus.append(Gpu(name, int(mebibytes) * 2**20, RATES.flops, RATES.bandwidth))
     return gpus
 
 

@@ -4,8 +4,6 @@ In: a Dagster context. Out: a `StageContext` for one stage: one home with one pr
 run that the Dagster run belongs to, its progress, and `artifact`, the cache over the store.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,19 +12,28 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from pydantic import PrivateAttr, TypeAdapter
+from pydantic import TypeAdapter
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources import lease
-from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home
 from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
 from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_id, open_run
+from resources.services import (
+    RayResource,
+    RegistryResource,
+    SandboxResource,
+    SettingsResource,
+    StorageResource,
+    TrackerResource,
+    services,
+)
+from resources.settings import Settings
 from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import Sandbox
 
@@ -39,9 +46,6 @@ NO_PARTITION = (
     "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the "
     "UI, or with `ratchet train`"
 )
-PROFILE = "ratchet/profile"
-# folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
-SUBHOME = "ratchet/home"
 KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
@@ -58,62 +62,58 @@ class StageOutput:
 
 
 class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The Dagster resource for one RATCHET_HOME and one profile."""
+    """The pipeline run that a Dagster run belongs to: its record, lease, progress and stages."""
 
-    path: str
-    """RATCHET_HOME."""
-    profile_name: str = "embedded"
-    """Name or path of the profile; the run tag `ratchet/profile` overrides it."""
-    changes: list[str] = []  # noqa: RUF012  # pydantic copies it
-    """Changes to the profile, `section.key=value`."""
-    unverified: bool = False
-    """Whether to train with a reward that the exploit battery refused."""
-    _tags: dict[str, str] = PrivateAttr(default_factory=dict)
+    settings: dg.ResourceDependency[SettingsResource]
+    storage: dg.ResourceDependency[StorageResource]
+    ray: dg.ResourceDependency[RayResource]
+    sandbox: dg.ResourceDependency[SandboxResource]
+    registry: dg.ResourceDependency[RegistryResource]
+    tracker: dg.ResourceDependency[TrackerResource]
 
-    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Read the run's tags.
+    @classmethod
+    def of(cls, settings: Settings, **replaced: Any) -> "RunContext":
+        """Return the run context of these settings. Raises TypeError for an unknown key.
 
-        Tags are used, not run config: `dagster job execute` applies a job's tags, but not its
-        default config.
+        replaced: services in place of the default ones, by their keys.
         """
-        self._tags = dict(context.run.tags) if context.run else {}
+        if unknown := replaced.keys() - SERVICES:
+            raise TypeError(f"no service {min(unknown)}: name one of {', '.join(sorted(SERVICES))}")
+        return cls(**services(settings) | replaced)
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """The resources for Dagster: the services, and a run context that takes them by key."""
+        return {key: getattr(self, key) for key in SERVICES} | {"run_context": run_context}
 
     @property
     def home(self) -> Home:
-        return Home(Path(self.path) / self._tags.get(SUBHOME, ""))
+        return self.storage.home
 
-    @cached_property
+    @property
     def profile(self) -> Profile:
-        name = self._tags.get(PROFILE, self.profile_name)
-        return load_profile(name, self.changes, unverified=self.unverified)
+        return self.settings.profile
 
     @cached_property
     def store(self) -> Store:
-        return self.home.store(self.profile.storage.root)
+        return self.storage.store(self.profile)
 
-    def sandbox(self) -> Sandbox:
-        """Return a sandbox that is not yet open: `with run_context.sandbox() as sandbox`."""
-        return Sandbox(self.profile.sandbox)
+    def new_sandbox(self) -> Sandbox:
+        """Return a sandbox that is not yet open: `with run_context.new_sandbox() as sandbox`."""
+        return self.sandbox.create(self.profile)
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of this home.
-
-        A home below RATCHET_HOME has its own ledger and MLflow, even if the profile shares them.
-        """
-        shared = "" if self._tags.get(SUBHOME) else self.profile.storage.ledger
-        return Ledger(shared or self.home.ledger)
+        return self.registry.ledger(self.storage, self.profile)
 
     @property
-    def registry(self) -> Registry:
-        return Registry(
-            self.home.path, "" if self._tags.get(SUBHOME) else self.profile.storage.mlflow
-        )
+    def mlflow(self) -> Registry:
+        return self.registry.mlflow(self.storage, self.profile)
 
     @contextmanager
     def stage(
         self, context: dg.AssetExecutionContext, *, trains: bool = True
-    ) -> Iterator[StageContext]:
+    ) -> "Iterator[StageContext]":
         """Open the stage that has the asset's name.
 
         In a pipeline run, `trains` takes the home's lease and keeps it until the process ends.
@@ -154,12 +154,21 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             _record_id(tags) or ("data" if kind == "data" else next_id(self.home.runs)),
             kind=kind,
             base_seed=self.profile.seed,
-            profile=self._tags.get(PROFILE, self.profile_name),
+            profile=self.settings.name,
             why=tags.get("ratchet/why", "started in Dagster"),
             regression=tags.get("ratchet/cause") == "regression",
             champion=known,
-            changes=self.changes,
+            changes=self.settings.changes,
         )
+
+
+SERVICES = frozenset(RunContext.model_fields)
+
+
+@dg.resource(description=RunContext.__doc__, required_resource_keys=set(SERVICES))
+def run_context(context: dg.InitResourceContext) -> RunContext:
+    """Return the run context of the services that have these keys in `Definitions`."""
+    return RunContext(**{key: getattr(context.resources, key) for key in SERVICES})
 
 
 def _record_id(tags: Mapping[str, str]) -> str:

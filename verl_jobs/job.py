@@ -20,17 +20,19 @@ Files and folders:
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
 from artifacts.integrity import changed, check_files, reading, seal, unseal
 from rewards.config import RewardConfig
 from sandbox.backends import Kind
+from sandbox.config import SandboxConfig
 from verl_jobs.config.training import Training
 
 # environment variables that a sweep's agent sets for its command
@@ -41,7 +43,9 @@ SWEEP = (
     "WANDB_ENTITY",
     "WANDB_PROJECT",
 )
+LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
+MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
 OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
 DONE = "done.json"
@@ -65,7 +69,10 @@ class TrainingJob(BaseModel):
     battery: str = ""  # result of the exploit battery on the reward; its hash if the reward passed
     isolation: Literal["auto", "root", "userns", "bare"]  # requested isolation of the sandbox
     backend: Kind = "local"  # of the sandbox
+    workers: PositiveInt | None = None  # of the sandbox on a node; None: one per core
+    packages: tuple[str, ...] = SandboxConfig().packages  # third-party packages for programs
     seed: int
+    loggers: tuple[str, ...] = LOGGERS
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (
         ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none
@@ -89,6 +96,9 @@ class TrainingJob(BaseModel):
         fields = self.model_dump(
             include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json"
         )
+        # verdicts depend on them; jobs of older versions had only the default
+        if self.packages != SandboxConfig().packages:
+            fields["packages"] = sorted(self.packages)
         return hash_data(fields)
 
     @property
@@ -251,13 +261,16 @@ def _row(line: bytes) -> dict[str, Any] | None:
     """Return the values of a line with their step; None if it holds no metrics."""
     try:
         record = json.loads(line)
-        values = {
-            key.replace(OLDER_SOURCE, "/validation/"): value
-            for key, value in record["data"].items()
-        }
+        values = {_named(key): value for key, value in record["data"].items()}
         return values | {"step": int(record["step"])}
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def _named(key: str) -> str:
+    """Return the metric's name: that of VALIDATION for any number of completions a problem."""
+    name = key.replace(OLDER_SOURCE, "/validation/")
+    return MEAN_OF_MORE.sub(r"\1@1", name)
 
 
 def next_attempt(folder: Path) -> int:

@@ -23,7 +23,7 @@ def mlflow_follows(context: dg.SensorEvaluationContext, run_context: RunContext)
     history = run_context.ledger.history()
     if not history:
         return dg.SensorResult(skip_reason="the ledger is empty")
-    pending, cursor = run_context.registry.behind(history), context.cursor or ""
+    pending, cursor = run_context.mlflow.behind(history), context.cursor or ""
     if not pending and cursor == STARTED:
         return dg.SensorResult(skip_reason=f"MLflow has all {len(history)} entries of the ledger")
     key = f"{history[-1].entry}-{STARTED}-{int(time.time() // RETRY_S) if pending else 'start'}"

@@ -34,6 +34,7 @@ from resources.config.tuning import Tuning
 from rewards.config import RewardConfig
 from sandbox.config import SandboxConfig
 from verl_jobs.config.training import Training
+from verl_jobs.planner.shapes import GPUS
 from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel
 from verl_jobs.sft.warm_up import WarmUp
@@ -49,6 +50,10 @@ class Needs(Section):
     """Free disk space under RATCHET_HOME."""
     memory_gib: NonNegativeFloat = 9.0
     """Available memory: the embedded pipeline run was measured at 8.2 GiB (docs/measurements)."""
+    gpu: Literal["", *GPUS] = ""  # type: ignore[valid-type]
+    """Type of the GPUs that the training is for, as `ratchet plan` names it (RTX4090, H100). The
+    layout is checked against it where the GPUs cannot be listed from here.
+    """
 
 
 class Ranking(Section):

@@ -25,6 +25,7 @@ from resources.ray.private import POLL_S, Joined, Private, TrainingFailed
 from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.log import last_line
+from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import check
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.checkpoints import complete_saves
@@ -68,6 +69,8 @@ def train(
     begun = (job.path / LOG).exists() or next_attempt(job.path) > 1
     if entry == TRAINER and not begun:
         check(job)
+        if isinstance(ray, Private):
+            check_engine(job.training)
     job.write()
     # The private Ray may have been started for another run of the sweep.
     if "WANDB_SWEEP_ID" in os.environ:

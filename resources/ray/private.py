@@ -29,13 +29,13 @@ from resources.ray import head as ray_head
 from verl_jobs.config.environment import environment
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer import trainer_lease as owner
-from verl_jobs.trainer.layout import CPUS, PATIENCE
+from verl_jobs.trainer.layout import CPUS, PATIENCE, cpus_beside
 from verl_jobs.trainer.preemption_hook import TRAINING
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
 END_S = 10.0  # seconds that killed processes have to be gone
-LEAST_CPUS, OTHER_CPUS = 16, 8  # logical ones of a private Ray; of verl's actors beside the ranks
+LEAST_CPUS, SPARE_CPUS = 16, 5  # logical ones of a private Ray: the least, and unclaimed ones
 # In the environment of every process of a run: Ray's daemons leave the process tree, but their
 # environment stays.
 RUN = "RATCHET_RUN"
@@ -232,7 +232,7 @@ def _running(folder: Path) -> Head | None:
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     here = {
         "RATCHET_RANKS": str(ranks),
-        ray_head.CPUS: str(max(LEAST_CPUS, ranks * CPUS + OTHER_CPUS)),
+        ray_head.CPUS: str(max(LEAST_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
         "RATCHET_RAY_BIND": bind,
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
         RUN: str(job.path.parent.parent),

@@ -8,7 +8,9 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from pipelines.definitions import defs
+from resources.home import Home
 from resources.run_context import RunContext
+from resources.settings import Settings
 
 STAGES = (
     "raw_problems",
@@ -25,13 +27,13 @@ def at(home: Path) -> RunContext:
         "family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}",
         encoding="utf-8",
     )
-    return RunContext(path=str(home), profile_name=str(profile))
+    return RunContext.of(Settings(Home(home), str(profile)))
 
 
 def refresh(run_context: RunContext, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
     job = defs.resolve_job_def("refresh_data")
     return job.execute_in_process(
-        instance=instance, resources={"run_context": run_context}, raise_on_error=False
+        instance=instance, resources=run_context.resources, raise_on_error=False
     )
 
 

@@ -7,8 +7,9 @@ import dagster as dg
 import pytest
 
 from assets.base_model import base_model, snapshot
-from resources.home import NotReady
+from resources.home import Home, NotReady
 from resources.run_context import RunContext
+from resources.settings import Settings
 from tests.resources.test_capacity import listing
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -41,12 +42,10 @@ def test_an_unknown_hub_model_is_checked_after_its_download(
     (tmp_path / "profile.yaml").write_text(
         "{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8"
     )
-    run_context = RunContext(
-        path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml")
-    )
+    run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(tmp_path / "profile.yaml")))
     result = dg.materialize(
         [base_model],
-        resources={"run_context": run_context},
+        resources=run_context.resources,
         tags={"ratchet/kind": "study"},
         raise_on_error=False,
     )

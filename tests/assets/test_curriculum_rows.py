@@ -19,9 +19,11 @@ from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.pass_rate_prior import FILE, read_expected
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
+from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import StageReport, open_run
+from resources.settings import Settings
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
 TRAIN = sorted(  # the order on disk
@@ -38,7 +40,7 @@ def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageConte
     tmp_path.mkdir(exist_ok=True)
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"training: {{curriculum: {{schedule: {schedule}}}}}", encoding="utf-8")
-    run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
+    run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",

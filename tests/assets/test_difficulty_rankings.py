@@ -11,14 +11,16 @@ from artifacts.manifest import Manifest
 from assets.difficulty_rankings import agreement, scale_artifact, scale_markdown
 from problems.difficulty.difficulty import rank, write_ranks
 from problems.difficulty.item_response import read_scale
+from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import StageReport, open_run
+from resources.settings import Settings
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> StageContext:
-    run_context = RunContext(path=str(tmp_path), profile_name="small")
+    run_context = RunContext.of(Settings(Home(tmp_path), "small"))
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",

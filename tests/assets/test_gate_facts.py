@@ -22,8 +22,9 @@ from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig
 from problems.sources.heldout import heldout_draw
 from resources.config.load import ProfileError
-from resources.run_context import StageContext
+from resources.run_context import RunContext, StageContext
 from resources.run_record import PipelineRun
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder, card
 
 FIRST_LEVEL = next_level("lord", Policy().alpha, [])
@@ -248,8 +249,8 @@ def test_a_deciding_benchmark_without_scores_is_refused(
     (tmp_path / "mine.yaml").write_text("policy: {benchmark: mbpp}", encoding="utf-8")
     home_builder.promoted("first")
     challenge(home_builder, "chain-0002", 160)
-    home_builder.run_context = type(home_builder.run_context)(
-        path=home_builder.run_context.path, profile_name=str(tmp_path / "mine.yaml")
+    home_builder.run_context = RunContext.of(
+        Settings(home_builder.run_context.home, str(tmp_path / "mine.yaml"))
     )
     with pytest.raises(ProfileError, match=r"policy\.benchmark: mbpp"):
         decision_of_run(home_builder, "chain-0002")

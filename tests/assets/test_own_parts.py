@@ -8,9 +8,11 @@ from pathlib import Path
 from artifacts.hashing import hash_data, hash_file
 from artifacts.manifest import Manifest
 from assets.training_job import training_job
+from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
 from resources.run_record import Champion, StageReport, open_run
+from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
 
@@ -20,7 +22,7 @@ def job(folder: Path, training: str) -> TrainingJob:
     profile.write_text(
         f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8"
     )
-    run_context = RunContext(path=str(folder / "home"), profile_name=str(profile))
+    run_context = RunContext.of(Settings(Home(folder / "home"), str(profile)))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
     pipeline_run = open_run(
         run_context.home.runs,

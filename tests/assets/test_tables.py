@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.tables import examples, funnel_figures
+from assets.promotion import HISTORY
+from assets.tables import FUNNEL, MEANINGS, examples, funnel_figures
 from problems.funnel import Removed, Stage
+from problems.schema import problem_schema
 from problems.sources import simple
 
 
@@ -23,3 +25,12 @@ def test_the_funnel_is_numbers_of_its_last_stage() -> None:
     assert [figures[f"problems_{name}"] for name in ("in", "out", "removed")] == [4, 2, 2]
     assert isinstance(figures["funnel"], dg.TableMetadataValue)
     assert [record.data["removed"] for record in figures["funnel"].records] == [1, 2]
+
+
+def test_every_column_of_a_problem_has_its_meaning_and_no_other() -> None:
+    assert list(MEANINGS) == problem_schema().names
+
+
+def test_every_column_of_a_table_says_what_it_means() -> None:
+    columns = [*HISTORY.columns, *FUNNEL.columns]
+    assert [column.name for column in columns if not column.description] == []

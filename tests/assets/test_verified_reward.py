@@ -12,6 +12,7 @@ from assets.verified_reward import (
     CONTROL,
     UnverifiedReward,
     battery_stamp,
+    battery_text,
     store_result,
     unverified_by,
 )
@@ -61,10 +62,10 @@ def test_the_control_reward_is_marked_as_one(tmp_path: Path) -> None:
 def test_the_flag_reaches_every_process_of_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not RunContext(path=str(tmp_path)).profile.reward.unverified
+    assert not RunContext.of(Settings(Home(tmp_path))).profile.reward.unverified
     monkeypatch.setenv("RATCHET_UNVERIFIED", "1")
     assert Settings.read().profile.reward.unverified
-    assert RunContext(path=str(tmp_path), unverified=True).profile.reward == RewardConfig(
+    assert RunContext.of(Settings(Home(tmp_path), unverified=True)).profile.reward == RewardConfig(
         unverified=True
     )
 
@@ -81,3 +82,16 @@ def test_a_passport_without_a_mark_is_clean() -> None:
         unverified_by(manifest) == ["chain-0001"]
         and unverified_by(manifest.model_copy(update={"facts": {}})) == []
     )
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        ("0123456789abcdef", "the reward passed the exploit battery (hash 0123456789ab)"),
+        ("unverified 0123456789abcdef", "unverified 0123456789abcdef"),
+        (CONTROL, CONTROL),
+        ("", "not run"),
+    ],
+)
+def test_a_checkpoints_page_says_whether_the_battery_passed(stamp: str, text: str) -> None:
+    assert battery_text(stamp) == text

@@ -28,7 +28,8 @@ from resources.settings import Settings
 from rewards.composite import RewardConfig
 from tests.journeys.demo_run import wait_until
 from verl_jobs import faults, samples
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.curriculum import Curriculum
+from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import VALIDATION, TrainingJob
 from verl_jobs.trainer import trainer_lease as owner

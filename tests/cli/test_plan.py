@@ -21,7 +21,7 @@ from rich.console import Console
 from cli import main as cli
 from cli.gpus import gpus_of
 from cli.lengths import show_lengths
-from cli.plan import over_machines, show_plan
+from cli.plan import command, over_machines, show_plan
 from pipelines.launch import prepare_run
 from problems.catalogue import add_source
 from problems.prompt import prompt_text
@@ -32,15 +32,17 @@ from resources.settings import Settings
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit
-from verl_jobs.planner.shapes import DoesNotFit, shape_of
+from verl_jobs.planner.shapes import GPUS, DoesNotFit, shape_of
 
 SEVEN = "Qwen/Qwen2.5-Coder-7B"
 
 
-def planned(gpus: str, model: str | None = SEVEN, profile: str = "gpu") -> tuple[int, str]:
+def planned(
+    gpus: str, model: str | None = SEVEN, profile: str = "gpu", *changed: str
+) -> tuple[int, str]:
     console = Console(file=StringIO(), width=140)
     try:
-        return show_plan(model, gpus, Settings.read(profile), console), written(console)
+        return show_plan(model, gpus, Settings.read(profile, changed), console), written(console)
     except (DoesNotFit, typer.BadParameter) as error:
         code, message = cli.report(error) or (None, "")
         assert code is not None
@@ -79,6 +81,9 @@ def test_a_plan_shows_memory_seconds_and_settings() -> None:
         "training.scale.micro_batch_tokens",
         "training.scale.tensor_parallel",
         "training.scale.offload",
+        "training.scale.sequence_parallel",
+        "training.scale.shards",
+        "training.scale.accumulation",
     ]
 
 
@@ -104,6 +109,24 @@ def test_the_settings_of_a_plan_load_and_fit(profile: str, model: str | None, gp
     loaded = load_profile(profile, changes(output))
     assert loaded.base == (model or load_profile(profile).base) and loaded.training.engine != "hf"
     check_fit(shape_of(loaded.base), gpus_of(gpus)[1], loaded.training)
+
+
+def test_a_plan_of_changed_settings_repeats_them() -> None:
+    code, output = planned("8xH100", SEVEN, "gpu", "training.answer_tokens=16384")
+    assert code == 0 and "512 + 16384 tokens" in output
+    assert "training.answer_tokens=16384" in changes(output)
+
+
+@pytest.mark.parametrize("profile", ["gpu", "cluster"])
+def test_a_plan_is_for_the_profiles_own_gpus(
+    profile: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loaded = load_profile(profile)
+    check_fit(shape_of(loaded.base), GPUS[loaded.needs.gpu], loaded.training)
+    with pytest.raises(typer.Exit) as end:
+        command(profile=profile)
+    assert end.value.exit_code == 0
+    assert f"on {loaded.training.ranks} x {loaded.needs.gpu}" in capsys.readouterr().out
 
 
 @given(gpus=st.integers(1, 512), configured=st.integers(1, 64))

@@ -259,7 +259,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(
     home: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
     score_new_checkpoint(home)
-    resources = {"run_context": home.run_context, "io_manager": dg.mem_io_manager}
+    resources = home.run_context.resources | {"io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(
         instance=instance, partition_key="new", resources=resources
@@ -269,11 +269,11 @@ def test_promote_and_rollback_run_as_dagster_jobs(
     job = defs.resolve_job_def("rollback")
     config = {"ops": {"roll_back": {"config": {"reason": "it wrote poems", "to": 1}}}}
     undone = job.execute_in_process(
-        instance=instance, resources={"run_context": home.run_context}, run_config=config
+        instance=instance, resources=home.run_context.resources, run_config=config
     )
     again = job.execute_in_process(
         instance=instance,
-        resources={"run_context": home.run_context},
+        resources=home.run_context.resources,
         run_config=config,
         tags={"dagster/root_run_id": undone.run_id},
     )
@@ -287,7 +287,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(
         "rollback",
     ]
     assert history[-1].version == 1 and history[-1].decision["reasons"][-1] == "it wrote poems"
-    assert home.run_context.registry.aliases() == {"champion": 1, "challenger": 4}
+    assert home.run_context.mlflow.aliases() == {"champion": 1, "challenger": 4}
 
 
 @pytest.mark.slow
@@ -296,7 +296,7 @@ def test_mlflow_is_synced_if_behind_and_at_each_start(
 ) -> None:
     def tick(cursor: str | None) -> dg.SensorResult:
         context = dg.build_sensor_context(
-            cursor=cursor, resources={"run_context": home_builder.run_context}
+            cursor=cursor, resources=home_builder.run_context.resources
         )
         result = mlflow_follows(context)
         assert isinstance(result, dg.SensorResult)
@@ -308,7 +308,7 @@ def test_mlflow_is_synced_if_behind_and_at_each_start(
     assert [request.run_key for request in first.run_requests or []] == [
         request.run_key for request in tick(first.cursor).run_requests or []
     ]
-    synced = {"uri": home_builder.run_context.registry.uri, "entry": 1}
+    synced = {"uri": home_builder.run_context.mlflow.uri, "entry": 1}
     (home_builder.run_context.home.path / "mlflow_follows.json").write_text(
         json.dumps(synced), encoding="utf-8"
     )

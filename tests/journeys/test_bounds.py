@@ -15,10 +15,12 @@ from resources.config.profile import Profile
 from tests.journeys.test_examples import train_tiny
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
-from verl_jobs.job import metrics
+from verl_jobs.job import VALIDATION, metrics
+from verl_jobs.samples import CUT
 from verl_jobs.trainer.checkpoints import STATE
 from verl_jobs.trainer.replay_buffer import TEMPERATURE
 from verl_jobs.trainer.rescaled import RAW
+from verl_jobs.trainer.truncated import MASKED
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 TINY = {
@@ -59,6 +61,26 @@ def test_a_dapo_step_ends_without_a_mixed_group(tmp_path: Path) -> None:
     assert [round(row[TEMPERATURE], 6) for row in rows] == [1.2, 0.8]
     assert rows[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and rows[1]["actor/kl_loss"] > 0
     assert all(row["rollout_corr/rollout_is_mean"] == pytest.approx(1.0, abs=0.01) for row in rows)
+
+
+def test_any_algorithm_may_sample_anew_and_mask_truncated_completions(tmp_path: Path) -> None:
+    """Validation is sampled too, and one override of verl is passed through."""
+    rows = steps(
+        {
+            "algorithm": "rloo",
+            "clip_high": 0.28,
+            "dynamic_sampling": True,
+            "overlong": "mask",
+            "weight_decay": 0.1,
+            "validation": {"n": 2, "temperature": 0.7, "top_p": 0.9},
+            "verl": ("actor_rollout_ref.actor.clip_ratio_c=10.0",),
+        },
+        tmp_path,
+    )
+    assert all(row["training/filter_groups/evicted_samples"] >= MOST_DROPPED * 4 for row in rows)
+    masked, cut = ([row[name] for row in rows] for name in (MASKED, CUT))
+    assert masked == [0.0 if share == 1 else share for share in cut] and VALIDATION in rows[-1]
+    assert any(0 < share < 1 for share in cut), cut
 
 
 def test_the_kl_coefficient_is_controlled_and_rewards_are_clipped(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from problems.synthesis.synthesize import Synthesis, synthesize
 from problems.verification.verification import verify
 from resources.home import Home
 from resources.run_context import RunContext
+from resources.settings import Settings
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.faulty_proxy import FAULTS, proxy_to, served
 
@@ -72,7 +73,7 @@ def test_proposals_with_agreeing_solutions_are_accepted(tmp_path: Path) -> None:
     warm_up(
         tmp_path / "random",
         chats,
-        WarmUp(steps=80, batch=2, learning_rate=1e-2, threads=1),
+        WarmUp(steps=80, batch=2, learning_rate=1e-2, optimizer="adamw", threads=1),
         tmp_path / "trained",
     )
     config = Synthesis(
@@ -136,15 +137,11 @@ def test_the_stage_records_every_rejected_proposal(
             ),
             encoding="utf-8",
         )
-        run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
+        run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
         job = defs.resolve_job_def("refresh_data")
-        assert job.execute_in_process(
-            instance=instance, resources={"run_context": run_context}
-        ).success
+        assert job.execute_in_process(instance=instance, resources=run_context.resources).success
         requests = sum(proxy.heard.values())
-        assert job.execute_in_process(
-            instance=instance, resources={"run_context": run_context}
-        ).success
+        assert job.execute_in_process(instance=instance, resources=run_context.resources).success
         assert sum(proxy.heard.values()) == requests == 8  # in groups of four
     artifact = run_context.store.require("datasets", "synthetic_problems")
     removed = json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))

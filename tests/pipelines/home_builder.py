@@ -8,8 +8,10 @@ from typing import Literal
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Sample, Scorecard
+from resources.home import Home
 from resources.run_context import RunContext
 from resources.run_record import Champion, Kind, open_run
+from resources.settings import Settings
 
 
 def card(
@@ -35,7 +37,7 @@ class HomeBuilder:
     """Adds checkpoints, scores and promotions to a home."""
 
     def __init__(self, path: Path) -> None:
-        self.run_context = RunContext(path=str(path), profile_name="small")
+        self.run_context = RunContext.of(Settings(Home(path), "small"))
         self.run_context.home.make()
 
     def checkpoint(self, name: str) -> Artifact:

@@ -12,6 +12,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from pipelines.definitions import defs
 from resources.run_context import RunContext
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_stale_scores import cleaned
 
@@ -64,12 +65,12 @@ def champion(home_builder: HomeBuilder) -> Artifact:
 
 def resources_of(home_builder: HomeBuilder, kitchen: Path, *changes: str) -> dict[str, object]:
     entry = f"{{name: {kitchen}, n: 2, temperature: 0.8}}"
-    run_context = RunContext(
-        path=str(home_builder.run_context.home.path),
-        profile_name="small",
-        changes=[f"evaluation.benchmarks=[{entry}]", *changes],
+    run_context = RunContext.of(
+        Settings(
+            home_builder.run_context.home, "small", (f"evaluation.benchmarks=[{entry}]", *changes)
+        )
     )
-    return {"run_context": run_context, "io_manager": dg.mem_io_manager}
+    return run_context.resources | {"io_manager": dg.mem_io_manager}
 
 
 @pytest.mark.slow

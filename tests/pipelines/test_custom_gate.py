@@ -17,6 +17,7 @@ from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.watch.summary import show
 from resources.run_context import RunContext
+from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_stale_scores import cleaned
 
@@ -97,16 +98,18 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
     tmp_path: Path,
 ) -> None:
     challenger = publish(home_builder, "better", champion.path, steps=110)
-    run_context = RunContext(
-        path=str(home_builder.run_context.home.path),
-        profile_name="small",
-        changes=[
-            f"evaluation.benchmarks=[{{name: {kitchen}, n: 10, temperature: 0.5}}]",
-            "evaluation.heldout=4",
-            "policy.benchmark=kitchen",
-            "policy.k=5",
-            "policy.harm_only=[heldout]",  # four tasks rule out no fall
-        ],
+    run_context = RunContext.of(
+        Settings(
+            home_builder.run_context.home,
+            "small",
+            (
+                f"evaluation.benchmarks=[{{name: {kitchen}, n: 10, temperature: 0.5}}]",
+                "evaluation.heldout=4",
+                "policy.benchmark=kitchen",
+                "policy.k=5",
+                "policy.harm_only=[heldout]",  # four tasks rule out no fall
+            ),
+        )
     )
     instance.add_dynamic_partitions("checkpoints", ["tiny", "better"])
     for job in ("evaluate_checkpoint", "promote"):
@@ -114,7 +117,7 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
             instance=instance,
             partition_key="better",
             tags={"ratchet/kind": "evaluation", "ratchet/why": "test"},
-            resources={"run_context": run_context, "io_manager": dg.mem_io_manager},
+            resources=run_context.resources | {"io_manager": dg.mem_io_manager},
         )
         assert ended.success
     entry = run_context.ledger.history()[-1]

@@ -232,7 +232,7 @@ def test_an_unpartitioned_stage_materializes_without_a_partition(
 
 
 def _of(home_builder: HomeBuilder) -> dict[str, object]:
-    return {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
+    return home_builder.run_context.resources | {"io_manager": dg.mem_io_manager}
 
 
 def test_whatever_starts_runs_says_when_and_why() -> None:

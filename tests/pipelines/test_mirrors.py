@@ -44,7 +44,7 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
-    run_context = RunContext(path=str(tmp_path / "home"), profile_name=str(profile))
+    run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
     pipeline_run = open_run(
         run_context.home.runs,

@@ -178,7 +178,7 @@ def test_dagster_records_the_new_source(
     cursor = None
     for _ in range(2):
         context = dg.build_sensor_context(
-            instance=instance, cursor=cursor, resources={"run_context": home_builder.run_context}
+            instance=instance, cursor=cursor, resources=home_builder.run_context.resources
         )
         data = new_problems.evaluate_tick(context)
         cursor = data.cursor

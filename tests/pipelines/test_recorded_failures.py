@@ -26,7 +26,7 @@ def test_the_record_names_the_cause_after_the_last_retry(
 
     job = dg.define_asset_job("broken", hooks={record_failure}, executor_def=dg.in_process_executor)
     definitions = dg.Definitions(
-        assets=[stage], jobs=[job], resources={"run_context": home_builder.run_context}
+        assets=[stage], jobs=[job], resources=home_builder.run_context.resources
     )
     with dg.DagsterInstance.ephemeral() as instance:
         definitions.resolve_job_def("broken").execute_in_process(

@@ -30,19 +30,22 @@ RUN = """
 import sys
 import dagster as dg
 from evaluation.generation import decoder
+from pathlib import Path
 from pipelines.definitions import defs
+from resources.home import Home
 from resources.run_context import RunContext
+from resources.settings import Settings
 decoder.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
     instance.add_dynamic_partitions("checkpoints", [name])
-    run_context = RunContext(path=home, profile_name="small")
+    run_context = RunContext.of(Settings(Home(Path(home)), "small"))
     job = defs.resolve_job_def("evaluate_checkpoint")
     assert job.execute_in_process(
         instance=instance,
         partition_key=name,
         tags={"ratchet/kind": "validation", "ratchet/why": "test"},
-        resources={"run_context": run_context, "io_manager": dg.mem_io_manager},
+        resources=run_context.resources | {"io_manager": dg.mem_io_manager},
     ).success
 """
 

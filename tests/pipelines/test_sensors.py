@@ -16,6 +16,7 @@ from problems.catalogue import add_source
 from resources import lease
 from resources.config.profile import Automation
 from tests.pipelines.home_builder import HomeBuilder, card
+from tests.pipelines.ticks import tick
 
 
 def look(
@@ -25,7 +26,7 @@ def look(
     cursor: str | None = None,
 ) -> dg.SensorResult:
     context = dg.build_sensor_context(
-        instance=instance, cursor=cursor, resources={"run_context": home_builder.run_context}
+        instance=instance, cursor=cursor, resources=home_builder.run_context.resources
     )
     result = sensor(context)
     assert isinstance(result, dg.SensorResult)
@@ -131,10 +132,8 @@ def test_sensors_and_schedules_wait_during_a_training(
     lease.take(home_builder.run_context.home.lease, "chain-0009")
     try:
         assert "chain-0009" in str(look(changed_problems, home_builder, instance).skip_reason)
-        context = dg.build_schedule_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
-        )
-        assert isinstance(nightly_retraining(context), dg.SkipReason)
+        resources = home_builder.run_context.resources
+        assert isinstance(tick(nightly_retraining, instance, resources), dg.SkipReason)
         assert "chain-0009" in str(
             wait_reason(home_builder.run_context, [], time.time(), Automation())
         )
@@ -145,11 +144,7 @@ def test_sensors_and_schedules_wait_during_a_training(
 def test_the_nightly_schedule_requests_the_next_pipeline_run(
     home_builder: HomeBuilder, instance: dg.DagsterInstance
 ) -> None:
-    request = nightly_retraining(
-        dg.build_schedule_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
-        )
-    )
+    request = tick(nightly_retraining, instance, home_builder.run_context.resources)
     assert isinstance(request, dg.RunRequest) and request.partition_key == "chain-0001"
     assert instance.has_dynamic_partition("checkpoints", "chain-0001")
 

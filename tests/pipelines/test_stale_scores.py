@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 
 import dagster as dg
 import pytest
@@ -19,8 +18,7 @@ from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.run_record import Champion, open_run
 from tests.pipelines.home_builder import HomeBuilder, card
-
-SUNDAY = datetime(2026, 11, 22, 7, 0)
+from tests.pipelines.ticks import tick
 
 
 def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
@@ -47,9 +45,7 @@ def cleaned(home_builder: HomeBuilder, validation: int, report: str) -> None:
 
 def evaluated(home_builder: HomeBuilder, instance: dg.DagsterInstance) -> dg.SensorResult:
     result = stale_scores(
-        dg.build_sensor_context(
-            instance=instance, resources={"run_context": home_builder.run_context}
-        )
+        dg.build_sensor_context(instance=instance, resources=home_builder.run_context.resources)
     )
     assert isinstance(result, dg.SensorResult)
     return result
@@ -139,14 +135,10 @@ def test_schedules_evaluate_the_champion_daily_and_weekly(
     schedule: dg.ScheduleDefinition,
     kind: str,
 ) -> None:
-    context = dg.build_schedule_context(
-        instance=instance,
-        scheduled_execution_time=SUNDAY,
-        resources={"run_context": home_builder.run_context},
-    )
-    assert isinstance(schedule(context), dg.SkipReason)
+    resources = home_builder.run_context.resources
+    assert isinstance(tick(schedule, instance, resources), dg.SkipReason)
     champion = home_builder.promoted("chain-0001-sft")
-    request = schedule(context)
+    request = tick(schedule, instance, resources)
     assert isinstance(request, dg.RunRequest) and request.tags["ratchet/kind"] == kind
     assert (
         request.partition_key == request.run_key == f"{kind}-{champion.content_hash[:8]}-2026-11-22"
@@ -185,15 +177,10 @@ def test_a_daily_validation_reports_failures_and_cost(
         chain="tiny",
         against=None,
     )
-    context = dg.build_schedule_context(
-        instance=instance,
-        scheduled_execution_time=SUNDAY,
-        resources={"run_context": home_builder.run_context},
-    )
-    request = daily_validation(context)
+    request = tick(daily_validation, instance, home_builder.run_context.resources)
     assert isinstance(request, dg.RunRequest)
     job = defs.resolve_job_def("evaluate_checkpoint")
-    resources = {"run_context": home_builder.run_context, "io_manager": dg.mem_io_manager}
+    resources = home_builder.run_context.resources | {"io_manager": dg.mem_io_manager}
     ended = job.execute_in_process(
         instance=instance,
         partition_key=request.partition_key,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+from ray.dashboard.utils import to_google_style
 
 from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, not_checked
 from resources.config.load import load_profile
@@ -122,9 +128,9 @@ ON_GPUS = {"training": Training(engine="vllm")}
         ({"ray": RayPlace(address="http://head:8265")}, "http://head:8265"),
         (
             ON_GPUS | {"ray": RayPlace(address="http://head:8265")},
-            "http://head:8265.*`ratchet plan --gpus 8xH100`",
+            r"http://head:8265.*needs\.gpu",
         ),
-        (ON_GPUS | {"orchestration": KUBERNETES}, "Kubernetes.*`ratchet plan"),
+        (ON_GPUS | {"orchestration": KUBERNETES}, r"Kubernetes.*needs\.gpu"),
         (UNKNOWN, r"'nobody/nothing'.*needs\.memory_gib"),
         (UNKNOWN | ON_GPUS, "'nobody/nothing'"),
         ({"training": Training(engine="vllm", scale=Scale(megatron=Megatron()))}, "FSDP2"),
@@ -166,6 +172,47 @@ def test_a_failing_driver_lists_no_gpus(tmp_path: Path, monkeypatch: pytest.Monk
     assert gpus_here() == []
 
 
+@contextmanager
+def dashboard(nodes: list[dict[str, Any]]) -> Iterator[str]:
+    """Serve nodes as Ray's dashboard does, which writes its keys in camel case."""
+    body = json.dumps(to_google_style({"data": {"summary": nodes}})).encode()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/nodes?view=summary" else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_the_gpus_of_a_joined_ray_are_checked() -> None:
+    gpu = load_profile("gpu")
+    small = {"gpus": [{"name": "NVIDIA GeForce RTX 2080", "memory_total": 8192}]}
+    dead = {"gpus": [{"name": "A", "memory_total": 1}], "raylet": {"state": "DEAD"}}
+    large = {"gpus": [{"name": "NVIDIA H100", "memory_total": 81559}]}
+    with dashboard([small, large]) as address:
+        joined = gpu.model_copy(update={"ray": RayPlace(address=address)})
+        with pytest.raises(NotReady, match=r"1 x NVIDIA GeForce RTX 2080 \(8 GiB"):
+            check_machines(joined)
+    with dashboard([dead, large]) as address:
+        joined = gpu.model_copy(update={"ray": RayPlace(address=address)})
+        check_machines(joined)
+        assert not not_checked(joined)
+
+
+def test_a_ray_that_lists_no_gpus_is_checked_for_the_profiles_own() -> None:
+    gpu = load_profile("gpu")
+    large = gpu.model_copy(update={"base": "Qwen/Qwen2.5-Coder-7B"})
+    with dashboard([{"gpus": []}]) as address, pytest.raises(NotReady, match="1 x RTX4090"):
+        check_machines(large.model_copy(update={"ray": RayPlace(address=address)}))
+
+
 @pytest.mark.parametrize(
     "apart",
     [
@@ -179,7 +226,11 @@ def test_extra_gpus_need_a_joined_ray(
     listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 81920\\n1, GPU-6b0, A, 81920\\n")
     gpu = load_profile("gpu")
     profile = gpu.model_copy(
-        update={"training": gpu.training.model_copy(update={"scale": Scale.model_validate(apart)})}
+        update={
+            "training": gpu.training.model_copy(
+                update={"scale": Scale.model_validate(apart | {"micro_batch_tokens": 4096})}
+            )
+        }
     )
     with pytest.raises(NotReady, match="GPUs"):
         check_machines(profile)

@@ -9,11 +9,25 @@ import pytest
 from resources.config.load import FOLDER, ProfileError, layers, load_profile, origin
 from resources.config.profile import Profile
 from resources.settings import Settings
+from verl_jobs.planner.fit import check_fit
+from verl_jobs.planner.shapes import GPUS, shape_of
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_shipped_profile_loads(path: Path) -> None:
     assert isinstance(load_profile(path.stem), Profile)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_profile_for_gpus_fits_the_gpus_that_it_names(path: Path) -> None:
+    profile = load_profile(path.stem)
+    if profile.training.engine == "hf":
+        assert not profile.needs.gpu
+        return
+    check_fit(shape_of(profile.base), GPUS[profile.needs.gpu], profile.training)
+    assert not profile.ray.address or profile.ray.kuberay.gpus * profile.ray.kuberay.workers == (
+        profile.training.ranks
+    )
 
 
 def test_the_embedded_profile_equals_the_defaults() -> None:
@@ -36,6 +50,17 @@ def test_without_a_name_the_environment_chooses_the_profile(
         ("reward: {weights: {corectness: 1}}", r"reward\.weights\.corectness: .*'correctness'"),
         ("training: {learning_rate: fast}", r"training\.learning_rate: .*'fast'"),
         ("training: {steps: 7, save_every: 2}", r"steps.*save_every.*\b2\b.*\b7\b"),
+        ("training: {clip_high: 0.28, algorithm: gspo}", "gspo has its own clipping rule"),
+        ("training: {validation: {n: 4}}", "4 greedy completions of a problem are equal"),
+        (
+            "training: {verl: [actor_rollout_ref.rollout.topp=0.9]}",
+            r"'actor_rollout_ref\.rollout\.top_p'",
+        ),
+        (
+            "training: {verl: [+actor_rollout_ref.rollot.x=1]}",
+            r"'actor_rollout_ref\.rollot'.*nearest",
+        ),
+        ("training: {verl: [trainer.logger]}", "name=value, \\+name=value or ~name"),
         ("ray: {bind: localhost}", r"ray\.bind: .*localhost.*127\.0\.0\.1"),
         ("ray: {bind: 127.0.0.2}", r"127\.0\.0\.2"),
         ("orchestration: {launcher: kubernetes}", "`kubernetes`"),

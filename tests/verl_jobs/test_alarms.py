@@ -39,7 +39,7 @@ def test_a_recovered_value_raises_no_alarm() -> None:
 
 
 def test_a_falling_entropy_raises_an_alarm_before_the_early_stop() -> None:
-    from verl_jobs.config.training import Stop
+    from verl_jobs.config.checkpoints import Stop
     from verl_jobs.trainer.early_stop import stop_reason
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])

@@ -348,6 +348,8 @@ def test_dapo_penalty_starts_in_the_last_fifth_and_reaches_one() -> None:
         [0.0, 0.0, -0.25, -0.5, -1.0]
     )
     assert overlong(Training(algorithm="grpo", answer_tokens=100), 100) == 0.0
+    assert overlong(Training(algorithm="dapo", answer_tokens=100, overlong="mask"), 100) == 0.0
+    assert overlong(Training(answer_tokens=100, overlong="penalty"), 90) == pytest.approx(-0.5)
 
 
 def test_every_algorithm_names_its_paper_and_rule() -> None:

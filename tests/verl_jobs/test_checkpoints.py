@@ -13,7 +13,8 @@ from artifacts.integrity import CorruptArtifact
 from tests.verl_jobs.saves import SHARD, a_save, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults
-from verl_jobs.config.training import Keep, Training
+from verl_jobs.config.checkpoints import Keep
+from verl_jobs.config.training import Training
 from verl_jobs.job import candidates
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.checkpoints import (

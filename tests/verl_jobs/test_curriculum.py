@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from problems.difficulty.pass_rate_prior import ExpectedPassRate
 from verl_jobs import samples
-from verl_jobs.config.training import Curriculum
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.curriculum import draws
 from verl_jobs.curriculum.curriculum import (
     FLOOR,

@@ -24,7 +24,8 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import RewardConfig
 from verl_jobs import samples
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.curriculum import Curriculum
+from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.sft.tiny_model import TinyModel, make

@@ -9,7 +9,8 @@ import pytest
 
 from rewards.watch import GAP, OVERFIT
 from verl_jobs.config.algorithms import Name
-from verl_jobs.config.training import Stop, Training
+from verl_jobs.config.checkpoints import Stop
+from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION
 from verl_jobs.trainer.early_stop import per_token, stop_reason
 

@@ -6,8 +6,8 @@ import pytest
 
 from verl_jobs.config.scale import Megatron, Scale
 from verl_jobs.config.training import Training
-from verl_jobs.planner.fit import check_fit, update_of_layout
-from verl_jobs.planner.planner import plan
+from verl_jobs.planner.fit import check_fit
+from verl_jobs.planner.planner import estimate, plan, update_of
 from verl_jobs.planner.shapes import GPUS, SHAPES, DoesNotFit
 
 SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]
@@ -27,19 +27,10 @@ def training(ranks: int = 4, **scale: object) -> Training:
 def test_a_model_that_needs_offloading_is_refused_without_it() -> None:
     gpu = GPUS["H100"]
     best = plan(SEVEN, gpu, 2, training(2))
-    assert best.offload
+    assert best.training.scale.offload == "idle"
     with pytest.raises(DoesNotFit, match=r"\d\d\.\d GiB.*--set training\.scale\.offload=idle"):
         check_fit(SEVEN, gpu, training(2))
-    check_fit(
-        SEVEN,
-        gpu,
-        training(
-            2,
-            offload="idle",
-            micro_batch_tokens=best.micro_batch,
-            tensor_parallel=best.tensor_parallel,
-        ),
-    )
+    check_fit(SEVEN, gpu, best.training)
 
 
 def test_a_too_long_forward_pass_is_refused_with_a_fitting_one() -> None:
@@ -62,17 +53,13 @@ def test_every_plan_passes_the_fit_check(
         best = plan(SHAPES[name], GPUS[gpu], gpus, config)
     except DoesNotFit:
         return
-    picked = {
-        "micro_batch_tokens": best.micro_batch,
-        "tensor_parallel": best.tensor_parallel,
-        "offload": "idle" if best.offload else "none",
-    }
-    check_fit(SHAPES[name], GPUS[gpu], training(gpus, **scale, **picked))
+    assert not best.faults
+    check_fit(SHAPES[name], GPUS[gpu], best.training)
 
 
 def test_a_critic_needs_gpu_memory_and_a_reference_needs_none() -> None:
     alone, both = (
-        plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more))
+        estimate(SEVEN, GPUS["H200"], training().model_copy(update=more))
         for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01})
     )
     assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx(
@@ -88,27 +75,54 @@ def test_layouts_outside_the_formulas_are_not_refused() -> None:
     check_fit(large, gpu, training(placement="separate_async", engine_gpus=4))
 
 
-def test_the_fit_check_accepts_layouts_that_the_planner_does_not_try() -> None:
-    large, gpu, scale = (
-        SHAPES["Qwen/Qwen2.5-Coder-14B"],
-        GPUS["H100"],
-        {"offload": "always", "tensor_parallel": 2, "micro_batch_tokens": 4096},
+def test_a_configured_layout_that_fits_is_the_plan() -> None:
+    scale = Scale(offload="always", tensor_parallel=2, sequence_parallel=2, micro_batch_tokens=4096)
+    large, configured = SHAPES["Qwen/Qwen2.5-Coder-14B"], training(2)
+    configured = configured.model_copy(update={"scale": scale})
+    assert plan(large, GPUS["H100"], 2, configured).training.scale == scale
+    check_fit(large, GPUS["H100"], configured)
+
+
+def test_long_completions_need_no_power_of_two() -> None:
+    """18,432 tokens of one sequence fit, 32,768 do not."""
+    long = training(8, offload="idle").model_copy(
+        update={"prompt_tokens": 2048, "answer_tokens": 16_384}
     )
-    with pytest.raises(DoesNotFit):
-        plan(large, gpu, 2, training(2))
-    check_fit(large, gpu, training(2, **scale))
+    tokens = plan(SEVEN, GPUS["A100-80"], 8, long).micro_batch
+    assert 18_432 <= tokens < 65_536 and tokens & (tokens - 1)
+
+
+def test_shared_sequences_make_long_completions_fit_small_gpus() -> None:
+    long = training(8).model_copy(update={"prompt_tokens": 2048, "answer_tokens": 30_000})
+    found = plan(SHAPES["Qwen/Qwen2.5-Coder-1.5B"], GPUS["RTX4090"], 8, long)
+    scale = found.training.scale
+    assert scale.sequence_parallel > 1
+    assert found.micro_batch * scale.sequence_parallel >= 32_048 > found.micro_batch
+
+
+def test_a_forward_pass_must_hold_the_longest_sequence() -> None:
+    """verl stops with an AssertionError in the first step otherwise."""
+    with pytest.raises(DoesNotFit, match=r"512 tokens .* does not hold a sequence of 1024"):
+        check_fit(SEVEN, GPUS["H100"], training(8, micro_batch_tokens=512))
+    with pytest.raises(DoesNotFit, match=r"512 tokens \(log_prob_tokens .* sequence of 1024"):
+        check_fit(SEVEN, GPUS["H100"], training(8, log_prob_tokens=512))
+    check_fit(SEVEN, GPUS["H100"], training(8, micro_batch_tokens=512, sequence_parallel=2))
+
+
+def test_more_tokens_without_gradients_need_memory_of_their_own() -> None:
+    with pytest.raises(DoesNotFit, match=r"400000 tokens without gradients"):
+        check_fit(SEVEN, GPUS["H100"], training(8, log_prob_tokens=400_000))
+    check_fit(SEVEN, GPUS["H100"], training(8, log_prob_tokens=32_768))
 
 
 def test_sequence_parallel_ranks_each_have_the_whole_token_budget() -> None:
     one, four = (
-        update_of_layout(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))[
-            "activations"
-        ]
+        update_of(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))["activations"]
         for ranks in (1, 4)
     )
     assert one == four
     one, four = (
-        update_of_layout(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"]
+        update_of(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"]
         for ranks in (1, 4)
     )
     assert one == 4 * four

@@ -164,7 +164,7 @@ def test_every_learner_gets_the_same_token_budget_per_pass(
     handed: dict[str, Any], run: str
 ) -> None:
     t = RUNS[run]
-    budget = token_budget(t.scale, t.engine, t.prompt_tokens + t.response_tokens)
+    budget = token_budget(t.scale, t.prompt_tokens + t.response_tokens)
     for name in LEARNERS:
         engine = handed[run][name]["engine"]
         assert (

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from resources.config.load import FOLDER, load_profile
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import NAMES
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.environment import environment
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Distillation, Megatron, Scale
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.training import Training
+from verl_jobs.config.validation import Validation
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 COMPOSE = """
@@ -43,10 +46,11 @@ for told in json.load(sys.stdin):
     get_dataset_class(config.data)
     get_adv_estimator_fn(config.algorithm.adv_estimator)
     get_policy_loss_fn(config.actor_rollout_ref.actor.policy_loss.loss_mode)
-    critic = need_critic(config)
+    critic, engine = need_critic(config), config.actor_rollout_ref.rollout.name
+    if model.lora_rank and engine == "vllm":  # verl asks vLLM, which is not installed, for a limit
+        config.actor_rollout_ref.rollout.name = "sglang"
     validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=critic)
     manager = resolve_reward_manager_cls(config).__name__
-    engine = config.actor_rollout_ref.rollout.name
     print("SAID", get_platform().device_name, manager, engine, critic)
 """
 
@@ -59,6 +63,8 @@ FSDP2 = [
         updates=2,
         tensor_parallel=2,
         engine_memory=0.4,
+        log_prob_tokens=40_000,
+        fused_head=True,
     ),
     Scale(
         offload="always",
@@ -110,6 +116,8 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
         Training(lora=Lora()),
         Training(frozen=("model.layers.[01].*",)),
     ]
+    profiles = [load_profile(path.stem).training for path in sorted(FOLDER.glob("*.yaml"))]
+    runs = profiles + runs
     make(TinyModel(), ["def solve(x): return x"], tmp_path / "model")
     paths = {
         "model": tmp_path / "model",
@@ -120,7 +128,7 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     lines = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
     run = subprocess.run(
         [sys.executable, "-c", COMPOSE],
-        env=os.environ | environment(runs[0]),
+        env=os.environ | environment(Training()),
         input=json.dumps(lines),
         capture_output=True,
         text=True,
@@ -142,6 +150,49 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
         "False False 8 all-linear",
         "True False 0 all-linear",
     ]
+
+
+def settings_of(training: Training, folder: Path) -> dict[str, str]:
+    paths = dict.fromkeys(("model", "train", "validation", "folder"), folder)
+    lines = overrides(training, seed=1, loggers=[], name="t", **paths)
+    return {line.partition("=")[0]: line.partition("=")[2] for line in lines}
+
+
+def test_an_override_of_the_user_replaces_ours(tmp_path: Path) -> None:
+    key = "actor_rollout_ref.rollout.agent.agent_loop_manager_class"
+    added = "actor_rollout_ref.rollout.engine_kwargs.vllm.max_num_seqs"
+    settings = settings_of(
+        Training(verl=("trainer.total_epochs=3", f"+{key}=mine.Manager", f"+{added}=64")), tmp_path
+    )
+    assert settings["++trainer.total_epochs"] == "3" and "trainer.total_epochs" not in settings
+    assert settings[f"++{key}"] == "mine.Manager" and f"+{key}" not in settings
+    assert settings[f"++{added}"] == "64"
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo", "dr_grpo"])
+def test_clip_higher_and_dynamic_sampling_are_for_any_algorithm(
+    algorithm: str, tmp_path: Path
+) -> None:
+    plain = settings_of(Training(algorithm=algorithm), tmp_path)
+    assert "algorithm.filter_groups.enable" not in plain
+    assert plain["actor_rollout_ref.actor.clip_ratio_high"] == "0.2"
+    settings = settings_of(
+        Training(algorithm=algorithm, clip_high=0.28, dynamic_sampling=True, overlong="mask"),
+        tmp_path,
+    )
+    assert settings["actor_rollout_ref.actor.clip_ratio_low"] == "0.2"
+    assert settings["actor_rollout_ref.actor.clip_ratio_high"] == "0.28"
+    assert settings["algorithm.filter_groups.enable"] == "True"
+    assert "most_dropped:96" in settings["+trainer.v1.sampler.sampler_kwargs"]
+    assert "masked:True" in settings["+trainer.v1.sampler.sampler_kwargs"]
+
+
+def test_validation_is_greedy_unless_it_is_sampled(tmp_path: Path) -> None:
+    key = "actor_rollout_ref.rollout.val_kwargs"
+    greedy = settings_of(Training(), tmp_path)
+    assert (greedy[f"{key}.do_sample"], greedy[f"{key}.n"]) == ("False", "1")
+    sampled = settings_of(Training(validation=Validation(n=4, temperature=0.6)), tmp_path)
+    assert (sampled[f"{key}.do_sample"], sampled[f"{key}.temperature"]) == ("True", "0.6")
 
 
 def test_every_override_key_occurs_once(tmp_path: Path) -> None:

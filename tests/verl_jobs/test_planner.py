@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
-from verl_jobs.planner.memory import update_bytes
+from verl_jobs.planner.memory import logits_width, update_bytes
 from verl_jobs.planner.planner import RESERVE, plan
 from verl_jobs.planner.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
 
@@ -184,7 +184,7 @@ def test_an_engine_does_not_span_machines() -> None:
         GPUS["L40S"],
         LONG.model_copy(update={"problems_per_step": 48}),
     )
-    assert plan(large, gpu, 12, training).tensor_parallel == 4
+    assert plan(large, gpu, 12, training).training.scale.tensor_parallel == 4
     with pytest.raises(DoesNotFit):
         plan(large, gpu, 12, training.model_copy(update={"scale": Scale(nodes=2)}))
 
@@ -330,12 +330,35 @@ def test_trainable_parameters_of_adapters_match_peft(
     )
 
 
-def test_adapters_fit_where_full_training_does_not() -> None:
+def test_adapters_fit_on_the_gpu_where_full_training_needs_the_host() -> None:
     from verl_jobs.config.lora import Lora
 
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
-    with pytest.raises(DoesNotFit):
-        plan(shape, gpu, 1, Training(engine="vllm"))
-    assert (
-        plan(shape, gpu, 1, Training(engine="vllm", lora=Lora(rank=16))).update["optimizer"] < GIB
+    full, adapters = (
+        plan(shape, gpu, 1, Training(engine="vllm", lora=lora)) for lora in (None, Lora(rank=16))
     )
+    assert full.training.scale.offload == "always"
+    assert adapters.training.scale.offload != "always" and adapters.update["optimizer"] < GIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("entropy", "expected"), [(0.0, 6), (0.001, 16)])
+def test_the_head_takes_the_memory_of_verls_own_functions(entropy: float, expected: int) -> None:
+    import torch
+    from torch.distributed._tools.mem_tracker import MemTracker
+    from verl.utils.torch_functional import entropy_from_logits, logprobs_from_logits_v2
+
+    tokens, vocabulary, hidden = 1024, 32_768, 16
+    head = torch.nn.Linear(hidden, vocabulary, bias=False).bfloat16()
+    states = torch.randn(tokens, hidden, dtype=torch.bfloat16, requires_grad=True)
+    labels = torch.randint(0, vocabulary, (tokens,))
+    tracker = MemTracker()
+    with tracker:
+        logits = head(states)
+        loss = logprobs_from_logits_v2(logits, labels).float().mean()
+        if entropy:
+            loss = loss + entropy * entropy_from_logits(logits).float().mean()
+        loss.backward()
+    peak = sum(device["Total"] for device in tracker.get_tracker_snapshot("peak").values())
+    assert peak / (tokens * vocabulary) == pytest.approx(expected, abs=0.2)
+    assert logits_width(Training(entropy_coefficient=entropy)) == expected

@@ -14,6 +14,7 @@ from problems.schema import Problem
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
+from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import CannotTrain, check
 from verl_jobs.sft.start import UnfitStart
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -151,3 +152,15 @@ def test_checkpoints_that_exceed_the_disk_are_refused(
         match=r"0\.0 GiB .*[\d,]+ parameters .*training\.keep",
     ):
         check(job)
+
+
+def test_an_engine_that_cannot_be_imported_is_refused_before_ray_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "vllm.py").write_text("raise ImportError('libcudart.so.13: cannot open it')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(CannotTrain, match=r"vllm: ImportError: libcudart.*ratchet doctor"):
+        check_engine(Training(engine="vllm"))
+    (tmp_path / "vllm.py").write_text("")
+    check_engine(Training(engine="vllm"))
+    check_engine(Training())

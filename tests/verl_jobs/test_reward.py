@@ -10,13 +10,21 @@ import pytest
 from problems.dataset.rl_parquet import ground_truth
 from rewards.battery.cases import CODE, MEDIAN
 from rewards.score import Score
+from sandbox.config import SandboxConfig
 from sandbox.protocol import Verdict
+from tests.verl_jobs.test_job import a_job
+from tests.verl_jobs.test_overrides import settings_of
+from verl_jobs.config.agents import Agents
 from verl_jobs.config.references import load
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
+from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.reward_manager import (
     NoScore,
     SandboxRewardManager,
     as_verl,
     compute_score,
+    sandbox_of,
 )
 
 
@@ -66,3 +74,27 @@ def test_a_plugin_finds_the_reward_manager_by_its_old_name(tmp_path: Path) -> No
     with pytest.warns(FutureWarning, match=r"verl_jobs\.trainer\.reward_manager"):
         plugin = load(f"{tmp_path / 'mine.py'}:Mine")
     assert issubclass(plugin, SandboxRewardManager)
+
+
+def test_a_training_scores_with_the_sandbox_of_the_profile(tmp_path: Path) -> None:
+    job = a_job(tmp_path, workers=6, packages=("six",))
+    assert sandbox_of(TrainingJob.read(job.write())) == SandboxConfig(workers=6, packages=("six",))
+    assert sandbox_of(a_job(tmp_path)) == SandboxConfig()
+
+
+def test_one_process_a_node_has_the_nodes_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """192 cores: verl's eight reward processes with a worker per core would be 1,536 workers."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(192)))
+    gpus = Training(engine="vllm", ranks=16, scale=Scale(nodes=2))
+    settings = settings_of(gpus, tmp_path)
+    assert settings["reward.num_workers"] == "2"
+    assert sandbox_of(a_job(tmp_path, training=gpus)).workers is None  # a worker per core, once
+    talking = gpus.model_copy(update={"agents": Agents(turns=2, tokens=400)})
+    assert settings_of(talking, tmp_path)["actor_rollout_ref.rollout.agent.num_workers"] == "8"
+    assert sandbox_of(a_job(tmp_path, training=talking)).workers == 192 // 4
+
+
+def test_other_packages_are_another_training(tmp_path: Path) -> None:
+    assert a_job(tmp_path, packages=("six",)).key != a_job(tmp_path).key

@@ -36,6 +36,13 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
             "False",
         ),
         ({"micro_batch_tokens": 9000}, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "9000"),
+        ({}, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "16384"),
+        (
+            {"log_prob_tokens": 40_000},
+            "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu",
+            "40000",
+        ),
+        ({"fused_head": True}, "actor_rollout_ref.model.use_fused_kernels", "True"),
         ({"accumulation": 4}, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "8"),
         ({"accumulation": 4}, "actor_rollout_ref.actor.use_dynamic_bsz", "False"),
         ({"updates": 4}, "actor_rollout_ref.actor.ppo_mini_batch_size", "8"),

@@ -20,6 +20,7 @@ CHATS = [
 ] * 8
 WAYS = {
     "all": WarmUp(threads=1, steps=10, batch=4),
+    "adamw": WarmUp(threads=1, steps=10, batch=4, optimizer="adamw"),
     "lora": WarmUp(threads=1, steps=10, batch=4, lora=Lora(rank=4)),
     "frozen": WarmUp(
         threads=1, steps=10, batch=4, frozen=("model.layers.0.*", "model.embed_tokens.*")
@@ -106,6 +107,32 @@ def test_frozen_layers_keep_the_weights_of_the_start(base: Path, tmp_path: Path)
     assert {name for name in before if not torch.equal(before[name], after[name])} == {
         name for name in before if name.startswith(("model.layers.1.", "model.norm"))
     }
+
+
+def test_muon_moves_the_matrices_of_the_blocks_in_all_directions(
+    base: Path, tmp_path: Path
+) -> None:
+    moved = {}
+    for optimizer in ("muon", "adamw"):
+        once = WarmUp(threads=1, steps=1, batch=4, schedule="constant", optimizer=optimizer)
+        warm_up(base, CHATS, once, tmp_path / optimizer)
+        before, after = weights(base), weights(tmp_path / optimizer)
+        moved[optimizer] = {
+            name: directions(after[name] - before[name])
+            for name in before
+            if name.endswith(("_proj.weight", "embed_tokens.weight"))
+        }
+    for name, share in moved["muon"].items():
+        if name.endswith("embed_tokens.weight"):
+            assert share == moved["adamw"][name]
+        else:
+            assert share > 1.3 * moved["adamw"][name], name
+
+
+def directions(change: torch.Tensor) -> float:
+    """Return the stable rank as a share of the rank that is possible."""
+    lengths = torch.linalg.svdvals(change)
+    return float((lengths**2).sum() / lengths[0] ** 2 / len(lengths))
 
 
 def test_a_nan_loss_ends_the_warm_up_with_its_step(base: Path, tmp_path: Path) -> None:

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from verl_jobs.config.training import Training
+
+STORAGE_UNITS = 8  # actors of TransferQueue that hold the rollouts, on GPUs; verl's default
+AGENT_WORKERS = 8  # processes of verl's agent loops on GPUs, over all nodes; verl's default
+
 BATCHED = (
     "+actor_rollout_ref.rollout.agent.agent_loop_manager_class="
     "verl_jobs.cpu.batched.BatchedAgentLoopManager"
@@ -35,3 +44,23 @@ GPU = [
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.trainer.replay_buffer",
     "trainer.v1.sampler.custom_sampler.name=WatchedReplayBuffer",
 ]
+
+
+def gpu_workers(nodes: int) -> list[str]:
+    """Return the numbers of processes for agent loops, rewards, and rollouts in transit.
+
+    verl spreads both over the nodes. One process for rewards a node has the node's whole sandbox;
+    verl's default of 8 would start the sandbox's workers eight times.
+    """
+    return [
+        f"actor_rollout_ref.rollout.agent.num_workers={max(AGENT_WORKERS, nodes)}",
+        f"reward.num_workers={nodes}",
+        f"transfer_queue.backend.SimpleStorage.num_data_storage_units={STORAGE_UNITS}",
+    ]
+
+
+def scoring_processes(training: Training) -> int:
+    """Return how many processes of a node score completions in a sandbox."""
+    if training.engine == "hf" or not training.agents.on:
+        return 1
+    return ceil(max(AGENT_WORKERS, training.scale.nodes) / training.scale.nodes)

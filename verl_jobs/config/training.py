@@ -17,70 +17,15 @@ from pydantic import (
 from artifacts.section import Section
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import ALGORITHMS, Algorithm, Name
+from verl_jobs.config.checkpoints import Keep, Stop
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.references import Plugins
 from verl_jobs.config.scale import Engine, Scale, layout_error
+from verl_jobs.config.validation import Validation
+from verl_jobs.config.verl_schema import checked
 
 CLIP = 0.2  # arXiv:1707.06347, and verl's default
-
-
-class Stop(Section):
-    """When a training stops before its last step; its best checkpoint is kept.
-
-    A loss or reward that is not a number always stops it, and so does a growing gap between visible
-    and hidden tests (verl_jobs/trainer/early_stop.py).
-    """
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    kl: PositiveFloat = 0.5
-    """Maximum KL in nats a token, mean of three steps. It applies to the KL of the update, and to
-    the KL to the start policy if a KL coefficient has it measured.
-    """
-    entropy: float = Field(0.1, ge=0, lt=1)
-    """Share of the first steps' entropy below which the policy counts as collapsed; 0: never."""
-    patience: NonNegativeInt = 10
-    """Validations without a new best before the training stops; 0: never stop for lack of progress.
-    """
-
-
-class Curriculum(Section):
-    """Which problems a step selects, by the current policy's pass rate.
-
-    The dataset's weights count too (verl_jobs/curriculum/curriculum.py).
-    """
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    schedule: Literal["uniform", "weighted", "window", "mixed", "competence", "reverse"] = "uniform"
-    """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights only.
-    `window`: near the target. `mixed`: half of them near the target. `competence`: the easiest
-    first, then gradually more; all after half of the steps. `reverse`: the hardest first.
-    """
-    target: float = Field(0.5, gt=0, lt=1)
-    """Pass rate near which `window` and `mixed` select problems."""
-    width: PositiveFloat = 0.2
-    """Distance from the target at which a problem is selected 0.6 times as often; at twice the
-    distance: 0.14 times.
-    """
-    half_life: PositiveFloat = 10.0
-    """Steps after which a completion counts half in its problem's pass rate, because the policy has
-    changed since.
-    """
-
-
-class Keep(Section):
-    """Which checkpoints stay on disk: saves to resume from, and candidates to choose from."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    last: int = Field(2, ge=2)
-    """Number of newest saves: one to resume from, and at least one earlier in case that is damaged.
-    """
-    best: PositiveInt = 1
-    """Number of saves with the best validation scores; the run's result is the best of them."""
-    every: NonNegativeInt = 0
-    """Also keep each save whose step is a multiple of this; 0: none."""
 
 
 class Training(Section):
@@ -110,10 +55,23 @@ class Training(Section):
     """Maximum distance from 1 of the ratio of new to old probability in the loss; dapo, gspo and
     cispo define their own. Has an effect only with `scale.updates` of 2 or more.
     """
+    clip_high: NonNegativeFloat = 0.0
+    """Maximum distance above 1, if it is not `clip` (dapo's clip-higher: 0.28); 0: as `clip`."""
+    dynamic_sampling: bool = False
+    """Whether groups that are all solved or all unsolved are dropped and others sampled, up to
+    three batches a step; dapo always does.
+    """
+    overlong: Literal["none", "penalty", "mask"] | None = None
+    """Completions near or at the maximum length. `penalty`: the last fifth of the length costs up
+    to 1 of the reward; `mask`: a truncated one counts in its group's baseline, but is not learned
+    from. None: as the algorithm; dapo penalizes.
+    """
     entropy_coefficient: NonNegativeFloat = 0.0
     """Weight of the entropy in the loss; above 0, higher entropy is rewarded."""
     gradient_clip: PositiveFloat = 1.0
     """Maximum norm of the gradient; a longer gradient is scaled down."""
+    weight_decay: NonNegativeFloat = 0.01
+    """AdamW's decay of the weights."""
     temperature: PositiveFloat = 1.0
     """Sampling temperature of the rollouts."""
     final_temperature: NonNegativeFloat = 0.0
@@ -159,6 +117,7 @@ class Training(Section):
     """Steps between checkpoints, each scored on the validation problems; the most steps that a
     killed training repeats.
     """
+    validation: Validation = Validation()
     curriculum: Curriculum = Curriculum()
     keep: Keep = Keep()
     agents: Agents = Agents()
@@ -175,6 +134,17 @@ class Training(Section):
     """Steps that torch's profiler records on rank 0, with Ray's timeline of the run; `ratchet jobs
     profile` summarizes them.
     """
+    verl: tuple[str, ...] = ()
+    """Further overrides of verl, each `name=value` as for Hydra, e.g.
+    actor_rollout_ref.rollout.top_p=0.95. They replace ours; a name that verl does not have is
+    refused.
+    """
+
+    @model_validator(mode="after")
+    def check_verl(self) -> Training:
+        for override in self.verl:
+            checked(override, megatron=self.scale.megatron is not None)
+        return self
 
     @model_validator(mode="after")
     def check_layout(self) -> Training:
@@ -206,10 +176,10 @@ class Training(Section):
 
     @model_validator(mode="after")
     def check_clip(self) -> Training:
-        if self.clip != CLIP and self.method.clips:
+        if (self.clip != CLIP or self.clip_high) and self.method.clips:
             raise ValueError(
-                f"{self.algorithm} has its own clipping rule: remove clip, or choose an algorithm "
-                "such as grpo"
+                f"{self.algorithm} has its own clipping rule: remove clip and clip_high, or "
+                "choose an algorithm such as grpo"
             )
         return self
 
@@ -265,6 +235,16 @@ class Training(Section):
     def response_tokens(self) -> int:
         """Maximum tokens after the prompt, of a completion or of a whole conversation."""
         return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens
+
+    @property
+    def drops_equal_groups(self) -> bool:
+        """Whether groups that are all solved or all unsolved are sampled again."""
+        return self.dynamic_sampling or self.method.drops_equal_groups
+
+    @property
+    def overlong_rule(self) -> Literal["none", "penalty", "mask"]:
+        """What happens to completions of about the maximum length."""
+        return self.overlong or ("penalty" if self.method.drops_equal_groups else "none")
 
     @property
     def selects_problems(self) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from problems.difficulty.pass_rate_prior import ExpectedPassRate
-from verl_jobs.config.training import Curriculum
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.curriculum.draws import Draw
 from verl_jobs.curriculum.own_sampler import OwnTable
 

@@ -16,8 +16,8 @@ from typing import Any
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from problems.difficulty.pass_rate_prior import FILE, read_expected
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.references import is_reference, load
-from verl_jobs.config.training import Curriculum
 from verl_jobs.curriculum import curriculum
 from verl_jobs.curriculum.curriculum import Table
 from verl_jobs.curriculum.own_sampler import OwnTable

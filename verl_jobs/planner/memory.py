@@ -18,6 +18,8 @@ CPU_TOKENS, CPU_ROWS = (
     512,
 )
 STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
+# bytes of the head for a token and entry of the vocabulary; tokens that a fused head has at once
+LOGITS, FUSED_ROWS = 6, 512
 
 
 def update_bytes(
@@ -28,22 +30,25 @@ def update_bytes(
     mixed: bool = True,
     checkpointing: bool = True,
     lora: Lora | None = None,
+    logits: int = LOGITS,
 ) -> dict[str, int]:
-    """Return the memory of the update on one of `ranks` GPUs, for a micro-batch of `tokens` tokens.
+    """Return the memory of the update on one of `ranks` GPUs, for `tokens` tokens on that GPU.
 
     Weights, gradients and Adam's two moments are fp32 and sharded: 16 bytes a parameter; with
     adapters 4, and 16 for each adapter parameter. The current layer and the next one are gathered
-    in the computing type.
+    in the computing type. In bfloat16 so is the gradient of the largest matrix, with its fp32 copy
+    for the reduction; adapters have no such gradient.
 
     Activations, in numbers per token: with checkpointing, each layer's input (hidden), plus the
     larger of two peaks. One is a single layer's own 6 hidden + 3 q + 2 kv + 4 intermediate, with 3
-    intermediate of gradients. The other is the head's 4 vocabularies (logits, their log-softmax,
-    its gradient, theirs).
+    intermediate of gradients. The other is the head's.
 
-    mixed: bfloat16 (of the head's copies only the first), otherwise fp32.
+    mixed: bfloat16, otherwise fp32. logits: bytes of the head for each token and entry of the
+    vocabulary in bfloat16 (`logits_width`); in fp32 16 (the logits, their log-softmax, its
+    gradient, theirs).
     """
     width = 2 if mixed else 4
-    head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
+    head = shape.vocabulary * (logits if mixed else 4 * 4)
     own = (
         6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate
     ) * width
@@ -54,12 +59,13 @@ def update_bytes(
         )
     else:
         per_token = shape.layers * own + head
-    layer = (
-        shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)
-    ) // shape.layers
-    gathered = (
-        0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
-    )
+    embedding = shape.vocabulary * shape.hidden
+    layer = (shape.parameters - embedding * (1 if shape.tied else 2)) // shape.layers
+    gathered = 0 if ranks == 1 and not mixed else width * (2 * layer + embedding)
+    if mixed and lora is None:
+        gathered += (2 + 4) * max(layer, embedding)
+    if mixed and not logits:
+        gathered += FUSED_ROWS * shape.vocabulary * 16
     learned = shape.learned(lora)
     return {
         "weights": 4 * (shape.parameters + (learned if lora else 0)) // ranks,
@@ -70,17 +76,33 @@ def update_bytes(
     }
 
 
-def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True) -> dict[str, int]:
+def logits_width(training: Training) -> int:
+    """Return the head's peak in bytes for each token and entry of the vocabulary, in bfloat16.
+
+    Of verl's own functions, measured on a CPU (tests/verl_jobs/test_planner.py): 6 without flash
+    attention's cross entropy, 16 if the loss has an entropy term, and 2 more for logits that are
+    divided by a temperature. A fused head never holds all logits.
+    """
+    if training.scale.fused_head:
+        return 0
+    scaled = 0 if training.temperature == 1 and not training.final_temperature else 2
+    return (16 if training.entropy_coefficient else LOGITS) + scaled
+
+
+def log_prob_bytes(
+    shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, fused: bool = False
+) -> dict[str, int]:
     """Return the memory of the old log-probabilities on one of `ranks` processes.
 
     For a micro-batch of `tokens` tokens. No gradients; the larger of one layer's activations (3
-    hidden + 2 q + 3 intermediate) and the head's logits with their fp32 copy.
+    hidden + 2 q + 3 intermediate) and the head's logits with 4 bytes of the entropy's copies.
+    fused: the head never holds all logits.
     """
     update = update_bytes(shape, 0, ranks, mixed=mixed)
     width = 2 if mixed else 4
     per_token = max(
         (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width,
-        shape.hidden * width + shape.vocabulary * (width + 4),
+        shape.hidden * width + (0 if fused else shape.vocabulary * (width + 4)),
     )
     return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {
         "activations": tokens * per_token

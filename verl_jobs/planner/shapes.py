@@ -80,13 +80,15 @@ class Shape:
 class Gpu:
     """A GPU's figures, as stated by its maker.
 
-    Memory in bytes, dense bfloat16 FLOP/s, and memory bandwidth in bytes/s.
+    Memory in bytes, dense bfloat16 FLOP/s, and memory bandwidth in bytes/s. `share` is not the
+    maker's: the part of the speed that updates reach, recomputation included (seconds.py).
     """
 
     name: str
     memory: int
     flops: float
     bandwidth: float
+    share: float = 0.46
 
 
 QWEN = "Qwen/Qwen2.5-Coder-"
@@ -108,6 +110,7 @@ GPUS = {
         Gpu("L40S", 48 * GIB, 362e12, 0.86e12),
         Gpu("A100-40", 40 * GIB, 312e12, 1.56e12),
         Gpu("A100-80", 80 * GIB, 312e12, 2.04e12),
+        Gpu("H20", 96 * GIB, 148e12, 4.0e12, share=0.8),
         Gpu("H100", 80 * GIB, 989e12, 3.35e12),
         Gpu("H200", 141 * GIB, 989e12, 4.8e12),
         Gpu("B200", 180 * GIB, 2250e12, 7.7e12),

@@ -12,9 +12,10 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig
+from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Scale
-from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.sft.tiny_model import TinyModel, make
 

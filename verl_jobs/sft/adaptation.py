@@ -80,6 +80,7 @@ def learn(
         steps=len(chats),
         batch=min(len(chats), config.batch),
         learning_rate=config.learning_rate * (LORA_FACTOR if way == "lora" else 1.0),
+        optimizer="adamw",
         schedule="constant",
         lora=config.lora if way == "lora" else None,
         frozen=frozen_of(start, config) if way == "frozen" else (),

@@ -42,12 +42,17 @@ class WarmUp(Section):
 
     seed: NonNegativeInt = 1
     """Seed of the order of the batches."""
-    steps: PositiveInt = 1200
+    steps: PositiveInt = 600
     """Optimizer steps."""
     batch: PositiveInt = 16
     """Demonstrations per step."""
     learning_rate: PositiveFloat = 4e-3
     """Peak learning rate."""
+    optimizer: Literal["muon", "adamw"] = "muon"
+    """`muon` trains the matrices inside the blocks by orthogonal steps as large as AdamW's, and the
+    rest by AdamW; a model from scratch needs half the steps (docs/measurements/learning.md).
+    `adamw` is usual for a pretrained model.
+    """
     schedule: Literal["one_cycle", "constant"] = "one_cycle"
     """`one_cycle` rises over the first tenth of the steps and falls to 0; `constant` is for very
     few steps.
@@ -99,31 +104,30 @@ def warm_up(
         .train()
     )
     rows = [_encode(tokenizer, prompt, demonstration) for prompt, demonstration in chats]
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
-    schedule = _schedule(optimizer, config)
+    optimizers = _optimizers(model, config)
+    schedules = [_schedule(each, config) for each in optimizers]
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     batches = _batches(
         [len(ids) for ids, _ in rows], config, torch.Generator().manual_seed(config.seed)
     )
-    losses = _load(state, model, optimizer, schedule) if state and state.exists() else []
+    parts = [*optimizers, *schedules]
+    losses = _load(state, model, parts) if state and state.exists() else []
     saved_at = time.monotonic()
     for step, indices in enumerate(batches[len(losses) :], len(losses) + 1):
         batch = _collate([rows[i] for i in indices], pad)
         loss = model(**{name: tensor.to(device) for name, tensor in batch.items()}).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+        for part in parts:
+            part.step()
+        model.zero_grad()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"the warm-up's loss is {losses[-1]} at step {step}: lower warm_up.learning_rate"
             )
         if state and step < config.steps and time.monotonic() - saved_at > SAVE_EVERY_S:
-            _save(state, model, optimizer, schedule, losses)
+            _save(state, model, parts, losses)
             saved_at = time.monotonic()
         if on_step:
             on_step(step, losses[-1])
@@ -141,6 +145,36 @@ def _learner(model: Any, config: WarmUp) -> Any:
     return model
 
 
+def _optimizers(model: Any, config: WarmUp) -> list[Any]:
+    """Return Muon for the matrices inside the blocks (https://kellerjordan.github.io/posts/muon),
+    with steps as large as AdamW's (arXiv:2502.16982), and AdamW for all other parameters.
+    """
+    import torch
+
+    learned = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    matrices = {
+        name: each
+        for name, each in learned.items()
+        if config.optimizer == "muon" and not config.lora and ".layers." in name and each.ndim == 2
+    }
+    rest = [each for name, each in learned.items() if name not in matrices]
+    optimizers: list[Any] = []
+    if matrices:
+        optimizers.append(
+            torch.optim.Muon(
+                list(matrices.values()),
+                lr=config.learning_rate,
+                weight_decay=0.01,
+                adjust_lr_fn="match_rms_adamw",
+            )
+        )
+    if rest:
+        optimizers.append(
+            torch.optim.AdamW(rest, lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+        )
+    return optimizers
+
+
 def _schedule(optimizer: Any, config: WarmUp) -> Any:
     import torch
 
@@ -152,6 +186,7 @@ def _schedule(optimizer: Any, config: WarmUp) -> Any:
         config.learning_rate,
         total_steps=config.steps,
         pct_start=max(0.1, 2 / config.steps),
+        cycle_momentum=False,
     )
 
 
@@ -173,10 +208,10 @@ def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path
     )
 
 
-def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[float]) -> None:
-    """Save the state under a temporary name, then rename it.
+def _save(path: Path, model: Any, parts: list[Any], losses: list[float]) -> None:
+    """Save the state under a temporary name, then rename it: a kill leaves the old or the new one.
 
-    A kill leaves the old state or the new one.
+    parts: optimizers and schedules.
     """
     import torch
 
@@ -187,24 +222,23 @@ def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[fl
     }
     state = {
         "learned": learned,
-        "optimizer": optimizer.state_dict(),
-        "schedule": schedule.state_dict(),
+        "parts": [part.state_dict() for part in parts],
         "losses": losses,
         "rng": torch.get_rng_state(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")
-    torch.save(state | {"losses": losses, "rng": torch.get_rng_state()}, temporary)
+    torch.save(state, temporary)
     temporary.replace(path)
 
 
-def _load(path: Path, model: Any, optimizer: Any, schedule: Any) -> list[float]:
+def _load(path: Path, model: Any, parts: list[Any]) -> list[float]:
     import torch
 
     state = torch.load(path, map_location="cpu", weights_only=True)
     model.load_state_dict(state["learned"], strict=False)
-    optimizer.load_state_dict(state["optimizer"])
-    schedule.load_state_dict(state["schedule"])
+    for part, saved in zip(parts, state["parts"], strict=True):
+        part.load_state_dict(saved)
     torch.set_rng_state(state["rng"])
     losses: list[float] = state["losses"]
     return losses

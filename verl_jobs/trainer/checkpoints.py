@@ -22,7 +22,7 @@ from artifacts.integrity import check, content_of, hashes_of, read_manifest, rea
 from artifacts.integrity import seal as sealed
 from artifacts.manifest import NAME, Manifest
 from verl_jobs import faults
-from verl_jobs.config.training import Keep
+from verl_jobs.config.checkpoints import Keep
 from verl_jobs.job import FIX, TrainingJob, candidates
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.remote_checkpoints import Mirror

@@ -16,7 +16,8 @@ from typing import Any
 
 from artifacts.atomic import write_atomic
 from rewards import watch
-from verl_jobs.config.training import Stop, Training
+from verl_jobs.config.checkpoints import Stop
+from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
 from verl_jobs.metrics.verl_keys import ENTROPY, FROM_START, OF_UPDATE
 

@@ -121,7 +121,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         check_room(training)
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
         print(f"converted the save of step {resumed} to {training.ranks} ranks", flush=True)
-    loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
+    loggers = [name for name in job.loggers if name != "mlflow" or job.tracking_uri]
     reporter = Reporter(job, session, owned)
     # replaces Ray's handler, set by init, which would lose everything since the last save
     signal.signal(signal.SIGTERM, lambda *_: reporter.on_sigterm())

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verl_jobs import faults
+from verl_jobs.config.engine_overrides import STORAGE_UNITS
 from verl_jobs.config.scale import layout_error
 from verl_jobs.config.training import Training
 
@@ -21,6 +22,17 @@ PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one ne
 START_S = 1800.0  # seconds that a new training waits for the nodes of an existing Ray
 POLL_S = 2.0
 CPUS = 3  # of a rank in verl's placement group (ResourcePoolManager.create_resource_pool)
+# of TransferQueue's controller, and one for actors that claim a CPU only while they are placed:
+# verl's task runner, agent loops, reward workers
+BESIDE = 2
+
+
+def cpus_beside(training: Training) -> int:
+    """Return the CPUs of Ray that verl needs besides its ranks', on any node.
+
+    TransferQueue's storage holds one for each of its units (verl_jobs/config/engine_overrides.py).
+    """
+    return BESIDE + (1 if training.engine == "hf" else STORAGE_UNITS)
 
 
 class NoRoom(RuntimeError):
@@ -33,8 +45,8 @@ def check_room(training: Training) -> None:
     if not _wait_for_nodes(training, patience_s):
         raise NoRoom(
             f"the training needs {describe(training)}, each rank a GPU and {CPUS} CPUs of Ray, and "
-            f"Ray's live nodes hold {live_ranks()} such ranks: start more nodes, or lower "
-            "training.ranks"
+            f"{cpus_beside(training)} CPUs besides. {missing(training, live_resources())}: start "
+            "more nodes, start Ray with more (--num-cpus, --num-gpus), or lower training.ranks"
         )
 
 
@@ -45,16 +57,16 @@ def fit_to_cluster(training: Training, folder: Path) -> Training:
     """
     if _wait_for_nodes(training, float(os.environ.get(PATIENCE, "0"))):
         return training
-    gpus = live_ranks()
+    gpus = held_ranks(live_resources(), cpus_beside(training))
     if (fitted := largest_layout(training, gpus)) is None:
         raise NoRoom(
-            f"the training needs {describe(training)}, and Ray's live nodes hold {gpus} GPUs: "
+            f"the training needs {describe(training)}, and Ray's live nodes hold {gpus} ranks: "
             "start more nodes"
         )
     faults.record(
         folder,
         (
-            f"{describe(training)} no longer fit, Ray's live nodes hold {gpus} GPUs: the training "
+            f"{describe(training)} no longer fit, Ray's live nodes hold {gpus} ranks: the training "
             f"continues on {describe(fitted)}"
         ),
     )
@@ -99,14 +111,50 @@ def fits(ranks: int, nodes: int, gpus: Sequence[int]) -> bool:
     return ranks % nodes == 0 and sum(each >= ranks // nodes for each in gpus) >= nodes
 
 
-def live_ranks() -> list[int]:
-    """Return how many ranks each live node of the connected Ray holds: by its GPUs, which are
-    logical on a CPU, and by its CPUs.
-    """
+def live_resources() -> list[tuple[int, int]]:
+    """Return GPUs and CPUs of each live node of the connected Ray; GPUs are logical on a CPU."""
     import ray
 
     resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    return [int(min(each.get("GPU", 0), each.get("CPU", 0) // CPUS)) for each in resources]
+    return [(int(each.get("GPU", 0)), int(each.get("CPU", 0))) for each in resources]
+
+
+def held_ranks(nodes: Sequence[tuple[int, int]], beside: int) -> list[int]:
+    """Return how many ranks each node holds, by its GPUs and by its CPUs.
+
+    nodes: GPUs and CPUs of each. beside: CPUs for other actors, first those that no rank can use.
+    """
+    spare = sum(max(0, cpus - CPUS * gpus) for gpus, cpus in nodes)
+    lacking, ranks = max(0, beside - spare), list[int]()
+    for gpus, cpus in reversed(nodes):
+        useful = min(cpus, CPUS * gpus)
+        taken = min(lacking, useful)
+        lacking -= taken
+        ranks.append((useful - taken) // CPUS)
+    return ranks[::-1]
+
+
+def missing(training: Training, nodes: Sequence[tuple[int, int]]) -> str:
+    """Return which resource the live nodes lack for this training; empty if they hold it.
+
+    nodes: GPUs and CPUs of each.
+    """
+    wanted, each = training.scale.nodes, training.ranks // training.scale.nodes
+    beside = cpus_beside(training)
+    here = ", ".join(f"{gpus} GPUs and {cpus} CPUs" for gpus, cpus in nodes) or "no node"
+    if sum(gpus >= each for gpus, _ in nodes) < wanted:
+        what = "GPUs"
+    elif sum(gpus >= each and cpus >= CPUS * each for gpus, cpus in nodes) < wanted or (
+        sum(cpus for _, cpus in nodes) < CPUS * training.ranks + beside
+    ):
+        what = "CPUs"
+    else:
+        return ""
+    on = f"each of {wanted} nodes" if wanted > 1 else "a node"
+    return (
+        f"{what} are missing: {each} GPUs and {CPUS * each} CPUs on {on}, "
+        f"{CPUS * training.ranks + beside} CPUs in all, and Ray has {here}"
+    )
 
 
 def describe(training: Training) -> str:
@@ -122,17 +170,20 @@ def _wait_for_nodes(training: Training, patience_s: float) -> bool:
     Requests placement groups for them, so that an autoscaler sees the demand.
     """
     nodes, each = training.scale.nodes, training.ranks // training.scale.nodes
-    if fits(training.ranks, nodes, live_ranks()) or not patience_s:
-        return fits(training.ranks, nodes, live_ranks())
+    if not missing(training, live_resources()) or not patience_s:
+        return not missing(training, live_resources())
     from ray.util.placement_group import placement_group, remove_placement_group
 
+    beside = [{"CPU": 1}] * cpus_beside(training)
     groups = [
         placement_group([{"GPU": 1, "CPU": CPUS}] * each, strategy="STRICT_PACK")
         for _ in range(nodes)
-    ]
+    ] + [placement_group(beside, strategy="PACK")]
     deadline = time.monotonic() + patience_s
-    while not (ready := fits(training.ranks, nodes, live_ranks())) and time.monotonic() < deadline:
+    while lacks := missing(training, live_resources()):
+        if time.monotonic() > deadline:
+            break
         time.sleep(POLL_S)
     for group in groups:
         remove_placement_group(group)
-    return ready
+    return not lacks

@@ -31,6 +31,7 @@ from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import early_stop as stopping
 from verl_jobs.trainer import remax
 from verl_jobs.trainer.rescaled import rescale
+from verl_jobs.trainer.truncated import mask
 
 LONE = f"{PREFIX}/lone_answers_left_out"
 BASELINE = f"{PREFIX}/greedy_baseline"
@@ -43,7 +44,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
     sampler_kwargs: `answers`: completions per prompt; `least`: minimum scored completions of a
     group; `greedy`: whether session 0 is a greedy completion and baseline; `most_dropped`: maximum
     number of uniform groups that a step replaces; `normalised`, `clip`: of rewards
-    (verl_jobs/trainer/rescaled.py); `longest`: maximum tokens of a completion. The others are
+    (verl_jobs/trainer/rescaled.py); `longest`: maximum tokens of a completion; `masked`: whether
+    truncated completions are not learned from (verl_jobs/trainer/truncated.py). The others are
     verl's.
     """
 
@@ -58,6 +60,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             bool(options.pop("normalised", False)),
             float(options.pop("clip", 0.0)),
         )
+        self.masked = bool(options.pop("masked", False))
         self.baselines: dict[str, float] = {}
         self.longest = int(options.pop("longest", 1 << 30))
         self.dropped = 0
@@ -116,7 +119,11 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             return batch, metrics
         if self.greedy:
             batch, figures[BASELINE] = self._without_greedy(batch, partition_id)
-        figures |= self._record(batch, partition_id, global_steps, batch_size)
+        recorded, truncated = self._record(batch, partition_id, global_steps, batch_size)
+        figures |= recorded
+        if self.masked:
+            cut = [key for key, is_cut in zip(batch.keys, truncated, strict=True) if is_cut]
+            figures |= mask(cut, len(batch.keys), partition_id)
         batch, figures[LONE] = self._without_lone(batch, partition_id)
         if self.normalised or self.clip:
             figures |= rescale(
@@ -138,8 +145,11 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
 
     def _record(
         self, batch: Any, partition_id: str, step: int, batch_size: int
-    ) -> dict[str, float]:
-        """Write the step's samples and the curriculum's draws; return their figures."""
+    ) -> tuple[dict[str, float], list[bool]]:
+        """Write the step's samples and the curriculum's draws.
+
+        Returns their figures, and whether each completion was truncated.
+        """
         fields = tq.kv_batch_get(
             keys=batch.keys,
             partition_id=partition_id,
@@ -162,7 +172,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             draws.write(_job_folder(), step, step_draws)
             figures |= curriculum.figures(step_draws, table)
             self.cleared = []
-        return figures
+        return figures, truncated
 
     def _without_lone(self, batch: Any, partition_id: str) -> tuple[Any, float]:
         """Return the batch without the completions of small groups, and their number.

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +28,7 @@ from rewards.score import Score
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from verl_jobs.config.algorithms import OVERLONG_SHARE
+from verl_jobs.config.engine_overrides import scoring_processes
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
@@ -158,16 +161,31 @@ def job_of(config: Any) -> TrainingJob:
 
 
 def scorer_of(job: TrainingJob) -> Scorer:
-    return Scorer(job.reward, SandboxConfig(isolation=job.isolation, backend=job.backend))
+    return Scorer(job.reward, sandbox_of(job))
+
+
+def sandbox_of(job: TrainingJob) -> SandboxConfig:
+    """Return this process's part of the sandbox that the profile sets for a node.
+
+    One process a node scores; conversations on GPUs are scored in several, which share it. The
+    workers of the backend `ray` are anywhere in the cluster: all processes share them.
+    """
+    sharing = scoring_processes(job.training) * (
+        job.training.scale.nodes if job.backend == "ray" else 1
+    )
+    workers = job.workers
+    if sharing > 1 and not (job.backend == "ray" and workers is None):
+        workers = max(1, (workers or len(os.sched_getaffinity(0))) // sharing)
+    return SandboxConfig(workers, job.backend, job.isolation, job.packages)
 
 
 def overlong(training: Training, tokens: int) -> float:
     """Return DAPO's length penalty for a completion of `tokens` tokens, 0 to -1.
 
     It falls linearly over the last part of the maximum length (arXiv:2503.14476, eq. 13). 0 with
-    any other algorithm.
+    any other rule for long completions (`training.overlong`).
     """
-    if not training.method.drops_equal_groups:
+    if training.overlong_rule != "penalty":
         return 0.0
     room = max(1, round(OVERLONG_SHARE * training.answer_tokens))
     return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
@@ -262,8 +280,14 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         super().__init__(config, tokenizer, compute_score)
         self.job = job_of(config)
         self.scorer = scorer_of(self.job)
+        # a thread waits for each program: enough of them for every worker of the sandbox
+        workers = self.scorer.confined.workers or len(os.sched_getaffinity(0))
+        self.threads = ThreadPoolExecutor(2 * workers, "reward")
 
     async def run_single(self, data: Any) -> dict[str, Any]:
+        return await asyncio.get_running_loop().run_in_executor(self.threads, self._score, data)
+
+    def _score(self, data: Any) -> dict[str, Any]:
         item = data[-1:][0]
         ids = item.batch["responses"]
         valid = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())
@@ -272,6 +296,6 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
             item.non_tensor_batch["reward_model"]["ground_truth"],
             int(item.non_tensor_batch.get("global_steps", 0)),
         )
-        [score] = await asyncio.to_thread(self.scorer.score, [(truth, completion)], step)
+        [score] = self.scorer.score([(truth, completion)], step)
         result = as_verl(score, completion, overlong(self.job.training, valid))
         return {"reward_score": result["score"], "reward_extra_info": result}

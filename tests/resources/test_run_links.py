@@ -7,8 +7,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.run_links import mlflow_link, wandb_link
 from resources.registry.mlflow import Registry
+from resources.run_links import mlflow_link, wandb_link
 from verl_jobs.job import WANDB_ADDRESS
 
 

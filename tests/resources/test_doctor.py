@@ -1,0 +1,77 @@
+"""`ratchet doctor` names what a profile lacks on this machine, and what to do."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cli.doctor import show_doctor
+from resources.config.load import load_profile
+from resources.config.profile import Profile
+from resources.doctor import Finding, findings
+from resources.home import Home
+from resources.settings import Settings
+from tests.resources.test_capacity import listing
+
+
+def found(home: Path, profile: Profile) -> dict[str, Finding]:
+    needs = profile.needs.model_copy(update={"disk_gib": 0.0, "memory_gib": 0.0})
+    update = {"needs": needs}
+    return {each.part: each for each in findings(Home(home), profile.model_copy(update=update))}
+
+
+def test_a_cpu_profile_lacks_nothing_that_it_needs(tmp_path: Path) -> None:
+    parts = found(tmp_path, Profile())
+    assert not [part for part, finding in parts.items() if finding.blocks]
+    assert {"isolation", "cgroups", "user namespaces", "disk", "memory"} <= parts.keys()
+
+
+def test_each_missing_part_of_a_gpu_host_has_a_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    parts = found(tmp_path, load_profile("gpu"))
+    assert {part for part, finding in parts.items() if finding.blocks} == {
+        "engine", "attention kernels", "driver", "GPUs", "CUDA in torch", "layout"
+    }  # fmt: skip
+    assert "No module named 'vllm'" in parts["engine"].found
+    assert "--gpus all" in parts["driver"].mend and "flash-attn" in parts["attention kernels"].mend
+
+
+def test_a_profile_without_flash_attention_may_train_with_sdpa(tmp_path: Path) -> None:
+    gpu = load_profile("gpu")
+    mend = found(tmp_path, gpu)["attention kernels"].mend
+    lines = tuple(mend.partition("[")[2].rstrip("]").split(", "))
+    other = gpu.training.model_validate(gpu.training.model_dump() | {"verl": lines})
+    parts = found(tmp_path, gpu.model_copy(update={"training": other}))
+    assert parts["attention kernels"].found and not parts["attention kernels"].blocks
+
+
+def test_gpus_are_listed_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81559\\n")
+    assert found(tmp_path, load_profile("gpu"))["GPUs"].found == "NVIDIA H100 (80 GiB)"
+
+
+def test_a_disk_that_is_too_small_blocks(tmp_path: Path) -> None:
+    profile = Profile()
+    needs = profile.needs.model_copy(update={"disk_gib": 1e9, "memory_gib": 0.0})
+    [disk] = [
+        each
+        for each in findings(Home(tmp_path), profile.model_copy(update={"needs": needs}))
+        if each.part == "disk"
+    ]
+    assert disk.blocks and "RATCHET_HOME" in disk.mend
+
+
+def test_the_command_exits_1_where_the_profile_cannot_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    console = Console(file=StringIO(), width=200)
+    assert show_doctor(Settings.read("gpu"), console) == 1
+    page = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "The profile gpu cannot train here: engine," in page
