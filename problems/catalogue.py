@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
+from artifacts.moved import present_path, stored_path
 from problems.columns import ProblemError
 from problems.schema import set_hash
 from problems.sources.place import SHIPPED, Place
@@ -25,7 +26,7 @@ def read_sources(home: Path) -> dict[str, Place]:
         return {}
     try:
         return {
-            name: Place.from_json(place)
+            name: _moved(Place.from_json(place), lambda path: _present(path, home))
             for name, place in json.loads(file.read_text(encoding="utf-8")).items()
         }
     except (ValueError, AttributeError, TypeError) as error:
@@ -34,6 +35,18 @@ def read_sources(home: Path) -> dict[str, Place]:
             "again"
         )
         raise ProblemError(f"not a valid list of sources ({error})", fix, str(file)) from error
+
+
+def _moved(place: Place, path_of: Callable[[str], str]) -> Place:
+    """Return the place with another form of its paths."""
+    path, samples = (each and Path(path_of(str(each))) for each in (place.path, place.samples))
+    return replace(place, path=path, samples=samples)
+
+
+def _present(path: str, home: Path) -> str:
+    """Return where a file is now. A relative path that a user wrote may be of another folder."""
+    present = present_path(path, home)
+    return present if Path(present).exists() else path
 
 
 def validated(name: str, place: Place) -> Place:
@@ -167,6 +180,12 @@ def _changed(home: Path) -> Iterator[dict[str, Place]]:
         yield sources
         write_atomic(
             home / FILE,
-            json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1)
+            json.dumps(
+                {
+                    name: _moved(place, lambda path: stored_path(path, home)).to_json()
+                    for name, place in sorted(sources.items())
+                },
+                indent=1,
+            )
             + "\n",
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
+from artifacts.moved import present_path, stored_path
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
@@ -33,7 +34,7 @@ class Champion(BaseModel):
 
     checkpoint: str
     content_hash: str
-    path: str
+    path: str  # in the file relative to the home
 
 
 class Timing(BaseModel):
@@ -161,7 +162,8 @@ class PipelineRun:
             )
 
     def _write(self, record: Record) -> Record:
-        write_atomic(self.folder / "chain.json", seal(record.model_dump_json(indent=1)))
+        stored = _moved(record, stored_path, self.folder.parents[1])
+        write_atomic(self.folder / "chain.json", seal(stored.model_dump_json(indent=1)))
         return record
 
 
@@ -258,7 +260,16 @@ def _read_each(runs: Path) -> dict[str, Record | CorruptArtifact]:
 def _read(path: Path) -> Record:
     fix = "restore it from a backup, or delete its folder"
     with reading(path, fix):
-        return Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
+        record = Record.model_validate(unseal(path.read_text(encoding="utf-8"), path, fix))
+    return _moved(record, present_path, path.parents[2])
+
+
+def _moved(record: Record, path_of: Callable[[str, Path], str], home: Path) -> Record:
+    """Return the record with another form of its champion's path."""
+    if (champion := record.champion) is None:
+        return record
+    path = path_of(champion.path, home)
+    return record.model_copy(update={"champion": champion.model_copy(update={"path": path})})
 
 
 def tasks_used(records: Sequence[Record], seed: int) -> int:

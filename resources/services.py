@@ -126,7 +126,7 @@ class RegistryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def ledger(self, storage: StorageResource, profile: Profile) -> Ledger:
         shared = "" if storage.separate else profile.storage.ledger
-        return Ledger(shared or storage.home.ledger)
+        return Ledger(shared or storage.home.ledger, storage.home.path)
 
     def mlflow(self, storage: StorageResource, profile: Profile) -> Registry:
         return Registry(storage.home.path, "" if storage.separate else profile.storage.mlflow)

@@ -67,7 +67,7 @@ class Settings:
     @property
     def ledger(self) -> Ledger:
         """The ledger that the profile names (`storage.ledger`), else the home's own file."""
-        return Ledger(self.profile.storage.ledger or self.home.ledger)
+        return Ledger(self.profile.storage.ledger or self.home.ledger, self.home.path)
 
     @property
     def history(self) -> list[Entry]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from artifacts.moved import present_path, stored_path
 from resources.registry.ledger_database import (
     chained,
     database,
@@ -34,7 +35,8 @@ class Entry:
     """One decision.
 
     `version` numbers each checkpoint that ever reached the gate, including refused ones.
-    `predecessor` is the champion's entry at that time, 0 for none.
+    `predecessor` is the champion's entry at that time, 0 for none. `path` is where its folder is
+    now; the table has it relative to the home.
     """
 
     entry: int
@@ -67,12 +69,14 @@ class NothingToRollBack(LookupError):
 class Ledger:
     """The ledger. Safe among processes and machines; each call is one transaction.
 
-    place: a SQLite file, created at the first write, or a `postgresql://` URL.
+    place: a SQLite file, created at the first write, or a `postgresql://` URL. home: of the
+    checkpoints; the file's folder if there is none.
     Each method raises LedgerUnreachable where the file or the server cannot be used.
     """
 
-    def __init__(self, place: Path | str) -> None:
+    def __init__(self, place: Path | str, home: Path | None = None) -> None:
         self.place = place
+        self.home = place.parent if home is None and isinstance(place, Path) else home
         self._database = database(place)
 
     def history(self) -> list[Entry]:
@@ -228,9 +232,10 @@ class Ledger:
 
     def _insert(self, cursor: Any, entry: Entry) -> Entry:
         marks = ", ".join([self._database.mark] * len(COLUMNS))
+        stored = replace(entry, path=stored_path(entry.path, self.home)) if self.home else entry
         row = [
             json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
-            for value in astuple(entry)
+            for value in astuple(stored)
         ]
         cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
         record_hashes(cursor, self._database.mark)
@@ -247,10 +252,11 @@ class Ledger:
                 f"{self.place}: entry {wrong} of the ledger is not what was recorded: put a backup "
                 "in its place; nothing is promoted until then"
             )
-        return [
-            Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
-            for row in rows
-        ]
+        return [self._entry(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+
+    def _entry(self, row: dict[str, Any]) -> Entry:
+        path = present_path(row["path"], self.home) if self.home else row["path"]
+        return Entry(**row | {"decision": json.loads(row["decision"]), "path": path})
 
 
 def champions(entries: Sequence[Entry]) -> list[Entry]:
