@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from artifacts.fact_texts import fact_texts
 from artifacts.hashing import hash_data
 from artifacts.integrity import CorruptArtifact, manifest_of
 from artifacts.manifest import NAME, Manifest
@@ -42,11 +43,7 @@ class Node(BaseModel):
         """Return its figures, seed and isolation level in one line."""
         if self.manifest is None:
             return ""
-        facts = [
-            f"{name} {_short(value)}"
-            for name, value in self.manifest.facts.items()
-            if isinstance(value, int | float | str) and value != ""
-        ]
+        facts = fact_texts(self.manifest.facts)
         seed = [f"seed {self.manifest.seed}"] if self.manifest.seed is not None else []
         return ", ".join(
             [
@@ -232,7 +229,3 @@ def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
         else:
             for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")):
                 yield path, store.filesystem.cat_file(path)
-
-
-def _short(value: float | str) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)[:40]

@@ -2,6 +2,7 @@
 
 import json
 
+from artifacts.fact_texts import fact_texts
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.contestant_scores import Scores, read_scores
@@ -314,11 +315,7 @@ def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
                 name if name in own_names else names.get(content, name)
                 for name, content in manifest.inputs.items()
             ),
-            details=", ".join(
-                f"{name} {value}"
-                for name, value in list(manifest.facts.items())[:3]
-                if isinstance(value, int | float | str)
-            ),
+            details=", ".join(fact_texts(manifest.facts)[:3]),
         )
         for manifest in manifests
     )

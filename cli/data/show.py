@@ -13,6 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
 from cli.damage import Damage
 from problems.funnel import Removed, Stage
@@ -208,7 +209,7 @@ def datasets(artifacts: dict[str, Artifact]) -> RenderableType:
     for name, artifact in artifacts.items():
         lines += [
             Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"),
-            _under(4, ", ".join(_facts(artifact))),
+            _under(4, ", ".join(fact_texts(artifact.manifest.facts))),
         ]
     for stage in _stages(artifacts):
         counts = f"  {stage.came_in} in, {stage.went_out} out, {len(stage.removed)} removed"
@@ -223,15 +224,6 @@ def datasets(artifacts: dict[str, Artifact]) -> RenderableType:
 
 def _under(indent: int, text: str) -> Padding:
     return Padding.indent(Text(text, style="dim", overflow="fold"), indent)
-
-
-def _facts(artifact: Artifact) -> list[str]:
-    """Return the facts with a single value; the dataset card and Dagster show the tables."""
-    return [
-        f"{name} {value}"
-        for name, value in artifact.manifest.facts.items()
-        if isinstance(value, int | float | str)
-    ]
 
 
 def _stages(artifacts: dict[str, Artifact]) -> list[Stage]:
