@@ -7,12 +7,12 @@ profile.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from resources.config.load import ProfileError, changed, explained
+from resources.config.load import Layer, ProfileError, changed, explained, origin
 from resources.config.profile import Profile
 from resources.config.tuning import Span
 from verl_jobs.planner.preflight import check_settings
@@ -40,40 +40,40 @@ def excluded_keys(profile: Profile) -> str:
     return f"{CLIP} is not searched: {profile.training.algorithm} has its own clipping rule"
 
 
-def check_search_space(profile: Profile) -> Mapping[str, Span]:
-    """Validate the search space and return it.
+def check_search_space(
+    profile: Profile, profile_layers: Sequence[Layer] = ()
+) -> Mapping[str, Span]:
+    """Validate the search space and return it. profile_layers: of the profile, to name that of a
+    range.
 
-    Raises ProfileError, with key and fix, for an unknown key, a bound that the profile refuses, and
-    an empty space; CannotTrain for settings that cannot be trained with.
+    Raises ProfileError, with layer, key and fix, for an unknown key, a bound that the profile
+    refuses, and an empty space; CannotTrain for settings that cannot be trained with.
     """
+
+    def refused(key: str, text: str) -> ProfileError:
+        place = origin(profile_layers, ("tuning", "space", *filter(None, [key])))
+        return ProfileError(f"{place}: tuning.space{text}")
+
     check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
-        raise ProfileError(
-            f"tuning.space: {excluded_keys(profile)}, and it has no other key: add keys of "
-            "`training`"
-        )
+        text = f": {excluded_keys(profile)}, and it has no other key: add keys of `training`"
+        raise refused("", text)
     for key, span in space.items():
         if not key.startswith(SECTION):
-            raise ProfileError(
-                f"tuning.space: {key} is not a key of `training`, and trials share all other "
-                "sections: leave it out, or use --set"
-            )
+            text = f": {key} is not a key of `training`, and trials share all other sections"
+            raise refused(key, f"{text}: leave it out, or use --set")
         for value in span.ends:
             try:
                 profile_at = Profile.model_validate(changed(data, [change(key, value)]))
             except ValidationError as error:
-                raise ProfileError(
-                    f"tuning.space, with {change(key, value)}: {explained(error)}"
-                ) from error
+                raise refused(key, f", with {change(key, value)}: {explained(error)}") from error
             check_settings(profile_at.training)
             typed = value_at(profile_at, key)
             if not span.choice and (isinstance(typed, bool) or not isinstance(typed, int | float)):
-                raise ProfileError(f"tuning.space: {key} is not a number: give it a choice")
+                raise refused(key, f": {key} is not a number: give it a choice")
             if span.log_uniform and isinstance(typed, int):
-                raise ProfileError(
-                    f"tuning.space: {key} is a whole number: give uniform, or a choice"
-                )
+                raise refused(key, f": {key} is a whole number: give uniform, or a choice")
     return space
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from experiments.search_space import check_search_space, excluded_keys, space_of, whole
+from resources.config.load import layers
 from resources.config.profile import Profile
 from resources.config.tuning import Span
 from resources.home import NotReady
@@ -47,7 +48,8 @@ def write_sweep(
 
 def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[str, Any]:
     """Return the sweep as W&B's schema defines it. Raises ProfileError."""
-    space, training = check_search_space(profile), profile.training
+    space = check_search_space(profile, layers(profile_name, changes))
+    training = profile.training
     # Hyperband counts validations, and the first one is that of the start policy.
     min_iter = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
     set_options = [part for each in changes for part in ("--set", each)]

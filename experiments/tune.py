@@ -23,6 +23,7 @@ from artifacts.hashing import hash_data
 from experiments.search_space import check_search_space, domains, excluded_keys, own_point, space_of
 from experiments.study import Study, StudyResult, run_study
 from experiments.trials import Trials, report, show
+from resources.config.load import layers
 from resources.ray.private import light_head
 from resources.settings import Settings
 
@@ -52,7 +53,7 @@ def tune(settings: Settings, trials: int | None, minutes: float | None, console:
     None: the profile's value. Returns exit code 0, 1 if a trial failed, 130 if interrupted.
     """
     profile = settings.profile
-    check_search_space(profile)
+    check_search_space(profile, layers(settings.profile_name, settings.changes))
     if excluded := excluded_keys(profile):
         console.print(f"{excluded}.", highlight=False, soft_wrap=True)
     limit = profile.tuning.minutes if minutes is None else minutes

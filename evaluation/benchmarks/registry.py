@@ -119,7 +119,6 @@ def score_name(name: str) -> str:
         raise ProblemError(
             f"unknown benchmark {name!r}",
             f"known are {', '.join(published())}, or a YAML file of your own",
-            "evaluation.benchmarks",
         )
     return name
 

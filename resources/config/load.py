@@ -41,15 +41,10 @@ class Layer:
         return changed(data, [self.change]) if self.change else merged(data, self.data)
 
     def sets(self, location: Sequence[str | int]) -> bool:
-        """Whether this layer has a value at this key (`("training", "steps")`) or above it."""
-        place: Any = self.data
-        for part in location:
-            if not isinstance(place, dict):
-                return True
-            if part not in place:
-                return False
-            place = place[part]
-        return True
+        """Whether this layer has a value at this key (`("training", "steps")`) or above it. A key
+        with dots is the same as its parts one in another.
+        """
+        return _sets(self.data, [name for part in location for name in str(part).split(".")])
 
 
 def load_profile(
@@ -69,7 +64,7 @@ def load_profile(
     except ValidationError as error:
         raise ProfileError(
             "; ".join(
-                f"{origin(profile_layers, each['loc'])}: {_explain(each)}"
+                f"{origin(profile_layers, _location(each))}: {_explain(each)}"
                 for each in error.errors()
             )
         ) from error
@@ -93,6 +88,16 @@ def origin(profile_layers: Sequence[Layer], location: Sequence[str | int]) -> st
     """Return the name of the layer that set this key last; "default" without one."""
     return next(
         (layer.name for layer in reversed(profile_layers) if layer.sets(location)), "default"
+    )
+
+
+def _sets(data: Any, location: Sequence[str]) -> bool:
+    if not location or not isinstance(data, dict):
+        return True
+    keys = ((str(key).split("."), value) for key, value in data.items())
+    return any(
+        list(location[: len(names)]) == names and _sets(value, location[len(names) :])
+        for names, value in keys
     )
 
 
@@ -121,7 +126,10 @@ def _files(path: Path, extended_by: tuple[Path, ...]) -> list[Layer]:
     if not isinstance(base, str):
         raise ProfileError(f"{path}: extends: give the name or path of a profile, got {base!r}")
     beside = path.parent / base
-    parent = beside if beside.is_file() else profile_path(base)
+    try:
+        parent = beside if beside.is_file() else profile_path(base)
+    except ProfileError as error:
+        raise ProfileError(f"{path}: extends: {error}") from error
     return [*_files(parent, (*extended_by, path)), Layer(str(path), data)]
 
 
@@ -217,6 +225,12 @@ def profile_path(name: str) -> Path:
         f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of "
         f"{', '.join(known)}, or the path of a YAML file"
     )
+
+
+def _location(error: Any) -> Sequence[str | int]:
+    """Return the key of an error; that of the whole profile begins with the one to change."""
+    named = re.match(r"Value error, ([a-z_]+(?:\.[a-z_]+)+): ", error["msg"])
+    return error["loc"] or (named[1].split(".") if named else ())
 
 
 def _explain(error: Any) -> str:

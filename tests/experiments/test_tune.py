@@ -22,6 +22,7 @@ from cli import main as cli
 from experiments.search_space import change, check_search_space, own_point
 from experiments.sweep import sweep, write_sweep
 from experiments.trials import Outcome, Trials, train_command
+from experiments.tune import tune
 from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
@@ -284,6 +285,19 @@ def test_the_printed_command_sets_the_best_trials_values(monkeypatch: pytest.Mon
         "reward",
         4,
     )
+
+
+@pytest.mark.parametrize(
+    "space", ["training.stepz: {choice: [1]}", "training: {lora: {uniform: [1, 2]}}"]
+)
+def test_a_range_that_cannot_be_searched_is_named_with_its_file(tmp_path: Path, space: str) -> None:
+    base, mine = tmp_path / "base.yaml", tmp_path / "mine.yaml"
+    base.write_text(f"extends: small\ntuning: {{space: {{{space}}}}}", encoding="utf-8")
+    mine.write_text("extends: base.yaml\ntuning: {trials: 2}", encoding="utf-8")
+    settings = Settings.read(str(mine))
+    with pytest.raises(ProfileError) as caught:
+        tune(settings, None, None, Console(quiet=True))
+    assert str(caught.value).startswith(f"{base}: tuning.space")
 
 
 def test_a_key_of_another_section_is_refused() -> None:

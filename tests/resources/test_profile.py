@@ -98,6 +98,44 @@ def test_a_named_benchmark_can_gate_by_pass_at_k(tmp_path: Path) -> None:
     assert (settings.n, settings.prompt) == (8, "upstream")
 
 
+def test_an_unknown_benchmark_is_named_once_with_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("evaluation: {benchmarks: [humanevall]}", encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        load_profile(str(path))
+    assert str(caught.value).startswith(f"{path}: evaluation.benchmarks: unknown benchmark 'human")
+
+
+def test_an_unknown_profile_that_one_extends_is_named_with_its_file(tmp_path: Path) -> None:
+    base, mine = tmp_path / "base.yaml", tmp_path / "mine.yaml"
+    base.write_text("extends: smal", encoding="utf-8")
+    mine.write_text("extends: base.yaml", encoding="utf-8")
+    with pytest.raises(ProfileError, match="small") as caught:
+        load_profile(str(mine))
+    assert str(caught.value).startswith(f"{base}: extends: no profile 'smal'")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "tuning: {space: {training.clip: {values: [1]}}}",
+        "tuning: {space: {training: {clip: {values: [1]}}}}",
+        "tuning: {space: {training: {clip: {uniform: [2, 1]}}}}",
+        "policy: {benchmark: mbpp+}",
+    ],
+)
+def test_a_wrong_value_is_named_with_the_file_that_sets_it(tmp_path: Path, wrong: str) -> None:
+    base, mine = tmp_path / "base.yaml", tmp_path / "mine.yaml"
+    base.write_text(wrong, encoding="utf-8")
+    mine.write_text(
+        "extends: base.yaml\ntuning: {space: {training.temperature: {choice: [0.9, 1.0]}}}",
+        encoding="utf-8",
+    )
+    with pytest.raises(ProfileError) as caught:
+        load_profile(str(mine))
+    assert str(caught.value).startswith(f"{base}: ")
+
+
 def test_an_unknown_profile_suggests_the_nearest_name() -> None:
     with pytest.raises(ProfileError, match="small"):
         load_profile("smal")
