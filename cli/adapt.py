@@ -23,8 +23,8 @@ def command(
         str,
         typer.Argument(
             help=(
-                "Name of a checkpoint (`ratchet registry` lists them), a Hugging Face folder, or a "
-                "hub id."
+                "A checkpoint, a version (`ratchet registry` lists them), a Hugging Face folder, "
+                "or a hub id."
             )
         ),
     ],

@@ -14,7 +14,6 @@ from artifacts.passport import ManifestIndex, Passport
 from artifacts.store import Store
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
 from cli.damage import Damage
-from cli.explain import find
 from cli.options import (
     ProfileOption,
     VersionArgument,
@@ -24,8 +23,9 @@ from cli.provenance import of_entry, summary_rows, verify
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.home import Home
+from resources.home import Home, NotReady
 from resources.registry.ledger import Entry
+from resources.registry.versions import find
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
@@ -43,11 +43,13 @@ TRAINING_SETTINGS = (
 
 
 def card(version: str, out: Path | None, wandb: bool, settings: Settings, console: Console) -> int:
-    """Print the model card, or write it to a folder; log it to W&B too if `wandb` is set. Return 2
-    if a manifest cannot be read, else 0.
+    """Print the model card, or write it to a folder or Markdown file; log it to W&B too if `wandb`
+    is set. Return 2 if a manifest cannot be read, else 0.
 
-    Raises UnknownVersion, and CorruptArtifact for an artifact whose files have changed.
+    Raises UnknownVersion, NotReady for a path of another kind, and CorruptArtifact for an artifact
+    whose files have changed.
     """
+    target = _target(out) if out else None
     store, history = settings.store, settings.history
     entry = find(history, version)[-1]
     index, damage = ManifestIndex.of(store), Damage()
@@ -61,15 +63,26 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
         scores_of(entry, index, store),
         suspects_of(store),
     )
-    if out:
-        write_atomic(out / FILE, text)
-        console.print(f"{out / FILE}", soft_wrap=True, highlight=False)
+    if target:
+        write_atomic(target, text)
+        console.print(f"{target}", soft_wrap=True, highlight=False)
     elif not wandb:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if wandb:
         place = log_artifact(entry, passport, text, settings.home)
         console.print(place, soft_wrap=True, highlight=False)
     return damage.exit_code()
+
+
+def _target(out: Path) -> Path:
+    """Return the file of the card. Raises NotReady for a path that names another kind of file."""
+    if out.is_dir():
+        return out / FILE
+    if out.suffix == ".md":
+        return out
+    if out.is_file() or out.suffix[1:].isalpha():  # `v1.0` names a folder
+        raise NotReady(f"--out: {out} is no folder and does not end in .md: give one of the two")
+    return out / FILE
 
 
 def scores_of(entry: Entry, index: ManifestIndex, store: Store) -> list[Scorecard]:
@@ -213,7 +226,10 @@ def command(
     version: VersionArgument = "champion",
     out: Annotated[
         Path | None,
-        typer.Option(help="Write README.md to this folder; without it, print the card."),
+        typer.Option(
+            help="Write the card to this .md file, or as README.md to this folder; without it, "
+            "print the card."
+        ),
     ] = None,
     wandb: Annotated[
         bool,

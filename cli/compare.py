@@ -20,11 +20,11 @@ from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.registry.ledger import champions
+from resources.registry.mlflow import aliases_of
+from resources.registry.versions import ALIASES
 from resources.settings import Settings
 
 GROUP = "Evaluate"
-STACK = {"champion": 1, "previous": 2}  # names of versions, by their place from the newest
 
 
 def compare(
@@ -90,15 +90,12 @@ def compare(
 
 
 def _named(model: str, settings: Settings) -> str:
-    """Return the checkpoint that `champion` or `previous` names. Raises NoScorecard."""
-    if model not in STACK:
+    """Return the checkpoint that an alias names. Raises NoScorecard."""
+    if model not in ALIASES:
         return model
-    stack = champions(settings.history)
-    if len(stack) < STACK[model]:
-        raise NoScorecard(
-            f"there is no {model} yet: {len(stack)} version{'s' * (len(stack) != 1)} so far"
-        )
-    return stack[-STACK[model]].checkpoint
+    if (entry := aliases_of(settings.history).get(model)) is None:
+        raise NoScorecard(f"there is no {model} yet: `ratchet registry` lists the versions")
+    return entry.checkpoint
 
 
 def _cards(
@@ -198,9 +195,9 @@ def command(
         list[str],
         typer.Argument(
             help=(
-                "Scored checkpoints, champion or previous, scorecards, logs of Inspect, "
-                "lm-evaluation-harness, EvalPlus or BigCodeBench, or folders of them; several runs "
-                "of a recipe joined by commas."
+                "Scored checkpoints, champion, previous or challenger, scorecards, logs of "
+                "Inspect, lm-evaluation-harness, EvalPlus or BigCodeBench, or folders of them; "
+                "several runs of a recipe joined by commas."
             )
         ),
     ],

@@ -16,7 +16,7 @@ from cli.outcome import outcome
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.promotion.summary import decision_summary
 from resources.registry.ledger import Entry, champions, named
-from resources.registry.mlflow import aliases_of
+from resources.registry.versions import find
 from resources.settings import Settings
 
 GROUP = "Promote and explain"
@@ -27,10 +27,6 @@ LEGEND = (
     "95 %: confidence interval."
 )
 REGRESSION = " regression: tasks that a champion solved and a later champion failed."
-
-
-class UnknownVersion(LookupError):
-    """No decision is about a version of this name; the message lists the known ones."""
 
 
 def explain(version: str, settings: Settings, console: Console) -> int:
@@ -46,35 +42,6 @@ def explain(version: str, settings: Settings, console: Console) -> int:
         return 1
     _show(promotions[-1], history, console)
     return 0
-
-
-def find(history: list[Entry], name: str) -> list[Entry]:
-    """Return all decisions about a version, without rollbacks to it. Raises UnknownVersion.
-
-    name: a number (3, v3), an alias, a checkpoint's name, or the beginning of its hash.
-    """
-    decisions = [entry for entry in history if entry.kind != "rollback"]
-    content = alias.checkpoint_hash if (alias := aliases_of(history).get(name)) else None
-    number = int(name.removeprefix("v")) if name.removeprefix("v").isdigit() else None
-
-    def matches(entry: Entry) -> bool:
-        begins = len(name) >= 6 and entry.checkpoint_hash.startswith(name)
-        return (
-            entry.version == number
-            or entry.checkpoint == name
-            or entry.checkpoint_hash == content
-            or begins
-        )
-
-    if entries := [entry for entry in decisions if matches(entry)]:
-        return entries
-    known_versions = ", ".join(
-        dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
-    )
-    raise UnknownVersion(
-        f"no version {name!r}: known versions are {known_versions or 'none yet'}; `ratchet promote "
-        "CHECKPOINT` decides on another"
-    )
 
 
 def _show(entry: Entry, history: list[Entry], console: Console) -> None:

@@ -111,7 +111,6 @@ def user_errors() -> tuple[type[Exception], ...]:
     """Return the classes of errors that the user can fix."""
     from artifacts.integrity import CorruptArtifact
     from assets.verified_reward import UnverifiedReward
-    from cli.explain import UnknownVersion
     from evaluation.generation.openai_client import MissingCompletions
     from evaluation.judging.reports import NotJudged
     from evaluation.promotion.rate import Incomparable
@@ -123,6 +122,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
     from resources.registry.ledger_database import LedgerUnreachable
     from resources.registry.regressions import BadLine
+    from resources.registry.versions import UnknownVersion
     from rewards.own import RewardFileError
     from verl_jobs.config.references import PluginError
     from verl_jobs.planner.preflight import CannotTrain

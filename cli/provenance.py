@@ -16,10 +16,10 @@ from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import Store
 from cli.damage import Damage
-from cli.explain import UnknownVersion, find
 from cli.options import ProfileOption
 from resources.home import NotReady
 from resources.registry.ledger import Entry, champions
+from resources.registry.versions import UnknownVersion, find
 from resources.settings import Settings
 
 GROUP = "Promote and explain"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.explain import find, show_refusal
+from cli.explain import show_refusal
 from cli.options import (
     ProfileOption,
     VersionArgument,
 )
 from cli.outcome import outcome
 from resources.registry.ledger import named
+from resources.registry.versions import find
 from resources.settings import Settings
 
 GROUP = "Promote and explain"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,8 @@ from experiments.adaptation import ALL, Family, Row, Study, study_id
 from problems.schema import Problem, read_parquet
 from problems.sources import families as embedded
 from problems.sources.compositional import FamilyConfig
-from resources.config.profile import Profile
-from resources.home import Home, NotReady
+from resources.home import NotReady
+from resources.registry.versions import ALIASES, UnknownVersion, find
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, frozen_of
@@ -30,14 +31,14 @@ def adapt(
 ) -> int:
     """Measure, then print the table and the path of the JSON; a repeated command resumes.
 
-    start: folder, stored name or hub id of a checkpoint. problems: a parquet file instead of the
-    embedded families. keep: whether adapted checkpoints stay on disk. Raises NotReady for an
+    start: folder, stored name, version or hub id of a checkpoint. problems: a parquet file instead
+    of the embedded families. keep: whether adapted checkpoints stay on disk. Raises NotReady for an
     unsuitable start or unsuitable problems.
     """
     home, profile = settings.home, settings.profile
     home.make()
     config = profile.adaptation
-    folder = _checkpoint(start, home, profile)
+    folder = checkpoint_folder(start, settings)
     try:
         check_start(folder, lora=config.lora)
         check_start(folder, frozen=frozen_of(folder, config) if "frozen" in config.ways else ())
@@ -157,12 +158,21 @@ def table(rows: Sequence[Row]) -> Table:
     return table
 
 
-def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
-    """Return the folder of a checkpoint given as folder, stored name or hub id. Raises NotReady."""
+def checkpoint_folder(start: str, settings: Settings) -> Path:
+    """Return the folder of a checkpoint given as folder, stored name, version or hub id. Raises
+    NotReady.
+    """
     if Path(start).is_dir():
         return Path(start)
-    if artifact := home.store(profile.storage.root).current("checkpoints", start):
+    if artifact := settings.store.current("checkpoints", start):
         return artifact.path
+    with suppress(UnknownVersion):
+        folder = Path(find(settings.history, start)[-1].path)
+        if not folder.is_dir():
+            raise NotReady(f"start: the folder of {start}, {folder}, is missing: restore it")
+        return folder
+    if start in ALIASES:
+        raise NotReady(f"start: there is no {start} yet: give a folder or a hub id")
     if start.startswith(("/", ".", "~")):
         raise NotReady(
             f"start: no folder {start!r}: give a checkpoint's name, a folder or a hub id"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.explain import UnknownVersion, find
 from pipelines.launch import explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import View
 from resources.intake import import_checkpoint
+from resources.registry.versions import UnknownVersion, find
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 

@@ -25,15 +25,11 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
         console.print(f"{run}: no step has finished yet")
         return 1
     console.print(f"[bold]{run}[/], median step {step_s:.2f} s", highlight=False)
-    table = _table("phase", "s a step", "share of a step", "steps")
+    table = _table("phase", "s a step", "share of all steps", "steps")
     for duration in durations:
-        share = duration.seconds / step_s
-        table.add_row(
-            duration.name,
-            f"{duration.seconds:.2f}",
-            f"{share:.0%} {'▪' * round(20 * share)}",
-            str(duration.times),
-        )
+        share = duration.share
+        bar = "between steps" if share is None else f"{share:.0%} {'▪' * round(20 * share)}"
+        table.add_row(duration.name, f"{duration.seconds:.2f}", bar, str(duration.times))
     console.print(table)
     traced, timeline = operations(folder), tasks(folder)
     if not traced:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from artifacts.manifest import Manifest
 from cli.card import card as model_card
-from cli.explain import UnknownVersion, explain
+from cli.explain import explain
 from cli.provenance import provenance
 from cli.rollback import rollback
 from cli.why_not import why_not
@@ -30,7 +30,9 @@ from pipelines.sensors.mlflow import mlflow_follows
 from problems.dataset.evidence import SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
+from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack
+from resources.registry.versions import UnknownVersion
 from resources.settings import Settings
 from tests.pipelines.home_builder import HomeBuilder, card
 
@@ -165,6 +167,25 @@ def test_the_hub_can_read_the_model_card(home: HomeBuilder, tmp_path: Path) -> N
         == home.run_context.store.require("checkpoints", "better").content_hash
     )
     assert "p < 0.0001" in read.text
+
+
+@pytest.mark.parametrize(
+    ("out", "written"),
+    [("a/card.md", "a/card.md"), ("folder", "folder/README.md"), ("v1.0", "v1.0/README.md")],
+)
+def test_the_card_is_written_to_a_file_or_a_folder(
+    home: HomeBuilder, tmp_path: Path, out: str, written: str
+) -> None:
+    assert output_of(model_card, "champion", tmp_path / out, False)[0] == 0
+    assert (tmp_path / written).is_file()
+
+
+def test_a_card_of_another_kind_is_refused(home: HomeBuilder, tmp_path: Path) -> None:
+    for name in ("card.html", "present"):
+        (tmp_path / "present").touch()
+        with pytest.raises(NotReady, match=rf"--out: .*{name} is no folder"):
+            output_of(model_card, "champion", tmp_path / name, False)
+    assert not (tmp_path / "card.html").exists()
 
 
 def score_new_checkpoint(home: HomeBuilder) -> None:

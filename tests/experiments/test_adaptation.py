@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from evaluation.sampling import Sampling
-from experiments.adapt import adapt, read_family
+from experiments.adapt import adapt, checkpoint_folder, read_family
 from experiments.adaptation import ALL, Family, Row, Study
 from problems.demonstrations import demonstration
 from problems.schema import write_parquet
@@ -20,6 +20,7 @@ from problems.sources.compositional import FamilyConfig, generate
 from resources.home import NotReady
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
+from tests.pipelines.home_builder import HomeBuilder
 from verl_jobs.config.lora import Lora
 from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -123,6 +124,19 @@ def test_the_command_prints_the_table_and_the_results_path(
     assert re.search(r"digits +prompt +1 +[\d.]+% of 3", output)
     [result] = tmp_path.glob("adaptations/*/result.json")
     assert str(result) in output.replace("\n", "")
+
+
+@pytest.mark.parametrize("name", ["champion", "2", "two", "challenger"])
+def test_a_start_is_named_as_in_other_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    builder = HomeBuilder(tmp_path / "home")
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    with pytest.raises(NotReady, match="there is no champion yet"):
+        checkpoint_folder("champion", Settings.read())
+    first, second = builder.promoted("one"), builder.promoted("two", solved=90)
+    assert checkpoint_folder(name, Settings.read()) == second.path
+    assert checkpoint_folder("previous", Settings.read()) == first.path
 
 
 def test_a_folder_without_a_checkpoint_is_refused_before_any_measurement(

@@ -39,6 +39,14 @@ def test_phases_are_medians_without_the_first_step() -> None:
     ]
 
 
+def test_shares_are_of_the_time_of_all_steps_and_add_up_to_one() -> None:
+    durations, _ = phases(ROWS)
+    shares = {duration.name: duration.share for duration in durations}
+    assert shares.pop("testing") is None  # validation is no part of a step
+    assert shares["gen"] == pytest.approx(13 / 22)
+    assert sum(share or 0.0 for share in shares.values()) == pytest.approx(1.0)
+
+
 def test_a_run_without_a_step_has_no_phases() -> None:
     assert phases(ROWS[:1]) == ([], 0.0)
 

@@ -20,7 +20,7 @@ from verl_jobs.config.overrides import TRACES
 TIMER = "timing_s/"
 FIX = "restore it from a backup, or delete it"
 WHOLE = f"{TIMER}step"
-OCCASIONAL = ("testing", "save_checkpoint")  # not in every step
+OUTSIDE = "testing"  # a phase between the steps
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,21 @@ class Duration:
     """Time of a phase, operation or task.
 
     seconds: of one step for a phase, of everything traced for the others; times: number of steps,
-    or of calls.
+    or of calls; share: of the time of all steps, for a phase that is part of it.
     """
 
     name: str
     seconds: float
     times: int
+    share: float | None = None
 
 
 def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Duration], float]:
     """Return the median of each phase over the steps that have it, and the median step.
 
     The longest phase comes first, time without a timer last. The first step is left out if there
-    are others, because it warms up. Validation is not subtracted from a step: verl's step timer
-    does not include it.
+    are others, because it warms up. Validation is no part of a step: verl's step timer does not
+    include it.
     """
     steps = [row for row in rows if WHOLE in row]
     steps = steps[1:] or steps
@@ -56,16 +57,22 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Duration], float]:
     values = {
         name: [float(row[TIMER + name]) for row in steps if TIMER + name in row] for name in names
     }
+    all_steps = sum(float(row[WHOLE]) for row in steps)
+    shares = {name: sum(each) / all_steps for name, each in values.items() if name != OUTSIDE}
     durations = sorted(
-        (Duration(name, median(each), len(each)) for name, each in values.items()),
+        (
+            Duration(name, median(each), len(each), shares.get(name))
+            for name, each in values.items()
+        ),
         key=lambda duration: -duration.seconds,
     )
     whole = median(float(row[WHOLE]) for row in steps)
     rest = median(
-        float(row[WHOLE]) - sum(float(row.get(TIMER + name, 0.0)) for name in names - {"testing"})
+        float(row[WHOLE]) - sum(float(row.get(TIMER + name, 0.0)) for name in names - {OUTSIDE})
         for row in steps
     )
-    return [*durations, Duration("(no timer)", max(0.0, rest), len(steps))], whole
+    untimed = max(0.0, 1 - sum(shares.values()))
+    return [*durations, Duration("(no timer)", max(0.0, rest), len(steps), untimed)], whole
 
 
 def operations(folder: Path) -> list[Duration]:
