@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +42,19 @@ class Folder:
         )
         return file
 
+    @contextmanager
+    def local(self, name: str) -> Iterator[Path]:
+        """Yield the path of a file; of a remote one, that of a copy, removed at the end."""
+        system, base = self._place
+        place = f"{base}/{name}" if name else base
+        if "file" in system.protocol:
+            yield Path(place)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / Path(place).name
+            system.get_file(place, str(copy))
+            yield copy
+
     def read(self, name: str) -> bytes:
         """Return a file's content. Raises FileNotFoundError."""
         with self.open(name) as file:
@@ -73,9 +88,9 @@ class Folder:
         system, base = self._place
         return bool(system.exists(f"{base}/{name}"))
 
-    def versions(self, suffix: str) -> dict[str, str]:
-        """Return the files below whose names end with the suffix, sorted, each with a value that
-        changes with its content. The folder may be one such file, named "".
+    def versions(self, suffix: str | tuple[str, ...]) -> dict[str, str]:
+        """Return the files below whose names end with the suffix, or one of them, sorted, each with
+        a value that changes with its content. The folder may be one such file, named "".
         """
         system, base = self._place
         files = sorted(path for path in system.find(base) if path.endswith(suffix))

@@ -8,7 +8,6 @@ that is named after a known source, becomes that source.
 
 from __future__ import annotations
 
-import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from artifacts.hashing import hash_data, hash_file
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
 from problems.sources.place import Place
-from problems.sources.registry import SOURCES, load
+from problems.sources.registry import load, source_name
 from resources.home import Home
 
 # rows read before a file is accepted: the next run reads all of them, and names each bad one
@@ -54,23 +53,6 @@ def fingerprint(file: Path) -> str:
     except FileNotFoundError:
         return ""
     return hash_data([file.name, stat.st_size, stat.st_mtime_ns])
-
-
-def source_name(file: Path) -> str:
-    """Return the name of the source. Raises ProblemError if the file's name contains no letter."""
-    known = [
-        source.name
-        for source in SOURCES.values()
-        if file.name in source.files and not source.all_files
-    ]
-    stem = (
-        re.sub(r"[^a-z0-9]+", "_", file.name.split(".")[0].lower())
-        .lstrip("_0123456789")
-        .rstrip("_")
-    )
-    if not known and not stem:
-        raise ProblemError("the name has no letters", "name the file after the source", str(file))
-    return known[0] if known else stem
 
 
 def import_problems(home: Home, file: Path) -> Imported:

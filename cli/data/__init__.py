@@ -163,7 +163,8 @@ def data_clean(
         str,
         typer.Option(
             "--from",
-            help="Parquet of problems: a file or folder, by path or URL (s3://bucket/prefix).",
+            help="Problems as parquet in Ratchet's schema, or as JSON lines, JSON or CSV: a file "
+            "or folder, by path or URL (s3://bucket/prefix).",
         ),
     ],
     target: Annotated[

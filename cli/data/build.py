@@ -16,8 +16,8 @@ from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with
 from pipelines.watch.view import SOURCE_STAGES, View, stages_of
 from problems.dataset.card import CARD
 from problems.sources.place import Place
+from problems.sources.registry import source_name
 from resources.home import NotReady
-from resources.problem_intake import source_name
 from resources.run_record import PipelineRun
 from resources.settings import Settings
 

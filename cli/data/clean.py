@@ -1,5 +1,5 @@
-"""`ratchet data clean`: verify and clean parquet files at any URL in parts, on this machine or on
-a Ray cluster.
+"""`ratchet data clean`: verify and clean files of problems at any URL in parts, on this machine or
+on a Ray cluster.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from problems.columns import ProblemError
 from problems.dataset.curated import GATED, facts
 from problems.dataset.dataset_files import write_files
 from problems.dataset.evidence import Evidence
-from problems.dataset.parts import ROWS, guards, read_table, readable, split
+from problems.dataset.parts import ROWS, arrived, guards, read_table, readable, split
 from problems.dataset.rows_json import json_list
 from problems.dataset.shards import Shards, parquet_bytes, write_shard
 from problems.dataset.whole_set import CLEAN, VERIFIED, Lookup, PartScan, ShardRows, WholeSet
@@ -83,7 +83,7 @@ def clean(
     gated: Iterable[Problem] = (),
     rows: int = ROWS,
 ) -> Cleaned:
-    """Verify and curate the parquet files below `source` into `target`.
+    """Verify and curate the files of problems below `source` into `target`.
 
     Both are local paths or fsspec URLs. rows: problems per part; gated: gated problems in addition
     to those of the set itself. Raises ProblemError if a file is not a set of problems, if an id
@@ -141,7 +141,7 @@ class ScanPart:
         return self._opened
 
     def _verify(self, part: str) -> None:
-        problems, removed = readable(read_table(self.folder, f"arrived/{part}"), part)
+        problems, removed = arrived(self.folder, part)
         with tempfile.TemporaryDirectory() as scratch:
             verified = verify(
                 problems, self._sandbox(), Path(scratch) / "journal.jsonl", self.rules.verification

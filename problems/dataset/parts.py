@@ -1,14 +1,17 @@
 """Split a set of problems into parts of equal size, and read them again.
 
-In: parquet files in our schema at any fsspec URL. Out: `arrived/` below the target, with a part in
-each file, and `guards.parquet` with the gated problems.
+In: files of problems at any fsspec URL: parquet in our schema, JSON lines, JSON, CSV. Out:
+`arrived/` below the target, with a part in each file, and `guards.parquet` with the gated problems.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +23,13 @@ from problems.dataset.shards import parquet_bytes
 from problems.funnel import Removed
 from problems.parquet_file import reading_parquet
 from problems.schema import Problem, check_table, from_row, to_table
+from problems.sources.registry import problems_in, source_name
+from problems.sources.rows import SUFFIXES
 
 ROWS = 2000  # problems per part
 ORIGIN = b"ratchet.origin"  # metadata key of a part: the source file and row of its first row
 GUARDS = "guards.parquet"
+PARQUET = ".parquet"
 
 
 def split(
@@ -31,10 +37,11 @@ def split(
 ) -> list[str]:
     """Split the input into parts and return their names.
 
-    The input is read once, as tables; its gated problems are also written to GUARDS. `how`:
-    identifies how the parts will be verified.
+    The input is read once, as tables; its gated problems are also written to GUARDS. Of a folder
+    without parquet the files in the other formats of `SUFFIXES` are read. `how`: identifies how the
+    parts will be verified. Raises ProblemError.
     """
-    files = source.versions(".parquet")
+    files = source.versions(PARQUET) or source.versions(SUFFIXES)
     inputs = {"files": files, "rows": rows, "verification": how}
     if target.has("arrived.json"):
         known = _arrived(target)
@@ -47,28 +54,40 @@ def split(
         return list(known["parts"])
     if not files:
         raise ProblemError(
-            "no parquet file",
-            "name a file, or a folder with files that end in .parquet",
+            "no file of problems",
+            f"name a file, or a folder with files that end in {', '.join(SUFFIXES)}",
             source.url,
         )
-    parts, guards = list[str](), list(gated)
+    parts, guards, read, unread = list[str](), list(gated), 0, list[Removed]()
     for name in files:
-        where, first = source.at(name), 0
-        with source.open(name) as file:
-            for arrived in _tables(file, where, rows):
-                metadata = (arrived.schema.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
-                table = arrived.replace_schema_metadata(metadata)
-                parts.append(f"part-{len(parts):05}.parquet")
-                target.write(f"arrived/{parts[-1]}", parquet_bytes(table))
-                guards += (
-                    readable(table.filter(pc.field("gated")), where)[0]
-                    if "gated" in table.column_names
-                    else []
-                )
-                first += len(table)
+        where = source.at(name)
+        arrivals = _tables if where.endswith(PARQUET) else _converted
+        for table, removed in arrivals(source, name, rows):
+            parts.append(f"part-{len(parts):05}.parquet")
+            target.write(f"arrived/{parts[-1]}", parquet_bytes(table))
+            if removed:
+                target.write(_removed_file(parts[-1]), json.dumps(removed, default=asdict).encode())
+            if "gated" in table.column_names:
+                guards += readable(table.filter(pc.field("gated")), where)[0]
+            read, unread = read + len(table), unread or removed
+    if unread and not read:
+        row = unread[0]
+        raise ProblemError("no row can be read; the first one", row.detail, row.problem_id)
     target.write(GUARDS, parquet_bytes(to_table(guards)))
     target.write("arrived.json", json.dumps({"inputs": inputs, "parts": parts}).encode())
     return parts
+
+
+def arrived(folder: Folder, part: str) -> tuple[list[Problem], list[Removed]]:
+    """Return the problems of a part, and its rows that cannot be read."""
+    problems, removed = readable(read_table(folder, f"arrived/{part}"), part)
+    if folder.has(file := _removed_file(part)):
+        removed += [Removed(**row) for row in json.loads(folder.read(file))]
+    return problems, removed
+
+
+def _removed_file(part: str) -> str:
+    return f"arrived/{part}.removed.json"
 
 
 def _arrived(target: Folder) -> dict[str, Any]:
@@ -80,15 +99,40 @@ def _arrived(target: Folder) -> dict[str, Any]:
         raise ProblemError("cannot be read", fix, target.at("arrived.json")) from error
 
 
-def _tables(file: BinaryIO, where: str, rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of a parquet file, so many at once. Raises ProblemError."""
-    with reading_parquet(where):
+Arrivals = Iterator[tuple[pa.Table, list[Removed]]]
+
+
+def _tables(source: Folder, name: str, rows: int) -> Arrivals:
+    """Yield the rows of a parquet file in our schema, so many at once, with file and row of the
+    first. Raises ProblemError.
+    """
+    where, first = source.at(name), 0
+    with source.open(name) as file, reading_parquet(where):
         parquet = pq.ParquetFile(file)
         check_table(parquet.schema_arrow, where)
         for batch in parquet.iter_batches(rows):
-            yield pa.Table.from_batches([batch]).replace_schema_metadata(
-                parquet.schema_arrow.metadata
-            )
+            metadata = (parquet.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
+            yield pa.Table.from_batches([batch]).replace_schema_metadata(metadata), []
+            first += len(batch)
+
+
+def _converted(source: Folder, name: str, rows: int) -> Arrivals:
+    """Yield the problems of another file as `ratchet data add` reads it, so many at once, and the
+    rows that are none. Raises ProblemError.
+    """
+    with source.local(name) as file:
+        each = problems_in(source_name(Path(source.at(name))), file)
+        while batch := list(islice(each, rows)):
+            removed = [
+                Removed(
+                    place.replace(str(file), source.at(name)),
+                    "cannot be read",
+                    f"{error.reason}: {error.fix}",
+                )
+                for place, error in batch
+                if isinstance(error, ProblemError)
+            ]
+            yield to_table([each for _, each in batch if isinstance(each, Problem)]), removed
 
 
 def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -68,6 +69,32 @@ def load(name: str, place: Place | Path | None = None, most: int | None = None) 
         rows = hub_rows(source, revision_of(name, place))
     loaded = _convert(source, islice(rows, most))
     return with_samples(loaded, place.samples) if place.samples else loaded
+
+
+def source_name(file: Path) -> str:
+    """Return the name of a file's source. Raises ProblemError if its name contains no letter."""
+    known = [
+        source.name
+        for source in SOURCES.values()
+        if file.name in source.files and not source.all_files
+    ]
+    stem = (
+        re.sub(r"[^a-z0-9]+", "_", file.name.split(".")[0].lower())
+        .lstrip("_0123456789")
+        .rstrip("_")
+    )
+    if not known and not stem:
+        raise ProblemError("the name has no letters", "name the file after the source", str(file))
+    return known[0] if known else stem
+
+
+def problems_in(name: str, file: Path) -> Iterator[tuple[str, Problem | ProblemError]]:
+    """Yield the place of each row of a file with its problem, or why it is none. Raises as `load`.
+
+    name: of the source; rows with further samples of the same problem are not joined.
+    """
+    source = SOURCES.get(name) or _unknown(name, Place(file))
+    return _problems(source, local_rows(source, file))
 
 
 def _unknown(name: str, place: Place) -> Source:

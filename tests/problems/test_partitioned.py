@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from problems.dataset.curated import write_curated
 from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.sources.registry import load
 from problems.verification.verification import Verified, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
@@ -169,3 +171,63 @@ def test_other_duplicate_missing_and_broken_inputs_are_refused(tmp_path: Path) -
     (one / "torn.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProblemError, match=r"torn\.parquet: "):
         run(str(one), str(tmp_path / "fourth"))
+
+
+def rows_of(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """Return the problems as a user writes them, the third row without a statement."""
+    rows = [
+        {
+            "id": problem.problem_id.removeprefix("toy/"),
+            "statement": problem.statement,
+            "style": "call",
+            "entry_point": "f",
+            "tests": list(problem.tests),
+            "solutions": list(problem.solutions),
+        }
+        for problem in problems
+    ]
+    rows[2]["statement"] = ""
+    return rows
+
+
+def json_lines(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def comma_separated(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.DictWriter(opened, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(
+            row | {name: json.dumps(row[name]) for name in ("tests", "solutions")} for row in rows
+        )
+
+
+@pytest.mark.parametrize(("ending", "write"), [("jsonl", json_lines), ("csv", comma_separated)])
+def test_other_formats_are_read_as_data_add_reads_them(
+    tmp_path: Path, ending: str, write: Callable[[Path, Any], None]
+) -> None:
+    file = tmp_path / f"mine.{ending}"
+    write(file, rows_of(mixed()[:6]))
+    done = clean(str(file), str(tmp_path / "out"), parallel_map, RULES, rows=2)
+    [row] = done.stages[0].removed
+    assert row.problem_id.startswith(f"{file}: ") and "statement" in row.detail
+    assert done.stages[0].came_in == 6
+    cleaned = {each.problem_id: each for each in read_parquet(tmp_path / "out/problems.parquet")}
+    loaded = {each.problem_id: each for each in load("mine", file).problems}
+    assert cleaned.keys() == loaded.keys() and len(cleaned) == 5
+    assert all(cleaned[key].tests == loaded[key].tests for key in loaded)
+
+
+def test_a_file_without_a_readable_row_is_refused_by_its_first(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    json_lines(file, [{"a": 1}, {"a": 2}])
+    with pytest.raises(ProblemError, match=r"mine\.jsonl: line 1: no row can be read"):
+        clean(str(file), str(tmp_path / "out"), parallel_map, RULES)
+
+
+def test_other_files_beside_parquet_are_left_out(tmp_path: Path) -> None:
+    source = written(mixed()[:2], tmp_path / "in", 1)
+    (source / "removed.json").write_text("[]", encoding="utf-8")
+    done = clean(str(source), str(tmp_path / "out"), parallel_map, RULES)
+    assert done.stages[0].came_in == 2
