@@ -14,6 +14,7 @@ from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.verification.equivalence import different
 from problems.verification.journal import ABSENT
+from problems.verification.json_keys import hint
 from problems.verification.limits import MARGIN, cost, maximum_cost, propose
 from problems.verification.mutants import Mutant
 from problems.verification.mutants import mutants as mutants_of
@@ -142,7 +143,7 @@ def _solve(checks: Sequence[ProblemCheck], sandbox: Runs, agreeing: int) -> None
             check.fault = (
                 UNSOLVED,
                 f"{len(agreement.different)} different of {len(samples)} samples pass its tests, "
-                f"{agreeing} are needed",
+                f"{agreeing} are needed{hint(check.problem)}",
             )
         else:
             check.solved, check.agreement = agreement.references, agreement.share
@@ -194,7 +195,7 @@ def _check_references(checks: Sequence[ProblemCheck], sandbox: Runs, repeats: in
     )
     for check, check.own in zip(judged, repeated, strict=True):
         _drop_wrong_solutions(check)
-        check.fault = _fault(check.own) or check.fault
+        check.fault = _fault(check.problem, check.own) or check.fault
 
 
 def _drop_wrong_solutions(check: ProblemCheck) -> None:
@@ -310,7 +311,7 @@ def _unfit(problem: Problem) -> tuple[str, str] | None:
     return None
 
 
-def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
+def _fault(problem: Problem, own: Sequence[Report]) -> tuple[str, str] | None:
     """Return reason and detail if the reports on its solutions show a fault, else None."""
     for which, report in enumerate(own, 1):
         if report.flickers:
@@ -325,7 +326,7 @@ def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
         if report.verdict is not Verdict.AC:
             return (
                 f"a solution fails its tests ({report.verdict})",
-                f"solution {which} of {len(own)}: {_first_failure(report)}",
+                f"solution {which} of {len(own)}: {_first_failure(report)}{hint(problem)}",
             )
     return None
 
