@@ -18,6 +18,7 @@ import psutil
 
 from resources.home import Home
 from resources.registry.ledger import Ledger
+from verl_jobs.job import metrics
 
 MARK = "RATCHET_RUN"  # in the environment of every process of a pipeline run
 OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
@@ -207,6 +208,16 @@ def stray(home: Path) -> list[str]:
         for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*")
         for path in home.glob(pattern)
     ]
+
+
+def steps(folder: Path) -> int:
+    """Return the last step of a training that has metrics; 0 before the first."""
+    return max((row["step"] for row in metrics(folder)), default=0)
+
+
+def training_of(home: Path) -> Path | None:
+    """Return the folder of the home's only training; None before it exists."""
+    return next((path.parent for path in home.glob("runs/*/training/*/job.json")), None)
 
 
 def wait_until(condition: Callable[[], Any], timeout: float) -> bool:

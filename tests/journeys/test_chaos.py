@@ -26,11 +26,12 @@ from tests.journeys.demo_run import (
     of_home,
     orphans,
     results_of,
+    steps,
+    training_of,
     wait_until,
 )
 from tests.journeys.undisturbed import FOLDER, before_training, undisturbed
 from verl_jobs import faults
-from verl_jobs.job import metrics
 
 RUNS = 20
 STEPS = 8  # of the profile `small`
@@ -134,14 +135,6 @@ def kill_victim(home: Path, victim: str, rng: random.Random, observed: dict[str,
     if wait_until(lambda: steps(folder) > before or (folder / "done.json").exists(), RECOVERY_S):
         observed["recovered_s"] = round(time.monotonic() - began, 1)
     return f"{victim} ({name})"
-
-
-def steps(folder: Path) -> int:
-    return max((row["step"] for row in metrics(folder)), default=0)
-
-
-def training_of(home: Path) -> Path | None:
-    return next((path.parent for path in home.glob("runs/*/training/*/job.json")), None)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -24,9 +24,9 @@ from tests.journeys.demo_run import (
     orphans,
     ratchet,
     results_of,
+    training_of,
     wait_until,
 )
-from tests.journeys.test_chaos import training_of
 from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt
 from verl_jobs.trainer.checkpoints import complete_saves

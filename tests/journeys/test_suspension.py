@@ -15,8 +15,17 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.journeys.demo_run import Run, demo, now_at, of_home, orphans, results_of, wait_until
-from tests.journeys.test_chaos import steps, training_of
+from tests.journeys.demo_run import (
+    Run,
+    demo,
+    now_at,
+    of_home,
+    orphans,
+    results_of,
+    steps,
+    training_of,
+    wait_until,
+)
 from tests.journeys.undisturbed import FOLDER, undisturbed
 from verl_jobs import faults
 

@@ -15,8 +15,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from resources.config.load import FOLDER
-from tests.journeys.demo_run import demo, results_of, wait_until
-from tests.journeys.test_chaos import training_of
+from tests.journeys.demo_run import demo, results_of, training_of, wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob, metrics
