@@ -70,6 +70,7 @@ def passport_of(subject: str, settings: Settings, damage: Damage) -> Passport:
         manifests = [each for versions in index.by_content.values() for each in versions]
         matching = [each for each in manifests if names_manifest(subject, each)]
         if not matching:
+            damage.report()  # it may be one of these
             scores = {
                 each.name for each in manifests if each.kind == "scores" and "--" in each.name
             }

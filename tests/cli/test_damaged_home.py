@@ -51,6 +51,7 @@ FILES = (
     "scores/chain-0001--heldout/*/scorecard.json",
     "scores/chain-0001--validation/current.json",
     "scores/chain-0001/*/manifest.json",
+    "scores/chain-0001--heldout/*/manifest.json",
     "datasets/clean_problems/*/problems.parquet",
     "datasets/clean_problems/*/manifest.json",
     "datasets/augmented_problems/current.json",
