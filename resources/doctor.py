@@ -161,7 +161,7 @@ def _layout(profile: Profile) -> Finding:
         check_machines(profile)
     except NotReady as error:
         return Finding("layout", str(error), blocks=True)
-    return Finding("layout", "fits, or is for another machine")
+    return Finding("layout", "no fault found")
 
 
 def _version(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The services of a run are Dagster resources, each of which can be replaced by its key."""
+"""Each service of a run is a Dagster resource that can be replaced by its key."""
 
 from pathlib import Path
 
