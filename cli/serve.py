@@ -7,22 +7,39 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption
+from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 
 GROUP = "Serve"
 
 
+def serve(port: int, settings: Settings, console: Console) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises NotReady."""
+    from serving.gateway.app import make_app
+    from serving.gateway.keys import Keys
+    from serving.gateway.server import listen, server_of
+
+    home, serving = settings.home, settings.profile.serving
+    has_keys = bool(Keys(home.api_keys).all())
+    sandbox = settings.profile.sandbox
+    app = make_app(home, serving, ledger=settings.ledger, sandbox=sandbox)
+    server = server_of(app, serving)
+    listener = listen(serving, port, has_keys)
+    scheme = "https" if serving.tls_key else "http"
+    address = f"{scheme}://{serving.host}:{listener.getsockname()[1]}"
+    rights = "API keys are needed" if has_keys else "no API keys: for this machine only"
+    console.print(f"{address}/v1 serves the champion of {home.path} ({rights})", soft_wrap=True)
+    with listener:
+        server.run(sockets=[listener])
+
+
 def command(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8000,
     profile: ProfileOption = None,
+    changes: SetOption = None,
 ) -> None:
     """Serve the champion over HTTP, with OpenAI's API, until Ctrl-C or SIGTERM.
 
     Every request is answered by the version that is champion at that time.
     """
-    from serving.gateway.app import HOST, serve
-
-    home = Settings.read(profile).home
-    Console().print(f"http://{HOST}:{port}/v1 serves the champion of {home.path}", soft_wrap=True)
-    serve(home, port)
+    serve(port, Settings.read(profile, changes or ()), Console())

@@ -1,5 +1,5 @@
 """The engines behind the gateway: each file of this folder is one, with an `ENGINE` that opens a
-checkpoint folder. Its file's name is its name. Only the engine in use is imported.
+version of the ledger. Its file's name is its name. Only the engine in use is imported.
 
 Engines of evaluations: evaluation/generation/; of rollouts: verl_jobs/config/scale.py.
 """
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, Protocol
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
-Chat = list[dict[str, str]]
+from resources.config.serving import Serving
+from resources.registry.ledger import Entry
+
+Chat = list[dict[str, Any]]
+Ending = Literal["stop", "length", "tool_calls"]
 
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """One request. `temperature` 0 takes the most likely token each time, as the gate's evaluation
-    does; `seed` None draws a new seed for each request.
+    """One request for `n` completions. `temperature` 0 takes the most likely token each time, as
+    the gate's evaluation does; `seed` None draws a new seed for each request.
+
+    logprobs: None, or how many alternatives to report for each token. tools: OpenAI's fields
+    `tools` and `tool_choice`, for engines that have them.
     """
 
     chat: Chat | str  # a string is continued unchanged, without a chat template
@@ -28,32 +34,99 @@ class EngineRequest:
     top_p: float = 1.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    n: int = 1
+    logprobs: int | None = None
+    tools: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class EngineReply:
-    """One completion with its token counts."""
+class TokenLogprob:
+    """A token's text with the natural logarithm of its probability, and the most likely tokens."""
 
     text: str
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: Literal["stop", "length"]
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Delta:
+    """The next piece of completion number `index`. tokens: new tokens, also those whose text is
+    held back. prompt_tokens: of the request, in the first delta. ending: set in the completion's
+    last delta. tool_calls: pieces in OpenAI's form.
+    """
+
+    index: int
+    text: str = ""
+    tokens: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+    ending: Ending | None = None
+    prompt_tokens: int = 0
+    tool_calls: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass
+class EngineReply:
+    """One whole completion with its token counts."""
+
+    text: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: Ending = "stop"
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
 
 class TooLong(ValueError):
     """The prompt leaves no space for a completion within the model's positions."""
 
 
+class Unsupported(ValueError):
+    """This engine cannot do what the request needs."""
+
+
+class EngineFailed(RuntimeError):
+    """The engine broke off; the message is one line."""
+
+
 class Engine(Protocol):
-    def complete(self, request: EngineRequest) -> EngineReply:
-        """Generate a completion. Called from many threads. Raises TooLong."""
+    def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        """Yield the completions' pieces. Closing the generator stops the work.
+
+        Raises TooLong, Unsupported, EngineFailed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything. No request is under way."""
         ...
 
 
-def engine_of(name: str) -> Callable[[Path], Engine]:
-    """Return the function that opens a checkpoint folder. Raises ValueError for an unknown name."""
+async def complete(engine: Engine, request: EngineRequest) -> list[EngineReply]:
+    """Return whole completions, in the order of their index."""
+    replies = [EngineReply() for _ in range(request.n)]
+    async for delta in engine.stream(request):
+        gather(replies, delta)
+    return replies
+
+
+def gather(replies: Sequence[EngineReply], delta: Delta) -> None:
+    """Add a piece to the reply that it belongs to."""
+    reply = replies[delta.index]
+    reply.text += delta.text
+    reply.completion_tokens += delta.tokens
+    reply.logprobs += delta.logprobs
+    reply.tool_calls += delta.tool_calls
+    if delta.prompt_tokens:
+        for each in replies:
+            each.prompt_tokens = delta.prompt_tokens
+    if delta.ending:
+        reply.finish_reason = delta.ending
+
+
+def engine_of(name: str) -> Callable[[Entry, Serving], Engine]:
+    """Return the function that opens a version. Raises ValueError for an unknown name."""
     known = sorted(module.name for module in pkgutil.iter_modules(__path__))
     if name not in known:
         raise ValueError(f"engine: no {name!r}: known are {', '.join(known)}")
-    opens: Callable[[Path], Engine] = importlib.import_module(f"{__name__}.{name}").ENGINE
+    opens: Callable[[Entry, Serving], Engine] = importlib.import_module(f"{__name__}.{name}").ENGINE
     return opens
