@@ -69,7 +69,9 @@ class TransformersEngine:
         states = set(getattr(config, "layer_types", None) or ()) - ATTENTION
         if states or self.model._is_stateful:
             names = ", ".join(sorted(states)) or "a recurrent state"
-            raise ValueError(f"{names}: rows of this model cannot join a batch; use the engine vllm")
+            raise ValueError(
+                f"{names}: rows of this model cannot join a batch; use the engine vllm"
+            )
         self.positions = positions_of(self.model)
         self.ends = ends_of(self.model, self.tokenizer)
         self.rows = rows

@@ -68,27 +68,38 @@ class Guard:
         return caller
 
     async def _body(self, scope: Scope, receive: Receive, caller: Key) -> bytes | None:
+        """Return the body; None if the client left. A body that is too large is read on without
+        being kept: a client that still sends would not see the refusal.
+        """
         most = int((caller.body_mib or self.settings.body_mib) * 2**20)
-        refusal = Refused(413, "body_too_large", f"the body is larger than {most} bytes")
-        length = next((v for n, v in scope["headers"] if n == b"content-length"), b"")
-        if length.isdigit() and (len(length) > 18 or int(length) > most):
-            raise refusal
-        parts, size = [], 0
+        parts: list[bytes] = []
+        size = 0
         try:
             async with asyncio.timeout(self.settings.body_s):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
-                        raise refusal
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size <= most:
+                        parts.append(part)
+                    else:
+                        parts.clear()
                     if not message.get("more_body"):
-                        return b"".join(parts)
+                        break
         except TimeoutError as error:
+            if size > most:
+                raise _too_large(most) from error
             message_ = f"the body did not arrive within {self.settings.body_s:g} s"
             raise Refused(408, "body_timeout", message_) from error
+        if size > most:
+            raise _too_large(most)
+        return b"".join(parts)
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "body_too_large", f"the body is larger than {most} bytes")
 
 
 def _only_this_machine(headers: MutableMapping[bytes, str]) -> None:

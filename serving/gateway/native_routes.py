@@ -7,7 +7,7 @@ import time
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from resources.registry.ledger import Entry
 from serving.gateway.keeper import Keeper
@@ -85,7 +85,7 @@ def native_routes(
         state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
         return JSONResponse(state | ({"fault": fault} if fault else {}))
 
-    @routes.get("/metrics")
+    @routes.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Return counters for Prometheus."""
         return Response(answers.metrics.page(), media_type="text/plain; version=0.0.4")

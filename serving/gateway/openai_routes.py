@@ -21,6 +21,7 @@ from serving.openai import ChatRequest, TextRequest, chunk, completion, head, mo
 
 Answer = TypeVar("Answer")
 LEFT = 499  # nginx' status for a client that closed the connection; nobody reads it
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 DONE = b"data: [DONE]\n\n"
 
 
@@ -67,12 +68,12 @@ def openai_routes(answers: Answers) -> APIRouter:
         loaded = [each.entry for each in service.pool.loaded.values()]
         return models(service.catalog.serving, loaded)
 
-    @routes.post("/v1/chat/completions")
+    @routes.post("/v1/chat/completions", responses=EVENTS)
     async def chat(body: ChatRequest, request: Request) -> Any:
         """Complete a chat. With `stream`, server-sent events."""
         return await complete(body, request)
 
-    @routes.post("/v1/completions")
+    @routes.post("/v1/completions", responses=EVENTS)
     async def text(body: TextRequest, request: Request) -> Any:
         """Continue a text, without a chat template."""
         return await complete(body, request)
