@@ -11,7 +11,7 @@ In: values in the order of observation. Out: an interval, a p-value. Two kinds:
   same paper have a closed form, but are wider for rare events such as errors.
 - Asymptotic, for values without bounds. It needs some hundred values first. No guardrail uses it.
 
-Sources: Waudby-Smith & Ramdas 2024, JRSS-B 86:1, arXiv:2010.09686, theorem 1 and appendix B (dKelly);
+Sources: Waudby-Smith & Ramdas 2024, JRSS-B 86:1, arXiv:2010.09686, theorem 1, dKelly;
 Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas 2024, Annals of Statistics 52:2613, arXiv:2103.06476.
 """
 
