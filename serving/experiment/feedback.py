@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import fmean, quantiles
 
 FEWEST_USERS = 8  # quartiles of fewer users say little
 
@@ -45,13 +45,11 @@ def user_means(votes: Sequence[Vote], arm: str) -> dict[str, float]:
 
     A user is one observation of the tests, however many votes he cast.
     """
-    sums: Counter[str] = Counter()
-    numbers: Counter[str] = Counter()
+    by_user: dict[str, list[float]] = {}
     for vote in votes:
         if vote.arm == arm:
-            sums[vote.user] += vote.value  # type: ignore[assignment]
-            numbers[vote.user] += 1
-    return {user: sums[user] / number for user, number in numbers.items()}
+            by_user.setdefault(vote.user, []).append(vote.value)
+    return {user: fmean(values) for user, values in by_user.items()}
 
 
 def acceptance(votes: Sequence[Vote], cap: float = 5.0) -> Mapping[str, float]:

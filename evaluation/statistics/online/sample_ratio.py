@@ -23,7 +23,7 @@ def sample_ratio_p_value(
     B(a + n) / B(a) / product of share**n. Steps multiply. The p-value is 1 / the capital.
     Raises ValueError for other shares.
     Source: Lindon & Malek 2022, "Anytime-Valid Inference for Multinomial Count Data", NeurIPS,
-    arXiv:2011.03567, equation 6.
+    arXiv:2011.03567.
     """
     total = 0.0
     for counts, shares in steps:
