@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evaluation.statistics.hypothesis_tests import Interval
-from evaluation.statistics.online.confidence_sequence import mean_sequence
+from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
 from evaluation.statistics.online.pairs import Pairing
 from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from serving.experiment.guardrail import Guardrail, Harm, measured_harm
@@ -72,6 +72,19 @@ class Comparison:
                 value = harm_of(watch.guardrail, observation)
                 if value is not None:
                     self._pair(watch, observation, challenger, value)
+
+    def breached(self) -> bool:
+        """Return whether a guardrail is breached. Much faster than `harms`, without intervals."""
+        return any(
+            p_value(
+                np.frombuffer(watch.differences),
+                watch.guardrail.margin,
+                -watch.guardrail.high,
+                watch.guardrail.high,
+            )
+            <= self.plan.level
+            for watch in self.watches
+        )
 
     def harms(self) -> list[Harm]:
         """Return the state of every guardrail."""

@@ -31,12 +31,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progress:
-    """The observations of one rollout that have been read. read: number of the last one."""
+    """The observations of one rollout that have been read. read: number of the last one.
+
+    breached: whether they show a breach.
+    """
 
     rollout: str
     plan: Plan
     comparison: Comparison
     read: int = 0
+    breached: bool = False
+
+    def evidence(self) -> dict[str, Any]:
+        """Return the state of the guardrails as JSON."""
+        return {"guardrails": evidence_of(self.comparison.harms()), "observations": self.read}
 
 
 class Controller:
@@ -91,6 +99,7 @@ class Controller:
         progress.comparison.add(observation for _, observation in rows)
         if rows:
             progress.read = rows[-1][0]
+            progress.breached = progress.comparison.breached()
         return progress
 
     def _next(
@@ -101,11 +110,9 @@ class Controller:
         if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
             reason = f"Version {rollout.challenger} was rolled back in the ledger."
             return "aborted", step, {"reasons": [reason]}
-        harms = progress.comparison.harms()
-        evidence = evidence_of(harms, progress.read)
-        if any(harm.breached for harm in harms):
-            decision = decide(harms, None)
-            return "rolled_back", step, {"reasons": list(decision.reasons), **evidence}
+        if progress.breached:
+            decision = decide(progress.comparison.harms(), None)
+            return "rolled_back", step, {"reasons": list(decision.reasons), **progress.evidence()}
         if rollout.state == "paused":
             return None
         if not plan.steps:
@@ -115,12 +122,16 @@ class Controller:
         now = plan.steps[step]
         if now.shadow and rollout.last.kind != "resumed":
             reason = "The shadow has answered enough: resume to promote it, or abort."
-            return "paused", step, {"reasons": [reason], **evidence}
+            return "paused", step, {"reasons": [reason], **progress.evidence()}
         reason = (
             f"{now.title}: no guardrail was breached in {progress.comparison.pairs(step)} pairs."
         )
         kind: Kind = "promoted" if step + 1 == len(plan.steps) else "step"
-        return kind, step if kind == "promoted" else step + 1, {"reasons": [reason], **evidence}
+        return (
+            kind,
+            step if kind == "promoted" else step + 1,
+            {"reasons": [reason], **progress.evidence()},
+        )
 
 
 def waiting_for(rollout: Rollout, progress: Progress, now: float) -> str:
@@ -133,9 +144,9 @@ def waiting_for(rollout: Rollout, progress: Progress, now: float) -> str:
     return ""
 
 
-def evidence_of(harms: list[Harm], read: int) -> dict[str, Any]:
-    """Return the state of the guardrails as JSON. read: number of the last observation."""
-    guardrails = [
+def evidence_of(harms: list[Harm]) -> list[dict[str, Any]]:
+    """Return the state of the guardrails as JSON."""
+    return [
         {
             "name": harm.guardrail.name,
             "margin": harm.guardrail.margin,
@@ -147,4 +158,3 @@ def evidence_of(harms: list[Harm], read: int) -> dict[str, Any]:
         }
         for harm in harms
     ]
-    return {"guardrails": guardrails, "observations": read}
