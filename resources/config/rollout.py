@@ -14,6 +14,10 @@ Strategy = Literal["gradual", "blue-green", "shadow", "immediate"]
 class RolloutSettings(Section):
     """How a new version reaches users: steps, and the harm after which it is taken back."""
 
+    automatic: bool = False
+    """Whether Dagster opens a rollout for each new champion, and rolls the ledger back after a
+    rollback. Without it the gateway follows the ledger's champion at once.
+    """
     strategy: Strategy = "gradual"
     """Default of `ratchet deploy --strategy`, and of rollouts that a sensor opens."""
     shares: tuple[float, ...] = (0.01, 0.05, 0.25, 0.5)
@@ -44,6 +48,10 @@ class RolloutSettings(Section):
     """Longest answer that counts, in tokens."""
     quality_margin: NonNegativeFloat = 0.02
     """Tolerated rise of the share of answers that fail the tests in their request."""
+    gain: float | None = Field(None, gt=-1, lt=1)
+    """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;
+    below 0 it is a margin. Without it the guardrails alone decide.
+    """
 
     @field_validator("shares")
     @classmethod

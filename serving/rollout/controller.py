@@ -19,9 +19,9 @@ from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Event, Kind, Rollout, RolloutMoved, Rollouts
 from serving.experiment.decision import decide
-from serving.experiment.guardrail import Harm
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
+from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
 from serving.rollout.plan import Plan
 
 EVERY_S = 0.5
@@ -44,7 +44,7 @@ class Progress:
 
     def evidence(self) -> dict[str, Any]:
         """Return the state of the guardrails as JSON."""
-        return {"guardrails": evidence_of(self.comparison.harms()), "observations": self.read}
+        return {"guardrails": guardrails_of(self.comparison), "observations": self.read}
 
 
 class Controller:
@@ -117,44 +117,21 @@ class Controller:
             return None
         if not plan.steps:
             return "promoted", 0, {"reasons": ["The plan has no steps."]}
-        if waiting_for(rollout, progress, self.clock()):
+        if waiting_for(rollout, progress.comparison, self.clock()):
             return None
         now = plan.steps[step]
         if now.shadow and rollout.last.kind != "resumed":
             reason = "The shadow has answered enough: resume to promote it, or abort."
             return "paused", step, {"reasons": [reason], **progress.evidence()}
-        reason = (
-            f"{now.title}: no guardrail was breached in {progress.comparison.pairs(step)} pairs."
-        )
-        kind: Kind = "promoted" if step + 1 == len(plan.steps) else "step"
-        return (
-            kind,
-            step if kind == "promoted" else step + 1,
-            {"reasons": [reason], **progress.evidence()},
-        )
-
-
-def waiting_for(rollout: Rollout, progress: Progress, now: float) -> str:
-    """Return why the present step is not over; "" if it is."""
-    plan = progress.plan
-    if (left := plan.bake_s - (now - rollout.step_since)) > 0:
-        return f"bakes for another {left:.0f} s"
-    if (pairs := progress.comparison.pairs(rollout.step)) < plan.least_pairs:
-        return f"{pairs} of at least {plan.least_pairs} pairs of requests"
-    return ""
-
-
-def evidence_of(harms: list[Harm]) -> list[dict[str, Any]]:
-    """Return the state of the guardrails as JSON."""
-    return [
-        {
-            "name": harm.guardrail.name,
-            "margin": harm.guardrail.margin,
-            "pairs": harm.pairs,
-            "low": harm.interval.low,
-            "high": harm.interval.high,
-            "p_value": harm.p_value,
-            "level": harm.level,
-        }
-        for harm in harms
-    ]
+        pairs = progress.comparison.pairs(step)
+        reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
+        if step + 1 < len(plan.steps):
+            return "step", step + 1, {"reasons": reasons, **progress.evidence()}
+        if plan.gain is None:
+            return "promoted", step, {"reasons": reasons, **progress.evidence()}
+        analysis = analysis_of(rollout, self.observations)
+        decision = decision_of(progress.comparison, analysis)
+        if decision.kind == "continue" or analysis is None:
+            return None
+        end: Kind = "promoted" if decision.kind == "deploy" else "rolled_back"
+        return end, step, {"reasons": list(decision.reasons), **progress.evidence()}

@@ -48,6 +48,7 @@ class Plan(BaseModel):
     bake_s: float
     least_pairs: int
     sticky: bool
+    gain: float | None = None
 
 
 class Need(NamedTuple):
@@ -85,6 +86,7 @@ def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
         bake_s=settings.bake_s,
         least_pairs=settings.least_pairs,
         sticky=settings.sticky,
+        gain=settings.gain,
     )
 
 

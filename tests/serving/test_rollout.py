@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -15,9 +16,12 @@ from pathlib import Path
 import pytest
 
 from resources.config.rollout import RolloutSettings
-from resources.registry.rollouts import RolloutMoved
+from resources.registry.rollouts import NoRollout, RolloutMoved
 from serving.rollout.comparison import Comparison
+from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
+from serving.rollout.view import details
+from tests.resources.ledger_entries import put
 from tests.serving.traffic import SETTINGS, Site
 
 
@@ -191,6 +195,42 @@ def test_alpha_over_all_rollouts_makes_later_levels_smaller() -> None:
     every = RolloutSettings(alpha_over="all")
     assert plan_of(every, "gradual", 9).level < plan_of(every, "gradual", 1).level
     assert plan_of(RolloutSettings(), "gradual", 9).level == pytest.approx(0.01)
+
+
+def test_a_plan_with_a_gain_waits_until_quality_is_measured(site: Site) -> None:
+    site.open("blue-green", SETTINGS.model_copy(update={"gain": -0.05}))
+    site.send(1000)
+    assert site.tick() == "" and site.last().open
+
+
+def test_the_view_tells_steps_arms_and_reasons(site: Site) -> None:
+    site.open()
+    site.send(300)
+    site.tick()
+    view = details(site.last(), site.observations)
+    assert [step["state"] for step in view["steps"]] == ["done", "now"]
+    errors = view["guardrails"][0]
+    assert errors["pairs"] > 20 and len(errors["arms"]) == 2
+    assert view["primary"] is None
+    assert view["events"][1]["reasons"][0].startswith("10 %: no guardrail was breached")
+    assert json.loads(json.dumps(view))["decision"]["kind"] == view["decision"]["kind"]
+
+
+def test_a_version_that_is_no_champion_is_not_deployed(site: Site) -> None:
+    put(site.ledger, "c", "refuse")
+    with pytest.raises(NoRollout, match="version 3 is no champion"):
+        open_rollout(site.ledger, site.rollouts, SETTINGS, 3, why="")
+
+
+def test_the_first_rollout_compares_with_the_champion_before(site: Site) -> None:
+    rollout = open_rollout(site.ledger, site.rollouts, SETTINGS, 2, why="")
+    assert (rollout.champion, rollout.challenger) == (1, 2)
+    while site.last().open:
+        site.router.refresh()
+        site.send(200)
+        site.tick()
+    with pytest.raises(NoRollout, match="answers all requests already"):
+        open_rollout(site.ledger, site.rollouts, SETTINGS, 2, why="")
 
 
 CONTROLLER = """
