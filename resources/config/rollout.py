@@ -15,8 +15,8 @@ class RolloutSettings(Section):
     """How a new version reaches users: steps, and the harm after which it is taken back."""
 
     automatic: bool = False
-    """Whether Dagster opens a rollout for each new champion, and rolls the ledger back after a
-    rollback. Without it the gateway follows the ledger's champion at once.
+    """Whether Dagster opens a rollout for each new champion. Without it a version is rolled out by
+    `ratchet deploy`.
     """
     strategy: Strategy = "gradual"
     """Default of `ratchet deploy --strategy`, and of rollouts that a sensor opens."""
