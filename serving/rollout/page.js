@@ -11,7 +11,10 @@ function element(name, text, kind) {
   return made;
 }
 
-const number = (value) => Number(value).toPrecision(3).replace(/\.?0+$/, "").replace(/\.?0+e/, "e");
+const number = (value) => {
+  if (value !== 0 && Math.abs(value) < 1e-3) return Number(value).toExponential(1);
+  return String(Number(Number(value).toPrecision(3)));
+};
 const range = (pair) => (pair ? `${number(pair[0])} to ${number(pair[1])}` : "–");
 
 // The interval of a difference, zero as a line, the tolerated difference dashed.
@@ -62,7 +65,7 @@ function show(view) {
   $("state").className = view.state;
   $("steps").replaceChildren(...view.steps.map((step) => {
     const made = element("li", step.title, step.state === "now" && ended ? "stopped" : step.state);
-    made.append(element("small", `${step.pairs} pairs; ${step.units[0]} + ${step.units[1]} users`));
+    made.append(element("small", `${step.pairs} pairs; ${step.units[0]} + ${step.units[1]} users or requests`));
     return made;
   }), element("li", "all", view.state === "promoted" ? "done" : "next"));
   $("waiting").textContent = view.waiting ? `This step ${view.waiting}.` : "";
