@@ -144,10 +144,9 @@ def main() -> None:
             (base, cuda), for_cpus(pythons, pins(base) | pins(cuda) if keep else {}), strict=True
         ):
             _write(path, packages)
-        # 3.12 first: there vLLM bounds setuptools
         requirements = direct_requirements(ROOT / "pyproject.toml", GPU_EXTRAS)
         versions = pins(gpu) if keep else {}
-        _write(gpu, resolve_all(pythons[::-1], requirements, versions, public_environment()))
+        _write(gpu, resolve_all(pythons, requirements, versions, public_environment()))
 
 
 def for_cpus(pythons: list[Path], versions: dict[str, str]) -> tuple[Packages, Packages]:

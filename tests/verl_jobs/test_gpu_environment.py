@@ -86,7 +86,7 @@ def python() -> Path:
     interpreter, free = folder / "bin" / "python", shutil.disk_usage(ROOT).free / GIB
     if not interpreter.exists() and free < DISK_GIB:
         pytest.skip(f"needs {DISK_GIB} GiB of disk, and {free:.0f} are free")
-    install = [sys.executable, ROOT / "deploy" / "install.py", "gpu", folder]
+    install = [sys.executable, str(ROOT / "deploy" / "install.py"), "gpu", str(folder)]
     subprocess.run(install, cwd=ROOT, check=True)
     return interpreter
 

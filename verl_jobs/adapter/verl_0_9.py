@@ -203,3 +203,11 @@ def register_rollout(name: str, rollout: str, replica: Callable[[], type]) -> No
 
     base._ROLLOUT_REGISTRY[(name, "async")] = rollout
     RolloutReplicaRegistry.register(name, replica)
+
+
+def wrap_registries(wrap: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Replace the registries of policy losses and advantage estimators."""
+    from verl.trainer.ppo import core_algos
+
+    core_algos.POLICY_LOSS_REGISTRY = wrap(core_algos.POLICY_LOSS_REGISTRY)
+    core_algos.ADV_ESTIMATOR_REGISTRY = wrap(core_algos.ADV_ESTIMATOR_REGISTRY)

@@ -72,7 +72,7 @@ class Watched:
         self.cleared: list[tuple[str, bool]] = []
         # verl passes a bound method of its trainer
         self.trainer: Any = getattr(kwargs.get("refill_fn"), "__self__", None)
-        super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
+        super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)  # type: ignore[call-arg]
 
     def may_drop(self) -> bool:
         """Limit verl's dynamic sampling to `most_dropped` groups; then accept the groups there are.
