@@ -22,7 +22,7 @@ from evaluation.statistics.online.confidence_sequence import (
     pairs_needed,
 )
 from evaluation.statistics.online.cuped import cuped
-from evaluation.statistics.online.pairs import concurrent_pairs, first_of_each
+from evaluation.statistics.online.pairs import concurrent_pairs
 from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from evaluation.statistics.online.welch import observations_needed, welch_power, welch_test
 
@@ -152,24 +152,10 @@ def test_few_observations_of_the_rarer_arm_are_wasted(share: float) -> None:
     assert len(concurrent_pairs(arms, np.zeros(40_000), share).closed) > 0.88 * rare
 
 
-def test_pairs_of_several_metrics_are_those_of_each_one() -> None:
-    rng = np.random.default_rng(8)
-    arms, table = rng.random(500) < 0.25, rng.random((500, 2))
-    both = concurrent_pairs(arms, table, 0.25).differences
-    for column in range(2):
-        alone = concurrent_pairs(arms, table[:, column], 0.25).differences
-        assert np.allclose(both[:, column], alone)
-
-
 def test_nothing_is_compared_without_both_arms() -> None:
     with pytest.raises(ValueError, match="nothing to compare"):
         concurrent_pairs([True], [1.0], 1.0)
     assert not len(concurrent_pairs([True, True], [1.0, 0.0], 0.5).differences)
-
-
-def test_a_user_counts_once_in_each_arm() -> None:
-    counts = first_of_each(["a", "b", "a", "a", "b"], [False, False, False, True, False])
-    assert counts.tolist() == [True, True, False, True, False]
 
 
 values_of_an_arm = st.lists(st.floats(-100, 100), min_size=2, max_size=30)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.statistics.hypothesis_tests import Interval
+from serving.experiment.analysis import Analysis, analyze
 from serving.experiment.assignment import CHAMPION, assigned, position
 from serving.experiment.decision import Primary, decide
 from serving.experiment.feedback import (
@@ -19,6 +23,7 @@ from serving.experiment.feedback import (
     weights,
 )
 from serving.experiment.guardrail import Guardrail, Harm, guardrail_level, measured_harm
+from serving.gateway.observations import Feedback, Observation
 
 USERS = [f"user-{number}" for number in range(4000)]
 ERRORS = Guardrail("errors", margin=0.02)
@@ -154,3 +159,79 @@ def test_a_gain_that_is_ruled_out_keeps_the_champion() -> None:
 
 def test_a_decision_without_a_primary_metric_says_that_quality_was_not_measured() -> None:
     assert "Quality was not measured" in decide([harm()], None).reasons[0]
+
+
+def answered(number: int, challenger: bool, **changes: object) -> Observation:
+    observation = Observation(
+        response=f"r{number}",
+        time=float(number),
+        version=2 if challenger else 1,
+        arm="version 2" if challenger else CHAMPION,
+        share=0.5,
+        rollout="rollout-0001",
+        step=0,
+        unit=f"user-{number}",
+        key="",
+        first_token_s=0.1,
+        total_s=1.0,
+        prompt_tokens=1,
+        completion_tokens=1,
+    )
+    return replace(observation, **changes)  # type: ignore[arg-type]
+
+
+def analysis(
+    rows: list[Observation], votes: Sequence[Feedback] = (), before: Sequence[Observation] = ()
+) -> Analysis | None:
+    return analyze(rows, votes, before, challenger=2, shares=[0.5], level=0.05, gain=0.0)
+
+
+def test_quality_is_not_measured_without_tests_and_votes() -> None:
+    assert analysis([answered(n, bool(n % 2)) for n in range(100)]) is None
+
+
+def test_a_challenger_with_more_verified_answers_gains() -> None:
+    rng = np.random.default_rng(1)
+    rows = [
+        answered(n, bool(n % 2), verified=bool(rng.random() < (0.8 if n % 2 else 0.4)))
+        for n in range(800)
+    ]
+    found = analysis(rows)
+    assert found and found.primary.name == "verified answers" and found.primary.pairs == 400
+    assert found.primary.interval.low > 0.1
+    assert found.welch and found.welch.difference == pytest.approx(0.4, abs=0.1)
+
+
+def test_earlier_answers_of_the_same_users_narrow_the_interval() -> None:
+    rng = np.random.default_rng(2)
+    skill = rng.beta(0.3, 0.3, 400)
+    before = [
+        answered(n, False, rollout="", response=f"b{n}-{k}", verified=bool(rng.random() < skill[n]))
+        for n in range(400)
+        for k in range(10)
+    ]
+    rows = [answered(n, bool(n % 2), verified=bool(rng.random() < skill[n])) for n in range(400)]
+    alone, adjusted = analysis(rows), analysis(rows, before=before)
+    assert alone and adjusted and alone.welch and adjusted.welch
+    narrow = adjusted.welch.interval.high - adjusted.welch.interval.low
+    assert narrow < 0.8 * (alone.welch.interval.high - alone.welch.interval.low)
+
+
+def test_one_voter_does_not_decide_the_primary_metric() -> None:
+    rows = [answered(n, bool(n % 2), unit="ann") for n in range(500)]
+    votes = [Feedback(f"r{n}", float(n), "key", "ann", float(n % 2)) for n in range(500)]
+    found = analysis(rows, votes)
+    assert found and found.primary.name == "accepted answers" and found.primary.pairs == 1
+    assert found.primary.interval.low < 0 < found.primary.interval.high
+
+
+def test_a_repeated_vote_replaces_the_first() -> None:
+    rows = [answered(n, bool(n % 2)) for n in range(2)]
+    votes = [
+        Feedback(f"r{n}", time, "key", f"user-{n}", value)
+        for n in range(2)
+        for time, value in ((1.0, 0.0), (2.0, 1.0))
+    ]
+    found = analysis(rows, votes)
+    assert found and found.units == 2
+    assert found.primary.interval.low < 0 < found.primary.interval.high

@@ -26,10 +26,7 @@ PATIENCE = 10  # pairs' worth of observations that one waits for a partner
 
 
 class Pairs(NamedTuple):
-    """differences: challenger minus champion, shape (pairs,) or (pairs, metrics).
-
-    closed: position of each pair's last observation.
-    """
+    """differences: challenger minus champion. closed: position of each pair's last observation."""
 
     differences: Floats
     closed: npt.NDArray[np.int64]
@@ -49,21 +46,23 @@ class Pairing:
         self.challenger_is_rare = share <= 0.5
         self.ratio = max(1, round(1 / min(share, 1 - share)) - 1)
         self.lag = PATIENCE * (self.ratio + 1)
-        self._rare: deque[int] = deque()
-        self._others: deque[int] = deque()
+        self.seen = 0
+        self._rare: deque[tuple[int, float]] = deque()
+        self._others: deque[tuple[int, float]] = deque()
 
-    def add(self, at: int, challenger: bool) -> tuple[int, list[int]] | None:
-        """Return the pair that observation number `at` completes, or None.
-
-        A pair is the position of the rarer arm's observation and those of the other's `ratio`.
-        """
-        (self._rare if challenger == self.challenger_is_rare else self._others).append(at)
-        for queue in (self._rare, self._others):
-            while queue and at - queue[0] > self.lag:
+    def add(self, challenger: bool, value: float) -> float | None:
+        """Return the difference of the pair that this observation completes, or None."""
+        rare, others = self._rare, self._others
+        (rare if challenger == self.challenger_is_rare else others).append((self.seen, value))
+        for queue in (rare, others):
+            while queue and self.seen - queue[0][0] > self.lag:
                 queue.popleft()
-        if not self._rare or len(self._others) < self.ratio:
+        self.seen += 1
+        if not rare or len(others) < self.ratio:
             return None
-        return self._rare.popleft(), [self._others.popleft() for _ in range(self.ratio)]
+        one = rare.popleft()[1]
+        many = sum(others.popleft()[1] for _ in range(self.ratio)) / self.ratio
+        return one - many if self.challenger_is_rare else many - one
 
 
 def concurrent_pairs(
@@ -71,31 +70,16 @@ def concurrent_pairs(
 ) -> Pairs:
     """Pair the observations of one step of a rollout; see `Pairing`.
 
-    challenger: arm of each observation; values: shape (n,) or (n, metrics).
-    Raises ValueError for a share outside (0, 1) or different lengths.
+    challenger: arm of each observation. Raises ValueError for a share outside (0, 1) or different
+    lengths.
     """
-    pairing, table = Pairing(share), np.asarray(values, dtype=float)
-    if len(challenger) != len(table):
-        raise ValueError(f"{len(challenger)} arms for {len(table)} values")
+    pairing = Pairing(share)
     arms = np.asarray(challenger, dtype=bool).tolist()
-    added = ((at, pairing.add(at, arm)) for at, arm in enumerate(arms))
-    closed = [(at, pair) for at, pair in added if pair]
-    one = np.array([rare for _, (rare, _) in closed], dtype=np.int64)
-    groups = np.array([others for _, (_, others) in closed], dtype=np.int64)
-    many = table[groups.reshape(len(one), pairing.ratio)].mean(1)
-    differences = table[one] - many if pairing.challenger_is_rare else many - table[one]
-    return Pairs(differences, np.array([at for at, _ in closed], dtype=np.int64))
-
-
-def first_of_each(units: Sequence[str], challenger: Sequence[bool] | Booleans) -> Booleans:
-    """Return which observations count: the first of each unit in each arm.
-
-    A unit is what is assigned: a user, or a request without one. A user's requests resemble each
-    other, so a hundred of them are not a hundred observations.
-    """
-    seen: set[tuple[str, bool]] = set()
-    counts = np.zeros(len(units), dtype=bool)
-    for at, key in enumerate(zip(units, map(bool, challenger), strict=True)):
-        counts[at] = key not in seen
-        seen.add(key)
-    return counts
+    table = np.asarray(values, dtype=float).tolist()
+    rows = enumerate(zip(arms, table, strict=True))
+    added = [(at, pairing.add(arm, value)) for at, (arm, value) in rows]
+    closed = [(at, difference) for at, difference in added if difference is not None]
+    return Pairs(
+        np.array([difference for _, difference in closed], dtype=float),
+        np.array([at for at, _ in closed], dtype=np.int64),
+    )
