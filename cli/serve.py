@@ -18,11 +18,21 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     from serving.gateway.app import make_app
     from serving.gateway.keys import Keys
     from serving.gateway.server import listen, server_of
+    from serving.rollout.attach import attached_router
+    from serving.rollout.page import rollout_routes
 
     home, serving = settings.home, settings.profile.serving
     has_keys = bool(Keys(home.api_keys).all())
     sandbox = settings.profile.sandbox
-    app = make_app(home, serving, ledger=settings.ledger, sandbox=sandbox)
+    ledger = settings.ledger
+    app = make_app(
+        home,
+        serving,
+        ledger=ledger,
+        sandbox=sandbox,
+        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        pages=[rollout_routes(home, ledger)],
+    )
     server = server_of(app, serving)
     listener = listen(serving, port, has_keys)
     scheme = "https" if serving.tls_key else "http"
@@ -40,6 +50,7 @@ def command(
 ) -> None:
     """Serve the champion over HTTP, with OpenAI's API, until Ctrl-C or SIGTERM.
 
-    Every request is answered by the version that is champion at that time.
+    Every request is answered by the version that is champion at that time, or by the challenger of
+    a rollout (`ratchet deploy`), which this command moves forward or takes back.
     """
     serve(port, Settings.read(profile, changes or ()), Console())

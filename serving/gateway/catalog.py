@@ -1,6 +1,6 @@
 """The ledger's versions in memory, so that no request waits for a disk.
 
-In: the ledger. Out: the entry of each version, the champion, the version before it.
+In: the ledger. Out: the entry of each version, the champion, the version before one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ class Catalog:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.entries: dict[int, Entry] = {}  # newest entry of each version
-        self.named: Entry | None = None  # the champion of the ledger
-        self.previous: Entry | None = None  # champion after a rollback
+        self.stack: list[Entry] = []  # champions that can be restored, the present one last
         self.serving: Entry | None = None  # the champion that answers: `named` once it is loaded
         self.ledger_fault = NO_CHAMPION  # why the ledger names no champion
         self.load_fault = ""  # why the named champion cannot be loaded
@@ -42,9 +41,20 @@ class Catalog:
         stack = champions(history)
         self.entries = {entry.version: entry for entry in history}
         self.entries |= {entry.version: entry for entry in stack}
-        self.named = stack[-1] if stack else None
-        self.previous = stack[-2] if len(stack) > 1 else None
+        self.stack = stack
         self.ledger_fault = "" if stack else NO_CHAMPION
+
+    @property
+    def named(self) -> Entry | None:
+        """The champion of the ledger."""
+        return self.stack[-1] if self.stack else None
+
+    def before(self, entry: Entry | None) -> Entry | None:
+        """Return the champion before this one, which answers where this one fails."""
+        versions = [each.version for each in self.stack]
+        if entry is None or entry.version not in versions[1:]:
+            return None
+        return self.stack[versions.index(entry.version) - 1]
 
     def champion(self) -> int:
         """Return the version that answers as champion. Raises LookupError without one."""

@@ -66,10 +66,11 @@ class Keeper:
         await asyncio.to_thread(self.catalog.read)
         await asyncio.to_thread(self.also)
         catalog = self.catalog
+        before = catalog.before(catalog.named)
         if catalog.named and await self._loaded(catalog.named):
             catalog.serving = catalog.named
-        elif catalog.serving is None and catalog.previous and await self._loaded(catalog.previous):
-            catalog.serving = catalog.previous
+        elif catalog.serving is None and before and await self._loaded(before):
+            catalog.serving = before
         if catalog.named:
             catalog.load_fault = self.faults.get(catalog.named.version, (0.0, ""))[1]
         wanted = self.wanted()
@@ -84,13 +85,16 @@ class Keeper:
 
     def wanted(self) -> list[Entry]:
         """Return the champion that answers, the router's versions, and the champion before it."""
-        catalog = self.catalog
-        try:
-            routed = [catalog.entries.get(version) for version in self.router.versions()]
-        except LookupError:
-            routed = []
-        entries = [catalog.serving, *routed, catalog.previous]
+        serving = self.catalog.serving
+        entries = [serving, *self._routed(), self.catalog.before(serving)]
         return list({entry.version: entry for entry in entries if entry}.values())
+
+    def _routed(self) -> list[Entry]:
+        entries = self.catalog.entries
+        try:
+            return [entries[version] for version in self.router.versions() if version in entries]
+        except LookupError:  # there is no champion yet
+            return []
 
     async def _loaded(self, entry: Entry) -> bool:
         """Return whether the version is loaded, after an attempt if it is time for one."""

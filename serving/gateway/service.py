@@ -98,8 +98,9 @@ class Service:
         except LookupError as error:
             message = str(error.args[0]) if error.args else "no champion"
             raise Refused(503, "no_champion", message, 5) from error
-        others = (self.catalog.serving, self.catalog.previous)
-        versions = dict.fromkeys([choice.version, *(e.version for e in others if e)])
+        serving = self.catalog.serving
+        others = [entry.version for entry in (serving, self.catalog.before(serving)) if entry]
+        versions = dict.fromkeys([choice.version, *others])
         loaded_versions = [self.pool.loaded[v] for v in versions if v in self.pool.loaded]
         if not loaded_versions:
             raise Refused(503, "not_loaded", self.catalog.fault or "no version is loaded", 5)
