@@ -24,7 +24,6 @@ from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
 from serving.rollout.plan import Plan
 
-EVERY_S = 0.5
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
 logger = logging.getLogger(__name__)
 
@@ -61,13 +60,16 @@ class Controller:
         self.clock = clock
         self._progress: Progress | None = None
 
-    def run(self, stop: Stop, every_s: float = EVERY_S) -> None:
-        """Call `tick` until stopped. A database that cannot be used now is tried again."""
+    def run(
+        self, stop: Stop, then: Callable[[], None] = lambda: None, every_s: float = 0.5
+    ) -> None:
+        """Call `tick` and `then` until stopped. A database that cannot be used is tried again."""
         while not stop.is_set():
             try:
                 self.tick()
             except RETRYABLE as error:
                 logger.warning("the rollout waits: %s", error)
+            then()
             stop.wait(every_s)
 
     def tick(self) -> Event | None:

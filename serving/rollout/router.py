@@ -1,7 +1,7 @@
 """The router of a gateway with rollouts: which version answers a request.
 
 In: the record of rollouts and the ledger, read in the background. Out: a `Choice` for each request,
-from memory. A change of the record is followed within `EVERY_S`.
+from memory.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Event as Stop
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
@@ -20,15 +19,14 @@ from serving.experiment.assignment import CHAMPION, assigned
 from serving.gateway.routing import Choice
 from serving.rollout.plan import Plan
 
-EVERY_S = 0.5
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where requests go at present. champion: version; 0 without a champion."""
+    """Where requests go at present. champion: version; 0 where it is the ledger's champion."""
 
-    champion: int
+    champion: int = 0
     challenger: int = 0
     rollout: str = ""
     step: int = 0
@@ -38,34 +36,37 @@ class Traffic:
 
 
 class RolloutRouter:
-    """Raises what the ledger raises when it is created, and later keeps the last known traffic."""
+    """champion: returns the version that answers as the ledger's champion; raises LookupError
+    without one. Traffic is as last known where the record cannot be read.
+    """
 
-    def __init__(self, rollouts: Rollouts, ledger: Ledger) -> None:
-        self.rollouts, self.ledger = rollouts, ledger
-        self.traffic = self._read()
+    def __init__(self, rollouts: Rollouts, ledger: Ledger, champion: Callable[[], int]) -> None:
+        self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
+        self.traffic = Traffic()
+        self.refresh()
 
     def choose(self, key: str) -> Choice:
         """Return the version that answers this request. Raises LookupError without a champion."""
         now = self.traffic
-        if not now.champion:
-            raise LookupError("no champion yet: run `ratchet demo` to train and promote one")
+        champion = now.champion or self.champion()
         if not now.rollout:
-            return Choice(now.champion)
+            return Choice(champion)
         if now.shadow:
             shadows = (now.challenger,)
-            return Choice(now.champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
+            return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
         unit = key if now.sticky else secrets.token_hex(8)
         name = f"version {now.challenger}"
         arm = assigned(now.rollout, unit, {name: now.share})
         version, share = (
-            (now.champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
+            (champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
         )
         return Choice(version, arm, share, now.rollout, now.step)
 
     def versions(self) -> Sequence[int]:
-        """Return the versions that must be loaded, the champion first."""
+        """Return the versions that must be loaded, the champion first. Raises LookupError."""
         now = self.traffic
-        return [version for version in (now.champion, now.challenger) if version]
+        champion = now.champion or self.champion()
+        return [version for version in (champion, now.challenger) if version]
 
     def refresh(self) -> None:
         """Read the record now. A database that cannot be used changes nothing."""
@@ -74,20 +75,15 @@ class RolloutRouter:
         except (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError) as error:
             logger.warning("requests go where they went: %s", error)
 
-    def run(self, stop: Stop, every_s: float = EVERY_S) -> None:
-        """Call `refresh` until stopped."""
-        while not stop.wait(every_s):
-            self.refresh()
-
     def _read(self) -> Traffic:
-        stack = champions(self.ledger.history())
-        if not stack:
-            return Traffic(0)
         rollouts = self.rollouts.all()
+        if not rollouts:
+            return Traffic()
+        stack = champions(self.ledger.history())
         restorable = {entry.version for entry in stack}
-        champion = deployed(rollouts)
-        if champion not in restorable or champion is None:
-            champion = stack[-1].version  # none deployed, or undone in the ledger
+        champion = deployed(rollouts) or 0
+        if champion not in restorable or champion == stack[-1].version:
+            champion = 0  # undone in the ledger, or its champion anyway
         now = next((rollout for rollout in rollouts if rollout.open), None)
         if now is None or now.challenger not in restorable or not now.plan["steps"]:
             return Traffic(champion)

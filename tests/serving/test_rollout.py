@@ -243,7 +243,7 @@ from serving.gateway.observations import Observations
 from serving.rollout.controller import Controller
 home = Path(sys.argv[1])
 ledger, observations = Ledger(home / "promotions.db"), Observations(home / "observations.db")
-Controller(Rollouts(home / "promotions.db"), ledger, observations).run(Event(), 0.05)
+Controller(Rollouts(home / "promotions.db"), ledger, observations).run(Event(), every_s=0.05)
 """
 
 

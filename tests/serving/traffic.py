@@ -30,10 +30,15 @@ class Site:
             put(self.ledger, "b")
         self.rollouts = Rollouts(path / "promotions.db")
         self.observations = Observations(path / "observations.db")
-        self.router = RolloutRouter(self.rollouts, self.ledger)
+        self.router = RolloutRouter(self.rollouts, self.ledger, self.champion)
         self.controller = Controller(self.rollouts, self.ledger, self.observations)
         self.rng = np.random.default_rng(1)
         self.sent = 0
+
+    def champion(self) -> int:
+        entry = self.ledger.champion()
+        assert entry
+        return entry.version
 
     def open(self, strategy: Strategy = "gradual", settings: RolloutSettings = SETTINGS) -> Rollout:
         plan = plan_of(settings, strategy, 1).model_dump(mode="json")
