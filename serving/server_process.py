@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-from serving.engines import Delta, EngineFailed, EngineRequest
+from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.upstream import Upstream
 
 STOP_S = 30.0

@@ -10,7 +10,14 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from serving.engines import Delta, EngineFailed, EngineRequest, TokenLogprob, TooLong, Unsupported
+from serving.completion import (
+    Delta,
+    EngineFailed,
+    EngineRequest,
+    TokenLogprob,
+    TooLong,
+    Unsupported,
+)
 
 if TYPE_CHECKING:
     import httpx
