@@ -1,8 +1,9 @@
 # Every command for developers. Paths are relative: the clone may be in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check lint types contracts sandbox domain graph soak parity lock docs clean .venv
+.PHONY: help demo ui gpu test check lint types contracts sandbox domain graph soak parity check-312 lock docs clean .venv
 
 PYTHON ?= python3.11
+PYTHON312 ?= python3.12
 ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
@@ -11,13 +12,17 @@ DOMAIN := tests/rewards tests/problems
 FAST := $(bin)/pytest -m "not slow and not soak"
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1	/p' Makefile
 
 demo: .venv  ## from raw problems to a promoted model, for real, in minutes
 	@$(bin)/ratchet demo
 
 ui: .venv  ## start Dagster's web interface and daemon, with sensors and schedules on
 	@$(bin)/ratchet ui
+
+gpu:  ## the environment with vLLM and CUDA, from requirements-gpu.lock: 16 GB of disk
+	@PYTHON="$(PYTHON)" sh deploy/platform.sh
+	@$(PYTHON) deploy/install.py gpu
 
 check: .venv  ## lint, format, types, import contracts, fast tests
 	@$(MAKE) --no-print-directory -k -j4 lint graph sandbox domain types contracts
@@ -59,8 +64,13 @@ docs: .venv  ## generate the pages from code, then the site in build/site; a bro
 	@test -x build/docs/bin/zensical || { $(PYTHON) -m venv build/docs && build/docs/bin/pip install -q -r docs/requirements.txt; }
 	build/docs/bin/zensical build --strict --clean
 
+check-312:  ## the fast tests with Python 3.12, in an environment of their own, build/py312
+	@PYTHON="$(PYTHON312)" sh deploy/platform.sh
+	@$(PYTHON312) deploy/install.py build/py312
+	@$(MAKE) --no-print-directory -k -j4 bin=build/py312/bin lint graph sandbox domain types contracts
+
 lock: .venv  ## resolve requirements.lock from pyproject.toml
-	$(bin)/python deploy/lock.py
+	$(bin)/python deploy/lock.py $(PYTHON) $(PYTHON312)
 
 clean:  ## remove the environment and caches, never .ratchet/
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Compare trainings")
+GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Serve", "Compare trainings")
 FOLDER = Path(__file__).parent
 
 

@@ -122,6 +122,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
     from resources.registry.ledger_database import LedgerUnreachable
     from resources.registry.regressions import BadLine
+    from resources.registry.rollouts import NoRollout, RolloutMoved
     from resources.registry.versions import UnknownVersion
     from rewards.own import RewardFileError
     from verl_jobs.config.references import PluginError
@@ -133,8 +134,17 @@ def user_errors() -> tuple[type[Exception], ...]:
     training = (UnverifiedReward, UnfitStart, CannotTrain, UnknownShape, TrainingFailed)
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
+    rollout = (NoRollout, RolloutMoved)
     changed = (CorruptArtifact, LedgerChanged, BadLine)
-    return (FileNotFoundError, *configuration, *training, *evaluation, *registry, *changed)
+    return (
+        FileNotFoundError,
+        *configuration,
+        *training,
+        *evaluation,
+        *registry,
+        *rollout,
+        *changed,
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
-"""Make `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; the Makefile
-runs it with Python 3.11 on Linux x86-64.
+"""Make `.venv/` from a lock, with `ratchet` in its `bin`. Standard library only; the Makefile
+runs it with Python 3.11 or 3.12 on Linux x86-64.
+
+Arguments: `gpu` installs requirements-gpu.lock (vLLM, torch with CUDA) instead; without it, an
+existing environment keeps its kind. A path names another folder than `.venv`.
 
 A stamp in the environment holds the hashes of its inputs. If they are equal, there is nothing to
 do. After a change of the lock, a moved clone or a killed install the environment is created again:
@@ -21,19 +24,22 @@ import tomllib
 from pathlib import Path
 
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
+GPU_LOCK = "requirements-gpu.lock"
 BUILD = ("setuptools", "wheel")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 HASHED = ("install", "--no-deps", "--require-hashes")
 
 
-def stamp(root: Path) -> dict[str, str]:
+def stamp(root: Path, gpu: bool = False) -> dict[str, str]:
     """Return the hashes of an environment's inputs: of the packages (locks, interpreter, place),
     and of the settings with which Ratchet itself is installed.
     """
-    locks = [(root / name).read_text(encoding="utf-8") for name in LOCKS]
+    names = (GPU_LOCK,) if gpu else LOCKS
+    locks = [(root / name).read_text(encoding="utf-8") for name in names]
     pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
-    return {"packages": _hash([str(root), sys.version, *locks]), "ours": _hash(ours)}
+    packages = _hash([str(root), sys.version, *locks])
+    return {"packages": packages, "ours": _hash(ours), "kind": "gpu" if gpu else "cpu"}
 
 
 def _hash(data: object) -> str:
@@ -46,17 +52,28 @@ def pinned(lock: Path, names: tuple[str, ...]) -> str:
     return "".join(entry for entry in entries if entry.split("==")[0] in names)
 
 
-def install_packages(root: Path, venv: Path) -> None:
+def install_packages(root: Path, venv: Path, gpu: bool = False) -> None:
     """Create an environment with all locked packages. Raises subprocess.CalledProcessError at pip's
     first failure.
     """
     python, log = venv / "bin" / "python", venv / "install.log"
+    lock = root / (GPU_LOCK if gpu else LOCKS[0])
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-    for name, packages in (("build.lock", BUILD), ("torch.lock", ("torch",))):
-        (venv / name).write_text(pinned(root / LOCKS[0], packages), encoding="utf-8")
     # the build tools first: packages that come as source, and Ratchet itself, are built with pinned
     # tools
+    (venv / "build.lock").write_text(pinned(lock, BUILD), encoding="utf-8")
     _pip(python, log, *HASHED, "-r", venv / "build.lock")
+    if gpu:
+        # it has only the hash of the registry's torch, so pip ignores a +cpu build
+        _pip(python, log, *HASHED, "--no-build-isolation", "-r", lock)
+    else:
+        _install_with_torch(root, venv)
+
+
+def _install_with_torch(root: Path, venv: Path) -> None:
+    """Install the lock with the build of torch that pip's settings offer: +cpu, or CUDA."""
+    python, log = venv / "bin" / "python", venv / "install.log"
+    (venv / "torch.lock").write_text(pinned(root / LOCKS[0], ("torch",)), encoding="utf-8")
     # torch separately: with required hashes, pip 23 to 26 ignores a +cpu wheel in a plain folder of
     # links, because it cannot know its hash beforehand
     with tempfile.TemporaryDirectory(dir=venv) as wheels:
@@ -67,7 +84,7 @@ def install_packages(root: Path, venv: Path) -> None:
             "--no-deps",
             "-d",
             wheels,
-            pinned(root / LOCKS[0], ("torch",)).split()[0],
+            pinned(root / LOCKS[0], ("torch",)).split()[0].rstrip(";"),
         )
         _pip(python, log, *HASHED, "--no-index", "--find-links", wheels, "-r", venv / "torch.lock")
     _pip(python, log, *HASHED, "--no-build-isolation", "-r", root / LOCKS[0])
@@ -117,31 +134,33 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
 
 
 def main() -> int:
-    root, venv = Path.cwd(), Path.cwd() / ".venv"
+    arguments = [argument for argument in sys.argv[1:] if argument != "gpu"]
+    root = Path.cwd()
+    venv = root / (arguments[0] if arguments else ".venv")
     if venv.is_symlink():  # another checkout's: that one keeps it in order
         return 0
     with (root / LOCKS[0]).open() as lock:
         # With two `make` at once, the second waits and then finds the stamp.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp_path, expected = venv / "stamp.json", stamp(root)
+        stamp_path = venv / "stamp.json"
         installed = (
             json.loads(stamp_path.read_text(encoding="utf-8")) if stamp_path.exists() else {}
         )
+        gpu = "gpu" in sys.argv[1:] or installed.get("kind") == "gpu"
+        expected = stamp(root, gpu)
         if installed == expected:
             return 0
         os.environ.pop("PYTHONPATH", None)
         stamp_path.unlink(missing_ok=True)
         try:
             if installed.get("packages") != expected["packages"]:
+                name, disk = (GPU_LOCK, "16 GB") if gpu else (LOCKS[0], "3 GB (7 GB with CUDA)")
                 print(
-                    (
-                        f"Creating .venv from {LOCKS[0]}, once: takes minutes and 3 GB of disk "
-                        "(7 GB with CUDA) ..."
-                    ),
+                    f"Creating {venv.name} from {name}, once: takes minutes and {disk} of disk ...",
                     flush=True,
                 )
                 began = time.monotonic()
-                install_packages(root, venv)
+                install_packages(root, venv, gpu)
                 print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
             install_ours(root, venv)
         except subprocess.CalledProcessError:
@@ -150,8 +169,8 @@ def main() -> int:
             print(
                 "\n".join(tail),
                 (
-                    "Installation failed; the full log is in .venv/install.log. Fix the cause and "
-                    "run make again."
+                    f"Installation failed; the full log is in {log}. Fix the cause and run make "
+                    "again."
                 ),
                 sep="\n",
                 file=sys.stderr,

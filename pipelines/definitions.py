@@ -14,6 +14,7 @@ from assets.benchmark_scores import benchmark_scores
 from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
 from assets.clean_problems import no_gated_problem, no_heldout_function, no_secret
 from assets.contestant_scores import scores_are_sane
+from assets.deployment import deployment
 from assets.difficulty_rankings import reward_battery
 from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
@@ -54,7 +55,7 @@ def definitions(**replaced: dg.ConfigurableResource[Any]) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             problem_sources,
-            *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores])),
+            *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores, deployment])),
         ],
         asset_checks=CHECKS,
         jobs=JOBS,

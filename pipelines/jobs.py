@@ -17,6 +17,7 @@ from assets.benchmark_scores import benchmark_scores
 from assets.checkpoint import checkpoint
 from assets.clean_problems import clean_problems
 from assets.contestant_scores import contestant_scores
+from assets.deployment import deployment
 from assets.difficulty_rankings import difficulty_rankings
 from assets.leaderboard import leaderboard
 from assets.promotion import promoted_model
@@ -141,6 +142,15 @@ promote = _job(
     "Decides on the promotion of a scored checkpoint; the partition is its name.",
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(SETTINGS.home.runs)},
 )
+deploy = dg.define_asset_job(
+    "deploy",
+    selection=dg.AssetSelection.assets(deployment),
+    description=(
+        "Updates the deployed version, and rolls the ledger back after a rollback. Starts "
+        "automatically with each rollout's begin and end."
+    ),
+    executor_def=dg.in_process_executor,
+)
 
 
 class RollbackConfig(dg.Config):
@@ -210,6 +220,7 @@ JOBS = [
     evaluate_checkpoint,
     score_benchmark,
     promote,
+    deploy,
     rollback,
     tell_mlflow,
 ]

@@ -39,6 +39,10 @@ from sandbox.sandbox import Sandbox
 RESTARTS = 2  # of a worker that a signal ended
 SAMPLE_S = 4.0  # seconds between two samples of memory
 INTERRUPTED = 130
+TALK = """Talk to the champion: `ratchet serve`, then in another terminal
+  curl -s localhost:8000/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{"model": "champion", "messages": [{"role": "user", "content":
+         "Given a list of integers x, solve(x) should skip the first 2."}]}'"""
 FULL_DISK_BYTES = 2**20  # free bytes below which the disk counts as full
 
 
@@ -72,6 +76,7 @@ def demo(settings: Settings, console: Console) -> int:
     from pipelines.watch.summary import show
 
     show(home.reports / chain_id, PipelineRun(folder).record, console)
+    console.print(TALK, soft_wrap=True, highlight=False)
     return 0
 
 

@@ -26,10 +26,6 @@ from verl_jobs.planner.shapes import GIB
 
 SHARED_GIB = 8.0  # of /dev/shm on a GPU host: NCCL between ranks, and Ray's objects
 ATTENTION = "flash_attn"  # the module of flash_attention_2, verl's default
-WITHOUT = (
-    "actor_rollout_ref.model.use_remove_padding=False",
-    "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
-)
 
 
 @dataclass(frozen=True)
@@ -69,14 +65,15 @@ def _packages(training: Training) -> Iterator[Finding]:
         blocks=bool(fault),
     )
     fault = import_fault(ATTENTION)
+    parallel = training.scale.sequence_parallel
     yield Finding(
         "attention kernels",
-        fault or f"{ATTENTION} {_version(ATTENTION)} can be imported",
-        f"install {ATTENTION.replace('_', '-')}, or train slower without it: "
-        f"training.verl: [{', '.join(WITHOUT)}]"
+        f"torch's own ({fault})" if fault else f"{ATTENTION} {_version(ATTENTION)}",
+        "install flash-attn for faster updates"
+        + (f", or set training.scale.sequence_parallel=1 (now {parallel})" if parallel > 1 else "")
         if fault
         else "",
-        blocks=bool(fault) and not set(WITHOUT) <= set(training.verl),
+        blocks=bool(fault) and parallel > 1,
     )
 
 

@@ -83,6 +83,11 @@ class Home:
         return self.path / "promotions.db"
 
     @property
+    def observations(self) -> Path:
+        """Answered requests and feedback (serving/gateway/observations.py)."""
+        return self.path / "observations.db"
+
+    @property
     def regressions(self) -> Path:
         """Tasks that a champion solved and a later one lost."""
         return self.path / "regressions.jsonl"

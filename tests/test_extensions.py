@@ -160,7 +160,7 @@ from artifacts.integrity import content_of, hashes_of
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from serving.engines import engine_of
-from serving.gateway import make_app
+from serving.gateway.app import make_app
 
 home, weights = Home(Path(sys.argv[1])), Path(sys.argv[1], "one")
 weights.mkdir(parents=True)

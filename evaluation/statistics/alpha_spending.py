@@ -58,6 +58,17 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
     return min(CANDIDATE, (1 - CANDIDATE) * level)
 
 
+def level_at(alpha: float, number: int) -> float:
+    """Return the level of the number-th test, 1 for the first, so that all tests ever made together
+    have a false alarm with a chance of at most alpha (Bonferroni with shares that sum to 1).
+
+    Raises ValueError for a number below 1.
+    """
+    if number < 1:
+        raise ValueError(f"`number` must be at least 1, got {number}")
+    return alpha * _share(number)
+
+
 def accumulated_risk(spending: Spending, rate: float, gates: int) -> str:
     """Return in one sentence the risk that so many gates have promoted without a gain."""
     total = f"{gates} gate{'' if gates == 1 else 's'} so far"

@@ -30,6 +30,7 @@ from problems.sources.family_settings import FamilyConfig
 from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url
+from resources.config.rollout import RolloutSettings
 from resources.config.tuning import Tuning
 from rewards.config import RewardConfig
 from sandbox.config import SandboxConfig
@@ -329,6 +330,7 @@ class Profile(Section):
     needs: Needs = Needs()
     storage: Storage = Storage()
     orchestration: Orchestration = Orchestration()
+    rollout: RolloutSettings = RolloutSettings()
 
     @model_validator(mode="after")
     def gate_is_measured(self) -> Profile:

@@ -40,26 +40,33 @@ CREATE TABLE IF NOT EXISTS promotions (
 CREATE UNIQUE INDEX IF NOT EXISTS one_successor ON promotions (predecessor) WHERE kind <> 'refuse';
 CREATE TABLE IF NOT EXISTS entry_hashes (entry BIGINT PRIMARY KEY, hash TEXT NOT NULL);
 """
-# `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third of each table.
+
+
+def sqlite_triggers(table: str, same: str, prefix: str = "") -> list[str]:
+    """Return the statements that make a table append-only.
+
+    same: condition under which a stored row and NEW exclude each other: `INSERT OR REPLACE` deletes
+    without firing a trigger for deletions.
+    """
+    body = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
+    events = {
+        "changed": f"UPDATE ON {table}",
+        "deleted": f"DELETE ON {table}",
+        "replaced": f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE {same})",
+    }
+    return [
+        f"CREATE TRIGGER IF NOT EXISTS {prefix}never_{name} BEFORE {event} {body}"
+        for name, event in events.items()
+    ]
+
+
 SQLITE_TRIGGERS = "".join(
-    f"""
-CREATE TRIGGER IF NOT EXISTS {prefix}never_changed BEFORE UPDATE ON {table}
-BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS {prefix}never_deleted BEFORE DELETE ON {table}
-BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS {prefix}never_replaced BEFORE INSERT ON {table}
-WHEN EXISTS (SELECT 1 FROM {table} WHERE {same})
-BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-"""
-    for prefix, table, same in (
-        (
-            "",
-            "promotions",
-            "entry = NEW.entry OR chain = NEW.chain OR "
-            "(predecessor = NEW.predecessor AND kind <> 'refuse' AND NEW.kind <> 'refuse')",
-        ),
-        ("hash_", "entry_hashes", "entry = NEW.entry"),
+    sqlite_triggers(
+        "promotions",
+        "entry = NEW.entry OR chain = NEW.chain OR "
+        "(predecessor = NEW.predecessor AND kind <> 'refuse' AND NEW.kind <> 'refuse')",
     )
+    + sqlite_triggers("entry_hashes", "entry = NEW.entry", "hash_")
 )
 POSTGRES_TRIGGERS = """
 CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS
@@ -255,9 +262,9 @@ class PostgresServer:
             ) from error
 
 
-def rows_of(cursor: Any) -> list[tuple[Any, ...]]:
+def rows_of(cursor: Any, table: str = "promotions") -> list[tuple[Any, ...]]:
     """Return all entries as rows, oldest first."""
-    cursor.execute("SELECT * FROM promotions ORDER BY entry")
+    cursor.execute(f"SELECT * FROM {table} ORDER BY entry")
     return list(cursor.fetchall())
 
 
@@ -271,19 +278,21 @@ def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
     return hashes
 
 
-def recorded_hashes(cursor: Any) -> list[str] | None:
+def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str] | None:
     """Return the hashes as recorded; None in a ledger that only older versions have written."""
-    if not has_table(cursor, "entry_hashes"):
+    if not has_table(cursor, hashes):
         return None
-    cursor.execute("SELECT hash FROM entry_hashes ORDER BY entry")
+    cursor.execute(f"SELECT hash FROM {hashes} ORDER BY entry")
     return [content for (content,) in cursor.fetchall()]
 
 
-def record_hashes(cursor: Any, mark: str) -> None:
+def record_hashes(
+    cursor: Any, mark: str, table: str = "promotions", hashes: str = "entry_hashes"
+) -> None:
     """Record the hashes of the entries that have none yet. mark: the driver's placeholder."""
-    present = len(recorded_hashes(cursor) or ())
-    for number, content in list(enumerate(chained(rows_of(cursor)), start=1))[present:]:
-        cursor.execute(f"INSERT INTO entry_hashes VALUES ({mark}, {mark})", (number, content))
+    present = len(recorded_hashes(cursor, hashes) or ())
+    for number, content in list(enumerate(chained(rows_of(cursor, table)), start=1))[present:]:
+        cursor.execute(f"INSERT INTO {hashes} VALUES ({mark}, {mark})", (number, content))
 
 
 def has_table(cursor: Any, name: str) -> bool:

@@ -16,13 +16,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from deploy import install
-from deploy.lock import direct_requirements
+from deploy.lock import GPU_EXTRAS, Entry, direct_requirements, lock_text, merge
 from tests.test_architecture import ROOT
 
 ENTRY = re.compile(
-    r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE
+    r"^([a-z0-9-]+)==([^\s;]+)(?:; [^\n]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n",
+    re.MULTILINE,
 )
-LOCKS = [ROOT / name for name in install.LOCKS]
+LOCKS = [ROOT / name for name in (*install.LOCKS, install.GPU_LOCK)]
 
 
 def pins(lock: Path) -> dict[str, str]:
@@ -44,11 +45,19 @@ def test_the_lock_contains_every_dependency() -> None:
         assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
 
 
+def test_the_gpu_lock_contains_every_dependency_and_the_engine() -> None:
+    locked = pins(ROOT / install.GPU_LOCK)
+    for requirement in map(Requirement, direct_requirements(ROOT / "pyproject.toml", GPU_EXTRAS)):
+        assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
+    assert locked["torch"] == pins(LOCKS[0])["torch"] and locked["verl"] == pins(LOCKS[0])["verl"]
+
+
 def test_every_direct_dependency_has_a_documented_reason() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     reasons = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
     dependencies = {
-        normal(Requirement(line).name) for line in direct_requirements(ROOT / "pyproject.toml")
+        normal(Requirement(line).name)
+        for line in direct_requirements(ROOT / "pyproject.toml", GPU_EXTRAS)
     }
     assert {normal(name) for name in reasons} == dependencies and all(
         len(reason) > 10 for reason in reasons.values()
@@ -56,7 +65,8 @@ def test_every_direct_dependency_has_a_documented_reason() -> None:
 
 
 def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
-    assert install.pinned(LOCKS[0], ("torch",)).count("--hash") == 2
+    hashes = install.pinned(LOCKS[0], ("torch",)).count("--hash")
+    assert hashes == 3  # the registry's for two Pythons, and the +cpu build
 
 
 def test_the_cuda_lock_is_a_file_of_its_own() -> None:
@@ -76,7 +86,7 @@ def test_the_build_tools_are_pinned_too() -> None:
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """Return a folder with all files that the installer reads."""
-    for name in (*install.LOCKS, "pyproject.toml"):
+    for name in (*install.LOCKS, install.GPU_LOCK, "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path
 
@@ -87,6 +97,43 @@ def test_another_lock_needs_another_environment(clone: Path, lock: str) -> None:
     (clone / lock).write_text("something else", encoding="utf-8")
     after = install.stamp(clone)
     assert after["packages"] != before["packages"] and after["ours"] == before["ours"]
+
+
+def test_the_environment_with_the_engine_depends_on_its_own_lock_alone(clone: Path) -> None:
+    before = install.stamp(clone, gpu=True)
+    assert before != install.stamp(clone)
+    (clone / install.LOCKS[0]).write_text("something else", encoding="utf-8")
+    assert install.stamp(clone, gpu=True) == before
+    (clone / install.GPU_LOCK).write_text("something else", encoding="utf-8")
+    assert install.stamp(clone, gpu=True)["packages"] != before["packages"]
+
+
+def test_make_keeps_the_kind_of_an_environment(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stamp = install.stamp(clone, gpu=True)
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "stamp.json").write_text(json.dumps(stamp), encoding="utf-8")
+    monkeypatch.chdir(clone)
+    monkeypatch.setattr("sys.argv", ["install.py"])
+    assert install.main() == 0
+
+
+def test_a_lock_marks_what_only_one_python_needs() -> None:
+    packages = {"a": Entry("1", {"x"}, {"3.11"}), "b": Entry("1", {"y"}, {"3.11"})}
+    merge(packages, {"a": Entry("1", {"z"}, {"3.12"})})
+    assert lock_text(packages).splitlines()[1:] == [
+        "a==1 \\",
+        "    --hash=sha256:x \\",
+        "    --hash=sha256:z",
+        'b==1; python_version == "3.11" \\',
+        "    --hash=sha256:y",
+    ]
+
+
+def test_two_versions_of_a_package_are_refused() -> None:
+    with pytest.raises(ValueError, match="a would be 1 and 2"):
+        merge({"a": Entry("1")}, {"a": Entry("2")})
 
 
 def test_another_command_of_the_project_keeps_the_packages(clone: Path) -> None:
@@ -114,6 +161,7 @@ def test_an_up_to_date_environment_is_not_changed(
     (clone / ".venv").mkdir()
     (clone / ".venv" / "stamp.json").write_text(json.dumps(install.stamp(clone)), encoding="utf-8")
     monkeypatch.chdir(clone)
+    monkeypatch.setattr("sys.argv", ["install.py"])
     assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == [
         "stamp.json"
     ]

@@ -31,6 +31,7 @@ evaluation  contestant_scores     <- benchmark_scores, checkpoint
 evaluation  leaderboard           <- contestant_scores
 evaluation  training_report       <- contestant_scores, leaderboard
 promotion   promoted_model        <- contestant_scores, leaderboard, training_report
+promotion   deployment            <- promoted_model
 """
 CHECKS = {
     "raw_problems: schema_holds",
@@ -114,6 +115,8 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
         "champion_regression",
         "stale_scores",
         "mlflow_follows",
+        "champion_rollout",
+        "ended_rollout",
     }
     assert all(
         sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs
@@ -249,7 +252,7 @@ def test_every_stored_asset_has_a_code_version_and_problems_have_columns() -> No
     graph = defs.resolve_asset_graph()
     keys = {key.to_user_string(): key for key in graph.materializable_asset_keys}
     without = [name for name, key in keys.items() if graph.get(key).code_version is None]
-    assert sorted(without) == ["promoted_model", "training_report"]
+    assert sorted(without) == ["deployment", "promoted_model", "training_report"]
     for name in ("raw", "verified", "augmented", "synthetic", "clean"):
         schema = graph.get(keys[f"{name}_problems"]).metadata["dagster/column_schema"]
         assert [column.name for column in schema.columns] == problem_schema().names
@@ -261,7 +264,8 @@ def test_every_asset_links_to_its_code() -> None:
         for spec in defs.resolve_all_asset_specs()
         if "dagster/code_references" in spec.metadata
     }
-    assert linked == {asset.key.to_user_string() for asset in CHAIN_ASSETS} | {"benchmark_scores"}
+    expected = {asset.key.to_user_string() for asset in CHAIN_ASSETS}
+    assert linked == expected | {"benchmark_scores", "deployment"}
 
 
 def test_trainings_share_a_pool() -> None:

@@ -35,19 +35,19 @@ def test_each_missing_part_of_a_gpu_host_has_a_mend(
     monkeypatch.setenv("PATH", str(tmp_path))
     parts = found(tmp_path, load_profile("gpu"))
     assert {part for part, finding in parts.items() if finding.blocks} == {
-        "engine", "attention kernels", "driver", "GPUs", "CUDA in torch", "layout"
+        "engine", "driver", "GPUs", "CUDA in torch", "layout"
     }  # fmt: skip
     assert "No module named 'vllm'" in parts["engine"].found
-    assert "--gpus all" in parts["driver"].mend and "flash-attn" in parts["attention kernels"].mend
+    assert "--gpus all" in parts["driver"].mend
 
 
-def test_a_profile_without_flash_attention_may_train_with_sdpa(tmp_path: Path) -> None:
-    gpu = load_profile("gpu")
-    mend = found(tmp_path, gpu)["attention kernels"].mend
-    lines = tuple(mend.partition("[")[2].rstrip("]").split(", "))
-    other = gpu.training.model_validate(gpu.training.model_dump() | {"verl": lines})
-    parts = found(tmp_path, gpu.model_copy(update={"training": other}))
-    assert parts["attention kernels"].found and not parts["attention kernels"].blocks
+def test_only_sequence_parallelism_is_blocked_without_flash_attention(tmp_path: Path) -> None:
+    [torch_s_own, none] = [
+        found(tmp_path, load_profile(name))["attention kernels"] for name in ("gpu", "cluster-32b")
+    ]
+    assert "torch's own" in torch_s_own.found and "flash-attn" in torch_s_own.mend
+    assert not torch_s_own.blocks
+    assert none.blocks and "sequence_parallel=1 (now 8)" in none.mend
 
 
 def test_gpus_are_listed_with_their_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def served(folder: Path, home: Home) -> Iterator[str]:
     import uvicorn
 
     from artifacts.hashing import hash_folder
-    from serving.gateway import HOST, make_app
+    from serving.gateway.app import HOST, make_app
 
     home.make()
     Ledger(home.ledger).append(

@@ -74,7 +74,7 @@ def home(tmp_path: Path) -> Home:
 def url(home: Home) -> Iterator[str]:
     import uvicorn
 
-    from serving.gateway import HOST, make_app
+    from serving.gateway.app import HOST, make_app
 
     server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
@@ -223,7 +223,7 @@ def test_unsupported_options_are_refused_by_name(
 
 def test_a_port_in_use_is_reported(home: Home) -> None:
     from resources.home import NotReady
-    from serving.gateway import HOST, serve
+    from serving.gateway.app import HOST, serve
 
     with socket.socket() as other:
         other.bind((HOST, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,30 @@ GPU = [
     "trainer.device=cuda",
     "actor_rollout_ref.model.use_remove_padding=True",
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.trainer.replay_buffer",
-    "trainer.v1.sampler.custom_sampler.name=WatchedReplayBuffer",
 ]
+
+FLASH, SDPA = "flash_attention_2", "sdpa"
+
+
+def installed_attention() -> str:
+    """Return transformers' name of the attention that this environment has.
+
+    verl's default is flash attention, an ImportError without the package flash-attn. With torch's
+    own, the sequences of a forward pass stay packed: transformers masks them from each other by
+    their positions (tests/verl_jobs/test_attention.py).
+    """
+    return FLASH if importlib.util.find_spec("flash_attn") else SDPA
+
+
+def check_attention(training: Training) -> None:
+    """Raise ValueError if the training needs flash attention and the package is not installed."""
+    parallel = training.scale.sequence_parallel
+    if training.engine != "hf" and parallel > 1 and installed_attention() != FLASH:
+        raise ValueError(
+            f"training.scale.sequence_parallel={parallel} needs flash-attn, which is not "
+            "installed here: verl splits sequences inside its flash attention. Install it, or set "
+            "1"
+        )
 
 
 def gpu_workers(nodes: int) -> list[str]:

@@ -34,7 +34,7 @@ def actor_overrides(t: Training, seed: int, model: Path) -> list[str]:
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
-    """Return the seed of newly initialized weights (verl_jobs/cpu/seeded.py).
+    """Return the seed of newly initialized weights (verl_jobs/cpu/plugin.py).
 
     On GPUs verl reads the seed only with `full_determinism`.
     """

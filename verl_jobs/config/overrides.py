@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from verl_jobs.config.algorithms import MOST_DROPPED
-from verl_jobs.config.engine_overrides import BATCHED, CPU, GPU, gpu_workers
+from verl_jobs.config.engine_overrides import BATCHED, CPU, GPU, gpu_workers, installed_attention
 from verl_jobs.config.learner_overrides import actor_overrides, critic_overrides, kl_overrides
 from verl_jobs.config.scale_overrides import scale_overrides
 from verl_jobs.config.training import Training
@@ -17,6 +17,7 @@ from verl_jobs.config.verl_schema import checked
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
+MODEL_CONFIG = "+actor_rollout_ref.model.override_config"
 TRACES = "trace"  # subfolder of the job's folder
 # by `acc` as in DAPO's paper: by `reward`, an unsolved group would stay because its completions
 # differ in length
@@ -69,6 +70,7 @@ def _engine(t: Training) -> list[str]:
             else [
                 *GPU,
                 *gpu_workers(t.scale.nodes),
+                f"{MODEL_CONFIG}.attn_implementation={installed_attention()}",
                 f"actor_rollout_ref.rollout.name={t.engine}",
             ]
         ),

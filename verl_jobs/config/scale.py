@@ -97,6 +97,10 @@ class Scale(Section):
     """
     engine_gpus: NonNegativeInt = 0
     """GPUs reserved for the engine, with `separate_async`."""
+    weight_versions: PositiveInt = 8
+    """Weight versions that a completion may span where it is not `colocated`, its own included; a
+    group of older ones is dropped and replaced.
+    """
     megatron: Megatron | None = None
     """Replaces FSDP2."""
     distillation: Distillation | None = None

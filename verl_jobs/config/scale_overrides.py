@@ -48,7 +48,7 @@ def scale_overrides(
         lines += [line for learner in learners for line in _fsdp(scale, cpu, learner)]
     return [
         *lines,
-        *_placement(scale),
+        *_placement(scale, cpu),
         *(_distillation(scale.distillation) if scale.distillation else []),
     ]
 
@@ -154,8 +154,14 @@ def _megatron(megatron: Megatron, offload: str, recompute_activations: bool) -> 
     ]
 
 
-def _placement(scale: Scale) -> list[str]:
+def _placement(scale: Scale, cpu: bool) -> list[str]:
     lines = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}"]
+    if not cpu:
+        waits = scale.placement == "colocated"
+        buffer = "WatchedReplayBuffer" if waits else "WatchedAsyncReplayBuffer"
+        lines.append(f"trainer.v1.sampler.custom_sampler.name={buffer}")
+    if scale.placement != "colocated":
+        lines.append(f"trainer.v1.sampler.max_off_policy_threshold={scale.weight_versions}")
     if scale.placement == "separate_async":
         lines += [
             "actor_rollout_ref.hybrid_engine=False",

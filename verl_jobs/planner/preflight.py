@@ -15,6 +15,7 @@ from pathlib import Path
 from problems.cleaning.gating import gated_as
 from problems.schema import Problem
 from rewards.question import task_from_ground_truth
+from verl_jobs.adapter.versions import UnsupportedVerl, installed
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.planner.shapes import GIB
@@ -46,8 +47,13 @@ def check(job: TrainingJob) -> None:
 def check_settings(training: Training) -> None:
     """Raise CannotTrain for settings that cannot be run.
 
-    They are an algorithm without a working implementation, and a trace of steps beyond the last.
+    They are an algorithm without a working implementation, a trace of steps beyond the last, and a
+    version of verl without an adapter.
     """
+    try:
+        installed()
+    except UnsupportedVerl as error:
+        raise CannotTrain(str(error)) from error
     if beyond := [step for step in training.trace if step > training.steps]:
         raise CannotTrain(
             f"training.trace: step {beyond[0]} is after the last step, {training.steps}: choose "

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from verl.trainer.ppo import core_algos
-
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.references import is_reference, load
 
 
@@ -27,5 +26,4 @@ class Registry(dict[str, Any]):
         return self[name]
 
 
-core_algos.POLICY_LOSS_REGISTRY = Registry(core_algos.POLICY_LOSS_REGISTRY)
-core_algos.ADV_ESTIMATOR_REGISTRY = Registry(core_algos.ADV_ESTIMATOR_REGISTRY)
+adapter().wrap_registries(Registry)

@@ -20,6 +20,7 @@ from pathlib import Path
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
 from rewards import watch
+from verl_jobs.config.engine_overrides import check_attention
 from verl_jobs.config.environment import environment
 from verl_jobs.config.overrides import TRACES, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, metrics, next_attempt
@@ -95,6 +96,7 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
 
 
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
+    check_attention(job.training)
     os.environ.update(environment(job.training))
     try:
         fetch(job)

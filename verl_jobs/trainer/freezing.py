@@ -10,19 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from verl.workers.engine.fsdp import transformer_impl
-
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.frozen import freeze
 
-_build = transformer_impl.FSDPEngine._build_module
 
-
-def _build_module(self: Any) -> Any:
-    module = _build(self)
-    names = self.model_config.override_config.get("frozen") or ()
-    if names:
+def _freeze(engine: Any, module: Any) -> None:
+    if names := engine.model_config.override_config.get("frozen") or ():
         freeze(module, tuple(names))
-    return module
 
 
-transformer_impl.FSDPEngine._build_module = _build_module
+adapter().around_build(after=_freeze)

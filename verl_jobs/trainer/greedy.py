@@ -9,17 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import ray
-from verl.trainer.ppo.v1.agent_loop_tq import (
-    AgentLoopManagerTQ,
-    AgentLoopWorkerTQ,
-    apply_greedy_sampling_params,
-)
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.trainer.remax import GREEDY
 from verl_jobs.trainer.reward_manager import job_of
 
-# Ray does not allow subclasses of an actor class
-_Worker = AgentLoopWorkerTQ.__ray_metadata__.modified_class
+_Worker = adapter().agent_worker()
 
 
 class ScheduledWorker(_Worker):  # type: ignore[misc, valid-type]  # verl has no types
@@ -27,48 +23,16 @@ class ScheduledWorker(_Worker):  # type: ignore[misc, valid-type]  # verl has no
         super().__init__(*args, **kwargs)
         self.training = job_of(self.config).training
 
-    async def _run_prompt(
-        self,
-        prompt: dict[str, Any],
-        sampling_params: dict[str, Any],
-        trajectory: dict[str, Any],
-        trace: bool = False,
-    ) -> None:
-        if not trajectory["validate"]:
-            sampling_params = sampling_params | {
-                "temperature": self.training.temperature_at(int(prompt["global_steps"]))
-            }
-        await super()._run_prompt(prompt, sampling_params, trajectory, trace)
+    def sampling_at(self, step: int) -> dict[str, Any]:
+        return {"temperature": self.training.temperature_at(step)}
 
 
 class GreedyFirstWorker(ScheduledWorker):
-    async def _run_prompt(
-        self,
-        prompt: dict[str, Any],
-        sampling_params: dict[str, Any],
-        trajectory: dict[str, Any],
-        trace: bool = False,
-    ) -> None:
-        if not trajectory["validate"]:
-            prompt["__rollout_n__"] = 1 + int(
-                prompt.get("__rollout_n__", self.config.actor_rollout_ref.rollout.n)
-            )
-        await super()._run_prompt(prompt, sampling_params, trajectory, trace)
+    def further_sessions(self) -> int:
+        return 1
 
-    async def _run_agent_loop(
-        self,
-        sampling_params: dict[str, Any],
-        trajectory: dict[str, Any],
-        *,
-        session_id: int,
-        **kwargs: Any,
-    ) -> Any:
-        if session_id == GREEDY and not trajectory["validate"]:
-            sampling_params = dict(sampling_params)
-            apply_greedy_sampling_params(sampling_params)
-        return await super()._run_agent_loop(
-            sampling_params, trajectory, session_id=session_id, **kwargs
-        )
+    def is_greedy(self, session: int) -> bool:
+        return session == GREEDY
 
 
 class ScheduledManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types

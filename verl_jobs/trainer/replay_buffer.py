@@ -10,7 +10,6 @@ left out too, and counted.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -19,10 +18,10 @@ from statistics import fmean
 from typing import Any
 
 import transfer_queue as tq
-from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 from rewards.watch import PREFIX, step_metrics
 from verl_jobs import faults, samples
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import curriculum, draws
 from verl_jobs.job import TrainingJob
@@ -30,16 +29,18 @@ from verl_jobs.samples import BY_LENGTH, CUT, Sample
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import early_stop as stopping
 from verl_jobs.trainer import remax
+from verl_jobs.trainer.batch_fields import outcome_of, sample_of, unwrapped
 from verl_jobs.trainer.rescaled import rescale
 from verl_jobs.trainer.truncated import mask
 
 LONE = f"{PREFIX}/lone_answers_left_out"
 BASELINE = f"{PREFIX}/greedy_baseline"
 TEMPERATURE = f"{PREFIX}/temperature"
+STALE_MEAN, STALE_MAX = f"{PREFIX}/staleness_mean", f"{PREFIX}/staleness_max"  # weight versions
 
 
-class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no types
-    """verl's replay buffer with our metrics, early stopping and filters.
+class Watched:
+    """Our metrics, early stopping and filters, in front of one of verl's replay buffers.
 
     sampler_kwargs: `answers`: completions per prompt; `least`: minimum scored completions of a
     group; `greedy`: whether session 0 is a greedy completion and baseline; `most_dropped`: maximum
@@ -63,41 +64,40 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         self.masked = bool(options.pop("masked", False))
         self.baselines: dict[str, float] = {}
         self.longest = int(options.pop("longest", 1 << 30))
-        self.dropped = 0
-        self.cleared: list[
-            tuple[str, bool]
-        ] = []  # outcomes of groups that this step sampled and does not train on
+        self.step, self.dropped = 0, 0
+        # of the step so far: an asynchronous trainer samples each update's batch separately
+        self.samples: list[Sample] = []
+        self.draws: list[draws.Draw] = []
+        # outcomes of groups that this step sampled and does not train on
+        self.cleared: list[tuple[str, bool]] = []
         # verl passes a bound method of its trainer
         self.trainer: Any = getattr(kwargs.get("refill_fn"), "__self__", None)
-        super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
+        super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)  # type: ignore[call-arg]
 
-    def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float]]:
+    def may_drop(self) -> bool:
         """Limit verl's dynamic sampling to `most_dropped` groups; then accept the groups there are.
 
         verl would sample forever if every group is solved or none is. Each dropped group has given
         verl credit for two more, so the step still ends with a full batch.
         """
-        if self.dropped >= self.most_dropped:
-            return set(), Counter()
-        keys, counts = super()._dapo_filtered_keys(partition_id)
-        self.dropped += len(keys)
-        return keys, counts
+        return self.dropped < self.most_dropped
 
-    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
+    def on_dropped(self, groups: int) -> None:
+        self.dropped += groups
+
+    def before_clear(self, partition_id: str, keys: list[str]) -> None:
         """Keep the outcomes of dropped groups for the curriculum.
 
         That a problem is always or never solved informs it most.
         """
-        keys = [key for key in self.partitions[partition_id] if key.split("_")[0] in uids]
         if keys and partition_id != "val" and curriculum.current_table():
             fields = tq.kv_batch_get(
                 keys=keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info"]
             )
             reward_infos = [
-                _unwrap(field).get("reward_extra_info", {}) for field in fields["extra_fields"]
+                unwrapped(field).get("reward_extra_info", {}) for field in fields["extra_fields"]
             ]
-            self.cleared += map(_outcome, fields["extra_info"], reward_infos)
-        super()._clear_groups(partition_id, uids)
+            self.cleared += map(outcome_of, fields["extra_info"], reward_infos)
 
     def sample(
         self, global_steps: int, partition_id: str, batch_size: int
@@ -106,9 +106,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
 
         Raises RuntimeError if no group can be trained on, and EarlyStop.
         """
-        figures = self._before_step(global_steps) if partition_id != "val" else {}
-        self.dropped = 0
-        batch, metrics = super().sample(
+        figures = self._before_batch(global_steps) if partition_id != "val" else {}
+        batch, metrics = super().sample(  # type: ignore[misc]
             global_steps=global_steps, partition_id=partition_id, batch_size=batch_size
         )
         if partition_id == "val":
@@ -131,8 +130,14 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             )
         return batch, metrics | figures
 
-    def _before_step(self, step: int) -> dict[str, float]:
-        """End after a notice or a reason to stop early, else set the step's temperature."""
+    def _before_batch(self, step: int) -> dict[str, float]:
+        """End after a notice or a reason to stop early, else set the step's temperature.
+
+        Only before the first batch of a step: the trainer saves between steps.
+        """
+        if step == self.step:
+            return {}
+        self.step, self.dropped, self.samples, self.draws = step, 0, [], []
         saving.end_after_notice(_job_folder(), step - 1)
         try:
             stopping.check(_job_folder())
@@ -155,21 +160,21 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             partition_id=partition_id,
             select_fields=["extra_fields", "extra_info", "rm_scores"],
         )
-        extra_fields = [_unwrap(field) for field in fields["extra_fields"]]
+        extra_fields = [unwrapped(field) for field in fields["extra_fields"]]
         # as verl's own filter reads them
         reward_infos = [each.get("reward_extra_info", {}) for each in extra_fields]
         truncated = list(map(self._is_truncated, extra_fields, fields["rm_scores"]))
-        samples.write(
-            _job_folder(),
-            step,
-            map(_sample, fields["extra_info"], reward_infos, fields["rm_scores"], truncated),
+        self.samples += map(
+            sample_of, fields["extra_info"], reward_infos, fields["rm_scores"], truncated
         )
+        samples.write(_job_folder(), step, self.samples)
         figures = step_metrics(reward_infos, sampled=batch_size * self.answers)
         figures[CUT] = fmean(truncated)
         if table := curriculum.current_table():
-            outcomes = [*self.cleared, *map(_outcome, fields["extra_info"], reward_infos)]
+            outcomes = [*self.cleared, *map(outcome_of, fields["extra_info"], reward_infos)]
             step_draws = table.observe(outcomes)
-            draws.write(_job_folder(), step, step_draws)
+            self.draws += step_draws
+            draws.write(_job_folder(), step, self.draws)
             figures |= curriculum.figures(step_draws, table)
             self.cleared = []
         return figures, truncated
@@ -251,36 +256,31 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         return batch.select_keys(remaining), sum(baselines.values()) / len(baselines)
 
 
+class WatchedReplayBuffer(Watched, adapter().ReplayBuffer):  # type: ignore[misc]
+    """For trainers whose completions are all sampled with the newest weights."""
+
+
+class WatchedAsyncReplayBuffer(Watched, adapter().ReplayBufferAsync):  # type: ignore[misc]
+    """For trainers that sample while they train.
+
+    verl drops groups that span more weight versions than `max_off_policy_threshold`, and failed and
+    uniform ones, and dispatches as many new problems.
+    """
+
+    def on_selected(self, versions: list[int]) -> None:
+        self.ages = [self.step - version for version in versions]
+
+    def sample(self, *args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+        """Add how many weight versions lie between the batch's dispatch and this step."""
+        batch, metrics = super().sample(*args, **kwargs)
+        if batch.partition_id == "val":
+            return batch, metrics
+        return batch, metrics | {STALE_MEAN: fmean(self.ages), STALE_MAX: float(max(self.ages))}
+
+
 def _last_fault() -> str:
     recorded = faults.read(_job_folder())
     return str(recorded[-1]) if recorded else "see the trainer's log"
-
-
-def _unwrap(field: Any) -> dict[str, Any]:
-    data: dict[str, Any] = getattr(field, "data", field)
-    return data
-
-
-def _sample(extra_info: Any, reward_info: dict[str, Any], scores: Any, cut: bool) -> Sample:
-    return Sample(
-        problem_id=str(_unwrap(extra_info).get("problem_id", "")),
-        answer=str(reward_info.get("answer", "")),
-        reward=float(scores.sum()),
-        verdict=str(reward_info.get("verdict", "")),
-        tests_passed=float(reward_info.get("tests_passed", 0.0)),
-        trace=json.loads(reward_info.get("trace", "{}")),
-        cut=cut,
-    )
-
-
-def _outcome(extra_info: Any, reward_info: dict[str, Any]) -> tuple[str, bool]:
-    """Return the problem and whether the completion solved it. Raises ValueError without `acc`."""
-    if "acc" not in reward_info:
-        raise ValueError(
-            "a curriculum needs `acc` of every completion, and this reward manager returns none: "
-            "add it, or set training.curriculum.schedule to uniform"
-        )
-    return str(_unwrap(extra_info).get("problem_id", "")), reward_info["acc"] == 1
 
 
 def _job_folder() -> Path:

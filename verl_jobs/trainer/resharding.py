@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from verl_jobs.adapter.shards import is_shard, reshard_tensor
 from verl_jobs.trainer.checkpoints import seal
 
 KINDS = ("model", "optim", "extra_state")
@@ -64,11 +65,9 @@ def _shard_state(states: list[Any], rank: int, ranks: int) -> Any:
 
     states: what each former rank holds at this place of the tree.
     """
-    from torch.distributed.tensor import DTensor
-
     first = states[0]
-    if isinstance(first, DTensor):
-        return _shard_tensor(states, rank, ranks)
+    if is_shard(first):
+        return reshard_tensor(states, rank, ranks)
     if isinstance(first, dict):
         return type(first)(
             (key, _shard_state([state[key] for state in states], rank, ranks)) for key in first
@@ -76,31 +75,3 @@ def _shard_state(states: list[Any], rank: int, ranks: int) -> Any:
     if isinstance(first, list):
         return [_shard_state(list(each), rank, ranks) for each in zip(*states, strict=True)]
     return first
-
-
-def _shard_tensor(shards: list[Any], rank: int, ranks: int) -> Any:
-    import torch
-    from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.tensor import DTensor, Shard
-    from torch.distributed.tensor._dtensor_spec import DTensorSpec
-
-    spec = shards[0]._spec
-    [placement] = spec.placements
-    local = shards[0]._local_tensor
-    if isinstance(placement, Shard):
-        whole = torch.cat([shard._local_tensor for shard in shards], dim=placement.dim)
-        pieces = whole.chunk(ranks, dim=placement.dim)  # fewer than ranks if the tensor is small
-        local = (pieces[rank] if rank < len(pieces) else whole.narrow(placement.dim, 0, 0)).clone()
-    dtensor: Any = DTensor  # untyped
-    mesh = DeviceMesh(
-        spec.mesh.device_type,
-        list(range(ranks)),
-        mesh_dim_names=spec.mesh.mesh_dim_names,
-        _init_backend=False,
-        _rank=rank,
-    )
-    return dtensor(
-        local,
-        DTensorSpec(mesh, spec.placements, tensor_meta=spec.tensor_meta),
-        requires_grad=shards[0].requires_grad,
-    )

@@ -1,0 +1,142 @@
+"""Show, pause, resume or abort the rollout of a version."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+from cli.options import ProfileOption
+from resources.registry.rollouts import Kind, NoRollout, Rollout, Rollouts
+from resources.settings import Settings
+
+GROUP = "Serve"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+REFRESH_S = 1.0
+ReasonOption = Annotated[str, typer.Option(help="Reason, recorded with the event.")]
+
+
+def current(settings: Settings) -> Rollout:
+    """Return the open rollout. Raises NoRollout."""
+    if (rollout := Rollouts(settings.ledger.place).current()) is None:
+        raise NoRollout("no rollout is open: `ratchet deploy VERSION` opens one")
+    return rollout
+
+
+def move(kind: Kind, reason: str, settings: Settings, console: Console) -> int:
+    """Record an event that a person decided on. Raises NoRollout, RolloutMoved."""
+    rollout = current(settings)
+    why = reason or f"{kind} by hand"
+    Rollouts(settings.ledger.place).append(rollout.last, kind, {"reasons": [why]})
+    after = {"paused": "stays at its step", "resumed": "continues", "aborted": "gets no traffic"}
+    console.print(f"{rollout.id}: version {rollout.challenger} {after[kind]}", highlight=False)
+    return 0
+
+
+def shown(settings: Settings) -> tuple[Rollout, RenderableType]:
+    """Return the newest rollout and its view. Raises NoRollout without one."""
+    from serving.gateway.observations import Observations
+    from serving.rollout.view import details
+
+    if not (rollouts := Rollouts(settings.ledger.place).all()):
+        raise NoRollout("no rollout yet: `ratchet deploy VERSION` opens one")
+    rollout = rollouts[-1]
+    return rollout, rendered(details(rollout, Observations(settings.home.observations)))
+
+
+def rendered(view: dict[str, Any]) -> RenderableType:
+    """Return the view of serving/rollout/view.py for a terminal."""
+    marks = {"done": "[green]✓[/]", "now": "[bold cyan]▶[/]", "next": "[dim]·[/]"}
+    steps = "  ".join(f"{marks[step['state']]} {step['title']}" for step in view["steps"])
+    title = (
+        f"[bold]{view['id']}[/] {view['strategy']}: version {view['challenger']} beside version "
+        f"{view['champion']}, [bold]{view['state'].replace('_', ' ')}[/]"
+    )
+    lines = [title, f"{steps}  {'✓' if view['state'] == 'promoted' else '·'} all"]
+    if view["waiting"]:
+        lines.append(f"this step {view['waiting']}")
+    table = Table(
+        "guardrail",
+        "champion",
+        "challenger",
+        "difference",
+        "tolerated",
+        "p",
+        "pairs",
+        box=None,
+        header_style="bold",
+    )
+    for row in view["guardrails"]:
+        both = [f"{low:.3g} to {high:.3g}" for low, high in row["arms"]] or ["-", "-"]
+        breached = row["p_value"] <= row["level"]
+        table.add_row(
+            f"[red]{row['name']}[/]" if breached else row["name"],
+            *both,
+            f"{row['low']:+.3g} to {row['high']:+.3g}" if row["pairs"] else "-",
+            f"{row['margin']:g}",
+            f"{row['p_value']:.2g} (level {row['level']:.2g})",
+            str(row["pairs"]),
+        )
+    after = [f"{view['requests']} requests. {_quality(view['primary'])}"]
+    if view["sample_ratio_p_value"] < 0.001:
+        after.append("[red]The arms did not get their shares of the traffic.[/]")
+    after.append(f"decision by now: [bold]{view['decision']['kind']}[/]")
+    after += [f"- {reason}" for reason in view["decision"]["reasons"]]
+    for event in view["events"]:
+        moment = event["time"][:19].replace("T", " ")
+        kind = event["kind"].replace("_", " ")
+        after.append(f"[dim]{moment}[/] {kind}: {' '.join(event['reasons'])}")
+    return Group("\n".join(lines), "", table, "", "\n".join(after))
+
+
+def _quality(primary: dict[str, Any] | None) -> str:
+    if primary is None:
+        return "Quality is not measured: no request carries tests, and nobody votes."
+    low, high = primary["difference"]
+    text = f"{primary['name']}: difference {low:+.3g} to {high:+.3g} ({primary['pairs']} pairs)."
+    if fixed := primary["fixed_horizon"]:
+        welch = f"{fixed['difference']:+.3g}, p {fixed['p_value']:.2g}"
+        text += f" Welch, if this is the only look: {welch}."
+    return text
+
+
+@app.command("status")
+def status(
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until the rollout ends.")] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Show the newest rollout: steps, guardrails of both versions, and the reasons."""
+    settings, console = Settings.read(profile), Console()
+    console.width = max(console.width, 120)
+    rollout, view = shown(settings)
+    if not watch:
+        console.print(view, highlight=False, soft_wrap=True)
+        raise typer.Exit(0)
+    from rich.live import Live
+
+    with Live(view, console=console) as live:
+        while rollout.open:
+            time.sleep(REFRESH_S)
+            rollout, view = shown(settings)
+            live.update(view)
+
+
+@app.command("pause")
+def pause(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
+    """Stay at the present step; guardrails keep watching."""
+    raise typer.Exit(move("paused", reason, Settings.read(profile), Console()))
+
+
+@app.command("resume")
+def resume(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
+    """Continue a paused rollout; after a shadow it promotes."""
+    raise typer.Exit(move("resumed", reason, Settings.read(profile), Console()))
+
+
+@app.command("abort")
+def abort(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
+    """End the rollout; all requests go to the champion."""
+    raise typer.Exit(move("aborted", reason, Settings.read(profile), Console()))

@@ -1,0 +1,85 @@
+"""Pairs of requests that both arms served at about the same time.
+
+In: the arm and the value of each observation, in the order of exposure. Out: a difference for each
+pair, challenger minus champion. A rise of the load or a change of the traffic hits both sides of a
+pair, so it cancels. Pooled means of the arms would confuse it with the challenger as soon as the
+challenger's share changes (Simpson's paradox).
+
+A pair has one observation of the rarer arm and `ratio` of the other, so hardly any is wasted at any
+share: at 1 % one challenger's value meets the mean of 99 champion's values. An observation that
+finds no partner in time is dropped, so that traffic of different times is never compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.statistics.hypothesis_tests import Floats
+
+Booleans = npt.NDArray[np.bool_]
+PATIENCE = 10  # pairs' worth of observations that one waits for a partner
+
+
+class Pairs(NamedTuple):
+    """differences: challenger minus champion. closed: position of each pair's last observation."""
+
+    differences: Floats
+    closed: npt.NDArray[np.int64]
+
+
+class Pairing:
+    """Pairs the observations of one step of a rollout as they come, first with first.
+
+    share: of the challenger in this step, in (0, 1). Which observations form a pair depends on the
+    order of the arms alone, never on a value, which keeps a pair's expectation at the difference of
+    the means. Raises ValueError for a share outside (0, 1).
+    """
+
+    def __init__(self, share: float) -> None:
+        if not 0 < share < 1:
+            raise ValueError(f"`share` must be in (0, 1), got {share}: nothing to compare with")
+        self.challenger_is_rare = share <= 0.5
+        self.ratio = max(1, round(1 / min(share, 1 - share)) - 1)
+        self.lag = PATIENCE * (self.ratio + 1)
+        self.seen = 0
+        self._rare: deque[tuple[int, float]] = deque()
+        self._others: deque[tuple[int, float]] = deque()
+
+    def add(self, challenger: bool, value: float) -> float | None:
+        """Return the difference of the pair that this observation completes, or None."""
+        rare, others = self._rare, self._others
+        (rare if challenger == self.challenger_is_rare else others).append((self.seen, value))
+        for queue in (rare, others):
+            while queue and self.seen - queue[0][0] > self.lag:
+                queue.popleft()
+        self.seen += 1
+        if not rare or len(others) < self.ratio:
+            return None
+        one = rare.popleft()[1]
+        many = sum(others.popleft()[1] for _ in range(self.ratio)) / self.ratio
+        return one - many if self.challenger_is_rare else many - one
+
+
+def concurrent_pairs(
+    challenger: Sequence[bool] | Booleans, values: Sequence[float] | Floats, share: float
+) -> Pairs:
+    """Pair the observations of one step of a rollout; see `Pairing`.
+
+    challenger: arm of each observation. Raises ValueError for a share outside (0, 1) or different
+    lengths.
+    """
+    pairing = Pairing(share)
+    arms = np.asarray(challenger, dtype=bool).tolist()
+    table = np.asarray(values, dtype=float).tolist()
+    rows = enumerate(zip(arms, table, strict=True))
+    added = [(at, pairing.add(arm, value)) for at, (arm, value) in rows]
+    closed = [(at, difference) for at, difference in added if difference is not None]
+    return Pairs(
+        np.array([difference for _, difference in closed], dtype=float),
+        np.array([at for at, _ in closed], dtype=np.int64),
+    )

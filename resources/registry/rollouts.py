@@ -1,0 +1,252 @@
+"""The record of rollouts: append-only events in the database and with the guarantees of the ledger.
+
+In: what happened to a rollout, as plain JSON. Out: the open rollout, the deployed version, the
+history. Events cannot be changed or deleted, and each is covered by a hash of all before it. An
+event names the event that it follows, so of two controllers one acts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from resources.registry.ledger import LedgerChanged
+from resources.registry.ledger_database import (
+    chained,
+    database,
+    has_table,
+    record_hashes,
+    recorded_hashes,
+    rows_of,
+    sqlite_triggers,
+)
+
+Kind = Literal["opened", "step", "paused", "resumed", "promoted", "aborted", "rolled_back"]
+State = Literal["running", "paused", "promoted", "aborted", "rolled_back"]
+AFTER: dict[Kind, tuple[tuple[State, ...], State]] = {  # kind -> states it may follow, new state
+    "step": (("running",), "running"),
+    "paused": (("running",), "paused"),
+    "resumed": (("paused",), "running"),
+    "promoted": (("running", "paused"), "promoted"),
+    "aborted": (("running", "paused"), "aborted"),
+    "rolled_back": (("running", "paused"), "rolled_back"),
+}
+EVENTS, HASHES = "rollout_events", "rollout_hashes"
+TABLES = (
+    f"CREATE TABLE IF NOT EXISTS {EVENTS} (entry BIGINT PRIMARY KEY, rollout TEXT NOT NULL, "
+    f"kind TEXT NOT NULL CHECK (kind IN ('opened', {', '.join(map(repr, AFTER))})), "
+    "step BIGINT NOT NULL, detail TEXT NOT NULL, created_at TEXT NOT NULL)",
+    f"CREATE TABLE IF NOT EXISTS {HASHES} (entry BIGINT PRIMARY KEY, hash TEXT NOT NULL)",
+)
+SQLITE_TRIGGERS = [
+    statement
+    for table in (EVENTS, HASHES)
+    for statement in sqlite_triggers(table, "entry = NEW.entry", f"{table}_")
+]
+POSTGRES_TRIGGERS = [  # `promotions_are_kept` is the ledger's function
+    f"CREATE OR REPLACE TRIGGER {table}_never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON "
+    f"{table} EXECUTE FUNCTION promotions_are_kept()"
+    for table in (EVENTS, HASHES)
+]
+
+
+class NoRollout(LookupError):
+    """There is no open rollout, or another one is open."""
+
+
+class RolloutMoved(RuntimeError):
+    """Another event came first, or the rollout's state does not allow this one."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event. step: position in the plan's steps after it.
+
+    detail: of `opened` the plan, the two versions and the cause; of others reasons and evidence.
+    """
+
+    entry: int
+    rollout: str
+    kind: Kind
+    step: int
+    detail: dict[str, Any]
+    created_at: str
+
+    @property
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return datetime.fromisoformat(self.created_at).timestamp()
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A rollout as its events tell it. champion, challenger: versions of the ledger."""
+
+    id: str
+    champion: int
+    challenger: int
+    plan: dict[str, Any]
+    state: State
+    step: int
+    events: tuple[Event, ...]
+
+    @property
+    def open(self) -> bool:
+        return self.state in ("running", "paused")
+
+    @property
+    def last(self) -> Event:
+        return self.events[-1]
+
+    @property
+    def step_since(self) -> float:
+        """When the present step began, in seconds since 1970."""
+        return next(e.time for e in self.events[::-1] if e.kind in ("opened", "step"))
+
+
+class Rollouts:
+    """The record. Safe among processes and machines; each call is one transaction.
+
+    place: the ledger's file or URL. Each method raises LedgerUnreachable where it cannot be used,
+    and LedgerChanged where an event is not what was recorded.
+    """
+
+    def __init__(self, place: Path | str) -> None:
+        self.place = place
+        self._database = database(place)
+
+    def all(self) -> list[Rollout]:
+        """Return every rollout, oldest first."""
+        with self._database.reading() as cursor:
+            return rollouts_of(self._events(cursor)) if cursor else []
+
+    def current(self) -> Rollout | None:
+        """Return the open rollout."""
+        return next((rollout for rollout in self.all() if rollout.open), None)
+
+    def head(self) -> int:
+        """Return the number of events, without verifying them: a cheap look for a change."""
+        with self._database.reading() as cursor:
+            if cursor is None or not has_table(cursor, EVENTS):
+                return 0
+            cursor.execute(f"SELECT COALESCE(MAX(entry), 0) FROM {EVENTS}")
+            return int(cursor.fetchone()[0])
+
+    def open(
+        self, champion: int, challenger: int, plan: dict[str, Any], *, why: str, cause: str = ""
+    ) -> Rollout:
+        """Record a new rollout.
+
+        cause: a key for which one rollout is opened at most; called again it returns that one.
+        Raises NoRollout while another one is open.
+        """
+        with self._database.writing() as cursor:
+            self._create(cursor)
+            rollouts = rollouts_of(self._events(cursor))
+            known = (r for r in rollouts if cause and r.events[0].detail["cause"] == cause)
+            if (rollout := next(known, None)) is not None:
+                return rollout
+            if (now := next((r for r in rollouts if r.open), None)) is not None:
+                raise NoRollout(
+                    f"{now.id} of version {now.challenger} is {now.state}: `ratchet rollout abort` "
+                    "ends it"
+                )
+            detail = {
+                "champion": champion,
+                "challenger": challenger,
+                "plan": plan,
+                "cause": cause,
+                "reasons": [why],
+            }
+            name = f"rollout-{len(rollouts) + 1:04d}"
+            return rollouts_of([self._insert(cursor, name, "opened", 0, detail)])[0]
+
+    def append(
+        self, after: Event, kind: Kind, detail: dict[str, Any], *, step: int | None = None
+    ) -> Event:
+        """Record what follows an event, and return it.
+
+        after: last event of the rollout that the caller decided on. step: default the present one.
+        Raises RolloutMoved where another event came first or the state does not allow this one.
+        """
+        with self._database.writing() as cursor:
+            self._create(cursor)
+            rollouts = {r.id: r for r in rollouts_of(self._events(cursor))}
+            rollout = rollouts[after.rollout]
+            if rollout.last.entry != after.entry or rollout.state not in AFTER[kind][0]:
+                last = rollout.last
+                raise RolloutMoved(
+                    f"{rollout.id} is {rollout.state} (event {last.entry}, {last.kind}): nothing "
+                    "was recorded"
+                )
+            return self._insert(
+                cursor, rollout.id, kind, rollout.step if step is None else step, detail
+            )
+
+    def _insert(
+        self, cursor: Any, rollout: str, kind: Kind, step: int, detail: dict[str, Any]
+    ) -> Event:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        event = Event(len(rows_of(cursor, EVENTS)) + 1, rollout, kind, step, detail, now)
+        row = [json.dumps(v, sort_keys=True) if isinstance(v, dict) else v for v in astuple(event)]
+        marks = ", ".join([self._database.mark] * len(row))
+        cursor.execute(f"INSERT INTO {EVENTS} VALUES ({marks})", row)
+        record_hashes(cursor, self._database.mark, EVENTS, HASHES)
+        return event
+
+    def _create(self, cursor: Any) -> None:
+        if not has_table(cursor, HASHES):
+            # One statement at a time: a script would commit the transaction.
+            triggers = SQLITE_TRIGGERS if isinstance(self.place, Path) else POSTGRES_TRIGGERS
+            for statement in (*TABLES, *triggers):
+                cursor.execute(statement)
+
+    def _events(self, cursor: Any) -> list[Event]:
+        """Return all events. Raises LedgerChanged for the first that differs from its hash."""
+        if not has_table(cursor, EVENTS):
+            return []
+        rows = rows_of(cursor, EVENTS)
+        pairs = enumerate(zip_longest(chained(rows), recorded_hashes(cursor, HASHES) or []), 1)
+        if wrong := next((number for number, (now, then) in pairs if now != then), 0):
+            raise LedgerChanged(
+                f"{self.place}: event {wrong} of the rollouts is not what was recorded: put a "
+                "backup in its place; the traffic stays as it is until then"
+            )
+        names = [field.name for field in fields(Event)]
+        table = (dict(zip(names, row, strict=True)) for row in rows)
+        return [Event(**row | {"detail": json.loads(row["detail"])}) for row in table]
+
+
+def rollouts_of(events: Sequence[Event]) -> list[Rollout]:
+    """Return the rollouts that these events tell, oldest first."""
+    by_rollout: dict[str, list[Event]] = {}
+    for event in events:
+        by_rollout.setdefault(event.rollout, []).append(event)
+    return [
+        Rollout(
+            name,
+            own[0].detail["champion"],
+            own[0].detail["challenger"],
+            own[0].detail["plan"],
+            "running" if own[-1].kind == "opened" else AFTER[own[-1].kind][1],
+            own[-1].step,
+            tuple(own),
+        )
+        for name, own in by_rollout.items()
+    ]
+
+
+def deployed(rollouts: Sequence[Rollout]) -> int | None:
+    """Return the version that the rollouts left in front of users; None without a rollout.
+
+    During a rollout it is the champion that the challenger is compared with.
+    """
+    if not rollouts:
+        return None
+    last = rollouts[-1]
+    return last.challenger if last.state == "promoted" else last.champion

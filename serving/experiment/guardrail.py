@@ -1,0 +1,88 @@
+"""Guardrails: whether a challenger harms users more than is tolerated, at every moment.
+
+In: pairs of the champion's and the challenger's requests at the same time. Out: an always-valid
+p-value and interval of the harm. The champion of last week is never the comparison: its traffic was
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.statistics.alpha_spending import level_at
+from evaluation.statistics.hypothesis_tests import Floats, Interval
+from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
+
+
+@dataclass(frozen=True)
+class Guardrail:
+    """What one request may cost a user; larger is worse.
+
+    high: the largest value of one request. 1 for errors and refusals, the timeout for a latency in
+    seconds, the price of the longest completion for a cost. Larger values count as `high`.
+    margin: how much worse than the champion's mean is tolerated, in the same unit.
+    """
+
+    name: str
+    high: float = 1.0
+    margin: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.margin < self.high:
+            raise ValueError(
+                f"{self.name}: `margin` must be in [0, {self.high:g}), got {self.margin:g}"
+            )
+
+
+@dataclass(frozen=True)
+class Harm:
+    """State of one guardrail. p_value: of "the challenger is worse by at most the margin".
+
+    level: the share of alpha that this guardrail may use.
+    """
+
+    guardrail: Guardrail
+    pairs: int
+    interval: Interval
+    p_value: float
+    level: float
+
+    @property
+    def breached(self) -> bool:
+        """Whether more harm than the margin is shown."""
+        return self.p_value <= self.level
+
+    @property
+    def cleared(self) -> bool:
+        """Whether more harm than the margin is ruled out."""
+        return self.interval.high < self.guardrail.margin
+
+
+def measured_harm(
+    guardrail: Guardrail, differences: Sequence[float] | Floats, level: float
+) -> Harm:
+    """Return the state of a guardrail after these pairs, oldest first.
+
+    differences: challenger minus champion, each in [-high, high].
+    """
+    high = guardrail.high
+    return Harm(
+        guardrail,
+        len(differences),
+        mean_sequence(differences, -high, high, alpha=2 * level),
+        p_value(differences, guardrail.margin, -high, high),
+        level,
+    )
+
+
+def guardrail_level(
+    alpha: float, guardrails: int, arms: int = 1, rollout: int | None = None
+) -> float:
+    """Return the level of each guardrail, so that all of them together roll an equal challenger
+    back with a chance of at most alpha.
+
+    arms: challengers at the same time. rollout: None where alpha is the chance in each rollout;
+    else this rollout's number, 1 for the first, and alpha is the chance over all rollouts ever.
+    """
+    return (alpha if rollout is None else level_at(alpha, rollout)) / (guardrails * arms)

@@ -1,0 +1,152 @@
+"""Record of answered requests and of feedback: two append-only tables of one SQLite file.
+
+In: an `Observation` for each answered request, and votes by response id. Out: both, in the order in
+which they were recorded. It holds no prompt, no completion, no API key and no user's name: keys and
+users are hashes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+WAIT_S = 30.0  # wait for another process that writes
+ErrorKind = Literal["", "timeout", "overloaded", "engine", "gone", "refused"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One answered request, or a shadow's copy of one. Times are in seconds.
+
+    time: when the answer ended, since 1970. version, arm, share, rollout, step: of the router's
+    `Choice`. unit: hash of the user, or of the request where it names none. key: hash of the API
+    key, "" without one. first_token_s: None if no token came.
+    error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
+    "engine" the engine failed; "gone" the client left; "refused" the request was invalid for the
+    model. Only "timeout" and "engine" are failures of a version.
+    verified: whether the answer passed the request's tests; None if it had none.
+    shadow: the answer was not returned to anybody.
+    """
+
+    response: str
+    time: float
+    version: int
+    arm: str
+    share: float
+    rollout: str
+    step: int
+    unit: str
+    key: str
+    first_token_s: float | None
+    total_s: float
+    prompt_tokens: int
+    completion_tokens: int
+    error: ErrorKind = ""
+    verified: bool | None = None
+    shadow: bool = False
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """One vote on a response, by the key that sent it. value: 1 accepted, 0 rejected, between for
+    edited. Several votes of a key on a response are kept; the last one counts.
+    """
+
+    response: str
+    time: float
+    key: str
+    unit: str
+    value: float
+
+
+TABLES = {"observations": Observation, "feedback": Feedback}
+COLUMNS = {name: tuple(f.name for f in fields(kind)) for name, kind in TABLES.items()}
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS observations (number INTEGER PRIMARY KEY, response TEXT NOT NULL, "
+    "time REAL NOT NULL, version INTEGER NOT NULL, arm TEXT NOT NULL, share REAL NOT NULL, "
+    "rollout TEXT NOT NULL, step INTEGER NOT NULL, unit TEXT NOT NULL, key TEXT NOT NULL, "
+    "first_token_s REAL, total_s REAL NOT NULL, prompt_tokens INTEGER NOT NULL, "
+    "completion_tokens INTEGER NOT NULL, error TEXT NOT NULL, verified INTEGER, "
+    "shadow INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS feedback (number INTEGER PRIMARY KEY, response TEXT NOT NULL, "
+    "time REAL NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, value REAL NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS by_response ON observations (response);"
+    "CREATE INDEX IF NOT EXISTS by_rollout ON observations (rollout, number);"
+) + "".join(
+    # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
+    f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
+    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
+    for table in TABLES
+    for name, event in (
+        ("never_changed", f"UPDATE ON {table}"),
+        ("never_deleted", f"DELETE ON {table}"),
+        (
+            "never_replaced",
+            f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
+        ),
+    )
+)
+
+
+class Observations:
+    """path: created at the first write. Each call opens the file; any thread or process may."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, rows: Sequence[Observation | Feedback]) -> None:
+        """Record rows permanently, all or none."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(SCHEMA)
+            with connection:
+                for row in rows:
+                    table = "feedback" if isinstance(row, Feedback) else "observations"
+                    names = COLUMNS[table]
+                    marks = ", ".join("?" * len(names))
+                    connection.execute(
+                        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", astuple(row)
+                    )
+
+    def read(self, after: int = 0, rollout: str | None = None) -> Iterator[tuple[int, Observation]]:
+        """Yield (number, observation) of those recorded after this number, oldest first.
+
+        rollout: only of this rollout; None: of all.
+        """
+        where, values = "number > ?", [after]  # type: tuple[str, list[Any]]
+        if rollout is not None:
+            where, values = f"{where} AND rollout = ?", [after, rollout]
+        for number, *row in self._rows("observations", where, values):
+            yield number, _observation(row)
+
+    def feedback(self, after: int = 0) -> Iterator[tuple[int, Feedback]]:
+        """Yield (number, vote) of those recorded after this number, oldest first."""
+        for number, *row in self._rows("feedback", "number > ?", [after]):
+            yield number, Feedback(*row)
+
+    def of(self, response: str) -> Observation | None:
+        """Return the observation of a response that was returned, or None."""
+        rows = self._rows("observations", "response = ? AND shadow = 0", [response])
+        return next((_observation(row) for _, *row in rows), None)
+
+    def _rows(self, table: str, where: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if not self.path.exists():
+            return []
+        with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
+            names = ", ".join(("number", *COLUMNS[table]))
+            query = f"SELECT {names} FROM {table} WHERE {where} ORDER BY number"
+            exists = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if connection.execute(exists, [table]).fetchone() is None:
+                return []
+            return connection.execute(query, values).fetchall()
+
+
+def _observation(row: Sequence[Any]) -> Observation:
+    named = dict(zip(COLUMNS["observations"], row, strict=True))
+    verified = None if named["verified"] is None else bool(named["verified"])
+    return Observation(**named | {"verified": verified, "shadow": bool(named["shadow"])})

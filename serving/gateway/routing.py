@@ -1,0 +1,54 @@
+"""Which version answers a request.
+
+In: the key of a request (its user, else the request itself). Out: a `Choice`. `ChampionRouter` is
+the default; a rollout brings another `Router`, which reads its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The version that answers one request.
+
+    version: number of the ledger (`Entry.version`). arm: "champion", or the challenger's name.
+    share: share of the traffic that this arm has at present, in (0, 1]. rollout, step: of the
+    rollout record, "" and 0 outside a rollout. shadows: versions that get a copy of the request;
+    their answers are observed and never returned.
+    """
+
+    version: int
+    arm: str = "champion"
+    share: float = 1.0
+    rollout: str = ""
+    step: int = 0
+    shadows: tuple[int, ...] = ()
+
+
+class Router(Protocol):
+    """Called for every request, in the event loop: it must not wait for a disk or a lock."""
+
+    def choose(self, key: str) -> Choice:
+        """Return the version that answers this request. Raises LookupError without a champion."""
+        ...
+
+    def versions(self) -> Sequence[int]:
+        """Return the versions that must be loaded, the champion first."""
+        ...
+
+
+class ChampionRouter:
+    """Sends every request to the champion. champion: its version at present."""
+
+    def __init__(self, champion: Callable[[], int]) -> None:
+        self.champion = champion
+
+    def choose(self, key: str) -> Choice:
+        return Choice(self.champion())
+
+    def versions(self) -> Sequence[int]:
+        return [self.champion()]

@@ -1,0 +1,139 @@
+"""The controller: moves the open rollout forward, or takes it back.
+
+In: the record of rollouts, the ledger, the observations. Out: events in the record. It keeps no
+state of its own: after `kill -9` another process reads the same rows and decides the same. Several
+may run at once; an event names the one that it follows, so one of them acts.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event as Stop
+from typing import Any
+
+from resources.registry.ledger import Ledger, LedgerChanged, champions
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.rollouts import Event, Kind, Rollout, RolloutMoved, Rollouts
+from serving.experiment.decision import decide
+from serving.gateway.observations import Observations
+from serving.rollout.comparison import Comparison
+from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
+from serving.rollout.plan import Plan
+
+RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Progress:
+    """The observations of one rollout that have been read. read: number of the last one.
+
+    breached: whether they show a breach.
+    """
+
+    rollout: str
+    plan: Plan
+    comparison: Comparison
+    read: int = 0
+    breached: bool = False
+
+    def evidence(self) -> dict[str, Any]:
+        """Return the state of the guardrails as JSON."""
+        return {"guardrails": guardrails_of(self.comparison), "observations": self.read}
+
+
+class Controller:
+    """clock: seconds since 1970, as the record has them."""
+
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        ledger: Ledger,
+        observations: Observations,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rollouts, self.ledger, self.observations = rollouts, ledger, observations
+        self.clock = clock
+        self._progress: Progress | None = None
+
+    def run(
+        self, stop: Stop, then: Callable[[], None] = lambda: None, every_s: float = 0.5
+    ) -> None:
+        """Call `tick` and `then` until stopped. A database that cannot be used is tried again."""
+        while not stop.is_set():
+            try:
+                self.tick()
+            except RETRYABLE as error:
+                logger.warning("the rollout waits: %s", error)
+            then()
+            stop.wait(every_s)
+
+    def tick(self) -> Event | None:
+        """Look once, and return the event that was recorded, if any."""
+        rollout = self.rollouts.current()
+        if rollout is None:
+            self._progress = None
+            return None
+        progress = self.progress(rollout)
+        action = self._next(rollout, progress)
+        if action is None:
+            return None
+        kind, step, detail = action
+        try:
+            event = self.rollouts.append(rollout.last, kind, detail, step=step)
+        except RolloutMoved:
+            return None  # another controller or a person acted first: look again
+        logger.info("%s: %s (%s)", rollout.id, kind, " ".join(detail["reasons"]))
+        return event
+
+    def progress(self, rollout: Rollout) -> Progress:
+        """Return what is known of a rollout, with the newest observations."""
+        progress = self._progress
+        if progress is None or progress.rollout != rollout.id:
+            plan = Plan.model_validate(rollout.plan)
+            progress = Progress(rollout.id, plan, Comparison(plan, rollout.challenger))
+            self._progress = progress
+        rows = list(self.observations.read(progress.read, rollout.id))
+        progress.comparison.add(observation for _, observation in rows)
+        if rows:
+            progress.read = rows[-1][0]
+            progress.breached = progress.comparison.breached()
+        return progress
+
+    def _next(
+        self, rollout: Rollout, progress: Progress
+    ) -> tuple[Kind, int, dict[str, Any]] | None:
+        """Return the event to record now: kind, step, detail."""
+        plan, step = progress.plan, rollout.step
+        if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
+            reason = f"Version {rollout.challenger} was rolled back in the ledger."
+            return "aborted", step, {"reasons": [reason]}
+        if progress.breached:
+            decision = decide(progress.comparison.harms(), None)
+            return "rolled_back", step, {"reasons": list(decision.reasons), **progress.evidence()}
+        if rollout.state == "paused":
+            return None
+        if not plan.steps:
+            return "promoted", 0, {"reasons": ["The plan has no steps."]}
+        if waiting_for(rollout, progress.comparison, self.clock()):
+            return None
+        now = plan.steps[step]
+        if now.shadow and rollout.last.kind != "resumed":
+            reason = "The shadow has answered enough: resume to promote it, or abort."
+            return "paused", step, {"reasons": [reason], **progress.evidence()}
+        pairs = progress.comparison.pairs(step)
+        reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
+        if step + 1 < len(plan.steps):
+            return "step", step + 1, {"reasons": reasons, **progress.evidence()}
+        if plan.gain is None:
+            return "promoted", step, {"reasons": reasons, **progress.evidence()}
+        analysis = analysis_of(rollout, self.observations)
+        decision = decision_of(progress.comparison, analysis)
+        if decision.kind == "continue" or analysis is None:
+            return None
+        end: Kind = "promoted" if decision.kind == "deploy" else "rolled_back"
+        return end, step, {"reasons": list(decision.reasons), **progress.evidence()}

@@ -1,0 +1,76 @@
+"""The endpoints below /rollouts: every rollout as JSON, and a page for people.
+
+In: the record and the observations. Out: routes for `make_app`. The page loads nothing from
+elsewhere and runs nothing inline (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import Response
+
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.rollouts import Rollouts
+from serving.gateway.observations import Observations
+from serving.rollout.view import details, overview
+
+FOLDER = Path(__file__).parent
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
+    """Return the routes. They read the databases in a thread, so that answers do not wait."""
+    routes = APIRouter(tags=["Rollouts"])
+    rollouts, observations = Rollouts(ledger.place), Observations(home.observations)
+
+    @routes.get("/rollouts")
+    def every_rollout() -> list[dict[str, Any]]:
+        """Every rollout in short, newest first."""
+        return overview(rollouts)
+
+    @routes.get("/rollouts/page")
+    def page() -> Response:
+        """The page for people."""
+        return _file("page.html.jinja", "text/html")
+
+    @routes.get("/rollouts/page.css")
+    def style() -> Response:
+        """The page's style."""
+        return _file("page.css", "text/css")
+
+    @routes.get("/rollouts/page.js")
+    def script() -> Response:
+        """The page's script."""
+        return _file("page.js", "text/javascript")
+
+    @routes.get("/rollouts/{name}")
+    def one_rollout(name: str) -> dict[str, Any]:
+        """One rollout: its steps, both versions with intervals, the decision and every event.
+
+        `latest` is the newest one.
+        """
+        known = rollouts.all()
+        found = [
+            each for each in known if each.id == name or (name == "latest" and each is known[-1])
+        ]
+        if not found:
+            raise HTTPException(404, f"no rollout {name[:80]!r}")
+        return details(found[0], observations)
+
+    return routes
+
+
+def _file(name: str, kind: str) -> Response:
+    return Response((FOLDER / name).read_text(encoding="utf-8"), 200, HEADERS, kind)

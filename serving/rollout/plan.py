@@ -1,0 +1,106 @@
+"""The plan of a rollout: its steps and guardrails, fixed when it is opened and recorded with it.
+
+In: the settings and a strategy. Out: a `Plan`, and how much traffic it needs, said beforehand.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluation.statistics.online.confidence_sequence import pairs_needed
+from evaluation.statistics.online.welch import observations_needed
+from resources.config.rollout import RolloutSettings, Strategy
+from serving.experiment.guardrail import Guardrail, guardrail_level
+
+QUALITY = "failed tests"
+SPEED = "seconds"
+DROPS = (0.02, 0.05, 0.2)  # differences for which a plan states its needs
+
+
+class Step(BaseModel):
+    """share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    share: float
+    shadow: bool = False
+
+    @property
+    def title(self) -> str:
+        return "shadow" if self.shadow else f"{100 * self.share:g} %"
+
+
+class Plan(BaseModel):
+    """level: share of alpha of each guardrail. A rollout without steps promotes at once.
+
+    After the last step the challenger gets all traffic; after a shadow step a person decides.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: Strategy
+    steps: tuple[Step, ...]
+    guardrails: tuple[Guardrail, ...]
+    level: float
+    bake_s: float
+    least_pairs: int
+    sticky: bool
+    gain: float | None = None
+
+
+class Need(NamedTuple):
+    """Requests in the comparison that show a rise of the share of failed requests by `drop`.
+
+    watched: on average, where every moment may decide. fixed: with power 80 % and one look.
+    """
+
+    drop: float
+    watched: int
+    fixed: int
+
+
+def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
+    """Return the plan of the number-th rollout, 1 for the first."""
+    steps = {
+        "gradual": tuple(Step(share=share) for share in settings.shares),
+        "blue-green": (Step(share=1 - settings.holdback),),
+        "shadow": (Step(share=0.5, shadow=True),),
+        "immediate": (),
+    }[strategy]
+    guardrails = (
+        Guardrail("errors", margin=settings.errors_margin),
+        Guardrail("refusals", margin=settings.refusals_margin),
+        Guardrail(SPEED, settings.latency_limit_s, settings.latency_margin_s),
+        Guardrail("tokens", settings.tokens_limit, settings.tokens_margin),
+        Guardrail(QUALITY, margin=settings.quality_margin),
+    )
+    every = number if settings.alpha_over == "all" else None
+    return Plan(
+        strategy=strategy,
+        steps=steps,
+        guardrails=guardrails,
+        level=guardrail_level(settings.alpha, len(guardrails), rollout=every),
+        bake_s=settings.bake_s,
+        least_pairs=settings.least_pairs,
+        sticky=settings.sticky,
+        gain=settings.gain,
+    )
+
+
+def needs(plan: Plan, base: float, share: float) -> list[Need]:
+    """Return what a rise of the champion's error rate `base` needs at this share of the traffic."""
+    margin, least = plan.guardrails[0].margin, min(share, 1 - share)
+    found = []
+    for drop in DROPS:
+        if (excess := drop - margin) <= 0:
+            continue
+        # The rarer arm's value varies alone: the other one's is a mean of many at small shares.
+        one = (base + drop) * (1 - base - drop)
+        spread = sqrt(max(one + base * (1 - base) * least / (1 - least), 1e-4))
+        watched = pairs_needed(excess, spread, plan.level) / least
+        fixed = observations_needed(excess, spread, share=share, alpha=plan.level)
+        found.append(Need(drop, round(watched), fixed))
+    return found

@@ -1,0 +1,94 @@
+"""The router of a gateway with rollouts: which version answers a request.
+
+In: the record of rollouts and the ledger, read in the background. Out: a `Choice` for each request,
+from memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from resources.registry.ledger import Ledger, LedgerChanged, champions
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.rollouts import Rollouts, deployed
+from serving.experiment.assignment import CHAMPION, assigned
+from serving.gateway.routing import Choice
+from serving.rollout.plan import Plan
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Where requests go at present. champion: version; 0 where it is the ledger's champion."""
+
+    champion: int = 0
+    challenger: int = 0
+    rollout: str = ""
+    step: int = 0
+    share: float = 0.0
+    shadow: bool = False
+    sticky: bool = True
+
+
+class RolloutRouter:
+    """champion: returns the version that answers as the ledger's champion; raises LookupError
+    without one. Traffic is as last known where the record cannot be read.
+    """
+
+    def __init__(self, rollouts: Rollouts, ledger: Ledger, champion: Callable[[], int]) -> None:
+        self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
+        self.traffic = Traffic()
+        self.refresh()
+
+    def choose(self, key: str) -> Choice:
+        """Return the version that answers this request. Raises LookupError without a champion."""
+        now = self.traffic
+        champion = now.champion or self.champion()
+        if not now.rollout:
+            return Choice(champion)
+        if now.shadow:
+            shadows = (now.challenger,)
+            return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
+        unit = key if now.sticky else secrets.token_hex(8)
+        name = f"version {now.challenger}"
+        arm = assigned(now.rollout, unit, {name: now.share})
+        version, share = (
+            (champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
+        )
+        return Choice(version, arm, share, now.rollout, now.step)
+
+    def versions(self) -> Sequence[int]:
+        """Return the versions that must be loaded, the champion first. Raises LookupError."""
+        now = self.traffic
+        champion = now.champion or self.champion()
+        return [version for version in (champion, now.challenger) if version]
+
+    def refresh(self) -> None:
+        """Read the record now. A database that cannot be used changes nothing."""
+        try:
+            self.traffic = self._read()
+        except (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError) as error:
+            logger.warning("requests go where they went: %s", error)
+
+    def _read(self) -> Traffic:
+        rollouts = self.rollouts.all()
+        if not rollouts:
+            return Traffic()
+        stack = champions(self.ledger.history())
+        restorable = {entry.version for entry in stack}
+        champion = deployed(rollouts) or 0
+        if champion not in restorable or champion == stack[-1].version:
+            champion = 0  # undone in the ledger, or its champion anyway
+        now = next((rollout for rollout in rollouts if rollout.open), None)
+        if now is None or now.challenger not in restorable or not now.plan["steps"]:
+            return Traffic(champion)
+        plan = Plan.model_validate(now.plan)
+        step = plan.steps[now.step]
+        return Traffic(
+            champion, now.challenger, now.id, now.step, step.share, step.shadow, plan.sticky
+        )

@@ -1,0 +1,78 @@
+"""`ratchet deploy` and `ratchet rollout`, on a home with two versions and simulated requests."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Called
+from tests.serving.traffic import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_deploy_says_beforehand_what_the_rollout_needs(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    code, out, _ = ratchet(tmp_path, "deploy", "2")
+    assert code == 0
+    assert "rollout-0001: version 2 beside version 1, gradual" in out
+    assert "steps: 1 %, 5 %, 25 %, 50 %" in out
+    assert "20 points more failures at 50 %: shown after about" in out
+    assert site.last().open
+
+
+def test_a_second_deploy_names_the_open_rollout(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    ratchet(tmp_path, "deploy", "champion", "--strategy", "shadow")
+    code, _, error = ratchet(tmp_path, "deploy", "champion")
+    assert code == 2 and "rollout-0001 of version 2 is running" in error
+
+
+def test_status_shows_both_arms_and_the_reasons(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    site.open()
+    while site.last().open:
+        site.send(100, errors=(0.0, 0.6))
+        site.tick()
+    code, out, _ = ratchet(tmp_path, "rollout", "status")
+    assert code == 0
+    assert "rolled back" in out and "errors: worse than the champion" in out
+    assert "Quality is not measured" in out
+
+
+def test_a_rollout_is_paused_resumed_and_aborted_by_hand(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    site.open()
+    assert ratchet(tmp_path, "rollout", "pause", "--reason", "a holiday")[0] == 0
+    assert site.last().state == "paused" and site.last().last.detail["reasons"] == ["a holiday"]
+    code, _, error = ratchet(tmp_path, "rollout", "pause")
+    assert code == 2 and "is paused" in error
+    assert ratchet(tmp_path, "rollout", "resume")[0] == 0 and site.last().state == "running"
+    assert ratchet(tmp_path, "rollout", "abort")[0] == 0 and site.last().state == "aborted"
+
+
+def test_watching_ends_with_the_rollout(ratchet: Called, site: Site, tmp_path: Path) -> None:
+    site.open("immediate")
+    site.tick()
+    code, out, _ = ratchet(tmp_path, "rollout", "status", "--watch")
+    assert code == 0 and "promoted" in out
+
+
+def test_verifying_the_registry_verifies_the_rollouts(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    site.open()
+    with sqlite3.connect(tmp_path / "promotions.db") as connection:
+        connection.execute("DROP TRIGGER rollout_events_never_changed")
+        connection.execute("UPDATE rollout_events SET step = 1")
+    code, _, error = ratchet(tmp_path, "registry", "verify")
+    assert code == 2 and "event 1 of the rollouts is not what was recorded" in error

@@ -1,0 +1,95 @@
+"""A new champion gets a rollout, and a rollback of the rollout rolls the ledger back, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.deployment import deployment
+from pipelines.sensors.rollouts import champion_rollout, ended_rollout
+from resources.home import Home
+from resources.registry.rollouts import Rollouts
+from resources.run_context import RunContext
+from resources.settings import Settings
+from tests.resources.ledger_entries import put
+
+
+@pytest.fixture
+def run_context(tmp_path: Path) -> RunContext:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("rollout: {automatic: true}\n", encoding="utf-8")
+    context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
+    put(context.ledger, "a", "install")
+    return context
+
+
+def look(sensor: dg.SensorDefinition, run_context: RunContext) -> dg.SensorResult:
+    with dg.instance_for_test() as instance:
+        result = sensor(dg.build_sensor_context(instance=instance, resources=run_context.resources))
+    assert isinstance(result, dg.SensorResult)
+    return result
+
+
+def materialize(run_context: RunContext) -> dg.ExecuteInProcessResult:
+    return dg.materialize([deployment], resources=run_context.resources)
+
+
+def test_the_first_champion_needs_no_rollout(run_context: RunContext) -> None:
+    assert "no new champion" in str(look(champion_rollout, run_context).skip_reason)
+
+
+def test_a_new_champion_gets_one_rollout(run_context: RunContext) -> None:
+    put(run_context.ledger, "b")
+    [request] = look(champion_rollout, run_context).run_requests or []
+    assert request.run_key == "rollout-0001-opened"
+    assert "rollout-0001 of version 2 (b) is running" in str(
+        look(champion_rollout, run_context).skip_reason
+    )
+    assert len(Rollouts(run_context.ledger.place).all()) == 1
+
+
+def test_a_newer_champion_waits_for_the_end_of_the_open_rollout(run_context: RunContext) -> None:
+    put(run_context.ledger, "b")
+    look(champion_rollout, run_context)
+    put(run_context.ledger, "c")
+    assert "rollout-0001 of version 2 is running" in str(
+        look(champion_rollout, run_context).skip_reason
+    )
+    rollouts = Rollouts(run_context.ledger.place)
+    rollouts.append(rollouts.all()[-1].last, "promoted", {"reasons": []})
+    assert look(champion_rollout, run_context).run_requests
+    assert rollouts.all()[-1].champion == 2
+
+
+def test_a_rollback_reaches_the_ledger_once_with_its_evidence(run_context: RunContext) -> None:
+    put(run_context.ledger, "b")
+    look(champion_rollout, run_context)
+    rollouts = Rollouts(run_context.ledger.place)
+    rollouts.append(rollouts.all()[-1].last, "rolled_back", {"reasons": ["errors: worse."]})
+    [request] = look(ended_rollout, run_context).run_requests or []
+    assert request.run_key == "rollout-0001-rolled_back"
+    for _ in range(2):
+        assert materialize(run_context).success
+    history = run_context.ledger.history()
+    assert [entry.kind for entry in history] == ["install", "promote", "rollback"]
+    assert history[-1].decision["reasons"][1] == "rollout-0001: errors: worse."
+    assert "no new champion" in str(look(champion_rollout, run_context).skip_reason)
+
+
+def test_a_promoted_rollout_leaves_the_ledger_as_it_is(run_context: RunContext) -> None:
+    put(run_context.ledger, "b")
+    look(champion_rollout, run_context)
+    rollouts = Rollouts(run_context.ledger.place)
+    rollouts.append(rollouts.all()[-1].last, "promoted", {"reasons": ["50 %: fine."]})
+    [event] = materialize(run_context).asset_materializations_for_node("deployment")
+    assert event.metadata["version"].value == 2
+    assert len(run_context.ledger.history()) == 2
+
+
+def test_no_rollout_opens_unless_the_profile_says_so(tmp_path: Path) -> None:
+    run_context = RunContext.of(Settings(Home(tmp_path)))
+    for name in "ab":
+        put(run_context.ledger, name, "promote" if name == "b" else "install")
+    assert "rollout.automatic" in str(look(champion_rollout, run_context).skip_reason)

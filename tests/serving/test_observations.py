@@ -1,0 +1,58 @@
+"""The record of answered requests: what is recorded stays, and is read back as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from serving.gateway.observations import Feedback, Observation, Observations
+
+ROW = Observation("chatcmpl-1", 1.5, 3, "challenger", 0.05, "r1", 2, "u", "k", 0.1, 0.4, 12, 30)
+
+
+@pytest.fixture
+def observations(tmp_path: Path) -> Observations:
+    return Observations(tmp_path / "new" / "observations.db")
+
+
+def test_observations_are_read_in_order_from_any_number_on(observations: Observations) -> None:
+    rows = [ROW, Observation(*("two", 2.0, 1, "champion", 0.95, "", 0, "u", ""), None, 0.2, 5, 0,
+                             "timeout", False, True)]  # fmt: skip
+    observations.append(rows)
+    assert [row for _, row in observations.read()] == rows
+    assert list(observations.read(after=1)) == [(2, rows[1])]
+    assert [row for _, row in observations.read(rollout="r1")] == [ROW]
+
+
+def test_every_vote_is_kept_in_order(observations: Observations) -> None:
+    votes = [Feedback("chatcmpl-1", 2.0, "k", "u", value) for value in (1.0, 0.0)]
+    observations.append([ROW, *votes])
+    assert [vote for _, vote in observations.feedback()] == votes
+
+
+def test_a_response_is_found_by_its_id(observations: Observations) -> None:
+    assert observations.of("chatcmpl-1") is None
+    observations.append([ROW])
+    assert observations.of("chatcmpl-1") == ROW and observations.of("other") is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE observations SET error = ''",
+        "DELETE FROM observations",
+        "INSERT OR REPLACE INTO observations SELECT * FROM observations",
+        "UPDATE feedback SET value = 1",
+        "DELETE FROM feedback",
+    ],
+)
+def test_no_row_can_be_changed_or_removed(observations: Observations, statement: str) -> None:
+    observations.append([ROW, Feedback("chatcmpl-1", 2.0, "k", "u", 0.0)])
+    with (
+        closing(sqlite3.connect(observations.path)) as connection,
+        pytest.raises(sqlite3.IntegrityError, match="append-only"),
+    ):
+        connection.execute(statement)

@@ -1,0 +1,95 @@
+"""The rollout page: its JSON, and what a person reads in a real browser."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from resources.home import Home
+from serving.rollout.page import rollout_routes
+from tests.browser import Browser, chromium
+from tests.serving.traffic import SETTINGS, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def app(tmp_path: Path, site: Site) -> FastAPI:
+    made = FastAPI()
+    made.include_router(rollout_routes(Home(tmp_path), site.ledger))
+    return made
+
+
+def roll_back(site: Site) -> None:
+    """Let a rollout reach its second step, where the challenger begins to fail."""
+    site.open(settings=SETTINGS.model_copy(update={"bake_s": 60.0}))
+    site.send(300, errors=(0.02, 0.02))
+    now = time.time()
+    site.controller.clock = lambda: now + 61
+    assert site.tick() == "step"
+    site.controller.clock = lambda: now
+    while site.last().open:
+        site.send(60, errors=(0.02, 0.4))
+        site.tick()
+
+
+def test_no_rollout_is_an_empty_list_and_no_latest_one(app: FastAPI) -> None:
+    client = TestClient(app)
+    assert client.get("/rollouts").json() == []
+    assert client.get("/rollouts/latest").status_code == 404
+
+
+def test_a_rollout_is_found_by_its_id_and_as_the_latest(app: FastAPI, site: Site) -> None:
+    roll_back(site)
+    client = TestClient(app)
+    [short] = client.get("/rollouts").json()
+    assert short["state"] == "rolled_back" and short["id"] == "rollout-0001"
+    assert client.get("/rollouts/rollout-0001").json() == client.get("/rollouts/latest").json()
+
+
+def test_the_page_runs_nothing_inline(app: FastAPI) -> None:
+    response = TestClient(app).get("/rollouts/page")
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "<script>" not in response.text and "onload" not in response.text
+
+
+@pytest.fixture
+def address(app: FastAPI) -> Iterator[str]:
+    import uvicorn
+
+    chromium()
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive(), "the page's server ended instead of starting"
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/rollouts/page"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.mark.slow
+def test_a_person_reads_why_a_rollout_went_back(address: str, site: Site, tmp_path: Path) -> None:
+    roll_back(site)
+    with Browser(tmp_path / "browser") as browser:
+        browser.open(address)
+        browser.until("document.querySelectorAll('#events li').length > 2")
+        text = browser.run("document.body.innerText")
+        if folder := os.environ.get("SCREENSHOTS"):
+            browser.picture(Path(folder) / "rollout.png", whole=True)
+    assert "rolled back" in text
+    assert "errors: worse than the champion by more than 0.02" in text
+    assert "Quality is not measured" in text

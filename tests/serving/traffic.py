@@ -1,0 +1,89 @@
+"""A home with two versions, and simulated users whose requests are recorded as a gateway does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from resources.config.rollout import RolloutSettings, Strategy
+from resources.registry.ledger import Ledger
+from resources.registry.rollouts import Rollout, Rollouts
+from serving.gateway.observations import Observation, Observations
+from serving.gateway.routing import Choice
+from serving.rollout.controller import Controller
+from serving.rollout.plan import plan_of
+from serving.rollout.router import RolloutRouter
+from tests.resources.ledger_entries import put
+
+SETTINGS = RolloutSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
+
+
+class Site:
+    """One home: versions 1 and 2 in the ledger, the rollouts, the observations and a router."""
+
+    def __init__(self, path: Path) -> None:
+        self.ledger = Ledger(path / "promotions.db")
+        if not self.ledger.history():
+            put(self.ledger, "a", "install")
+            put(self.ledger, "b")
+        self.rollouts = Rollouts(path / "promotions.db")
+        self.observations = Observations(path / "observations.db")
+        self.router = RolloutRouter(self.rollouts, self.ledger, self.champion)
+        self.controller = Controller(self.rollouts, self.ledger, self.observations)
+        self.rng = np.random.default_rng(1)
+        self.sent = 0
+
+    def champion(self) -> int:
+        entry = self.ledger.champion()
+        assert entry
+        return entry.version
+
+    def open(self, strategy: Strategy = "gradual", settings: RolloutSettings = SETTINGS) -> Rollout:
+        plan = plan_of(settings, strategy, 1).model_dump(mode="json")
+        rollout = self.rollouts.open(1, 2, plan, why="a test")
+        self.router.refresh()
+        return rollout
+
+    def send(self, requests: int, errors: tuple[float, float] = (0.0, 0.0)) -> list[Choice]:
+        """Record requests of different users; errors: rate of each version."""
+        choices, rows = [], []
+        for _ in range(requests):
+            self.sent += 1
+            choices.append(choice := self.router.choose(f"user-{self.sent}"))
+            rows.append(self._row(choice, choice.version, errors))
+            rows += [self._row(choice, v, errors, shadow=True) for v in choice.shadows]
+        self.observations.append(rows)
+        return choices
+
+    def tick(self) -> str:
+        """Let the controller look once; returns the kind of its event, "" for none."""
+        event = self.controller.tick()
+        self.router.refresh()
+        return event.kind if event else ""
+
+    def last(self) -> Rollout:
+        return self.rollouts.all()[-1]
+
+    def _row(
+        self, choice: Choice, version: int, errors: tuple[float, float], shadow: bool = False
+    ) -> Observation:
+        failed = self.rng.random() < errors[version - 1]
+        return Observation(
+            response=f"response-{self.sent}",
+            time=time.time(),
+            version=version,
+            arm=choice.arm,
+            share=choice.share,
+            rollout=choice.rollout,
+            step=choice.step,
+            unit=f"user-{self.sent}",
+            key="",
+            first_token_s=0.1,
+            total_s=float(self.rng.gamma(4, 0.1)),
+            prompt_tokens=10,
+            completion_tokens=int(self.rng.integers(10, 60)),
+            error="engine" if failed else "",
+            shadow=shadow,
+        )

@@ -1,0 +1,74 @@
+"""The overrides name an attention that is installed, and torch's own gives the same update."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from resources.config.load import load_profile
+from verl_jobs.config.engine_overrides import FLASH, SDPA, check_attention
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.training import Training
+
+KEY = "+actor_rollout_ref.model.override_config.attn_implementation"
+
+
+@pytest.fixture
+def with_flash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the package flash-attn look installed: only its presence is read."""
+    spec, find = importlib.machinery.ModuleSpec("flash_attn", None), importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: spec if name == "flash_attn" else find(name)
+    )
+
+
+def attention_of(training: Training) -> str:
+    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
+    lines = overrides(training, seed=0, loggers=[], name="a", **paths)
+    return next(line.partition("=")[2] for line in lines if line.startswith(KEY))
+
+
+def test_without_flash_attention_the_overrides_name_torch_s_own() -> None:
+    assert attention_of(load_profile("gpu").training) == SDPA
+
+
+@pytest.mark.usefixtures("with_flash")
+def test_with_flash_attention_the_overrides_name_it() -> None:
+    assert attention_of(load_profile("gpu").training) == FLASH
+    check_attention(load_profile("cluster-32b").training)
+
+
+def test_the_user_s_own_choice_wins() -> None:
+    eager = Training(engine="vllm", verl=(f"{KEY}=eager",))
+    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
+    lines = overrides(eager, seed=0, loggers=[], name="a", **paths)
+    assert [line for line in lines if "attn_implementation" in line] == [f"+{KEY}=eager"]
+
+
+def test_sequence_parallelism_without_flash_attention_is_refused() -> None:
+    with pytest.raises(ValueError, match="sequence_parallel=8 needs flash-attn"):
+        check_attention(load_profile("cluster-32b").training)
+
+
+@pytest.mark.slow
+def test_packed_sequences_do_not_see_each_other_in_torch_s_own_attention() -> None:
+    """verl packs a forward pass into one row and gives positions only, no mask."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "vocab_size": 50}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = Qwen2Config(**sizes, **heads, attn_implementation=SDPA)
+    model = Qwen2ForCausalLM(config).eval()
+    sequences = [torch.randint(0, 50, (length,)) for length in (7, 1, 12)]
+    packed = torch.cat(sequences)[None]
+    positions = torch.cat([torch.arange(len(sequence)) for sequence in sequences])[None]
+    with torch.no_grad():
+        together = model(input_ids=packed, position_ids=positions, use_cache=False).logits[0]
+        alone = torch.cat([model(input_ids=sequence[None]).logits[0] for sequence in sequences])
+    assert torch.allclose(together, alone, atol=1e-5)
+    assert not torch.allclose(model(input_ids=packed, use_cache=False).logits[0], alone, atol=1e-3)
