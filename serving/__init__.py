@@ -1,5 +1,5 @@
 """The gateway in front of models.
 
-In: the promotion record (which version is champion) and an engine. Out: an OpenAI-compatible
-endpoint on 127.0.0.1 that always serves the champion.
+In: the promotion record (which version is champion), the record of rollouts, and an engine. Out: an
+OpenAI-compatible endpoint, on the loopback unless there are API keys, and a record of its answers.
 """

@@ -1,0 +1,77 @@
+"""Answers that pass tests: programs of an engine that knows a few, judged in the real sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.config.serving import Serving
+from resources.home import Home
+from resources.registry.ledger import Entry
+from serving.engines import Delta, EngineRequest
+from serving.gateway.observations import Observations
+from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
+
+WRONG, HALF, RIGHT = ("def f(x):\n    return " + value for value in ("0", "abs(x)", "x"))
+TESTS = {"entry_point": "f", "cases": [{"args": [n], "expected": n} for n in (1, -1)]}
+
+
+class Programs:
+    """The first program is the greedy completion, the others are sampled in order."""
+
+    def __init__(self, *programs: str) -> None:
+        self.programs = programs
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        greedy = request.temperature == 0
+        for index in range(request.n):
+            program = self.programs[0 if greedy else (1 + index) % len(self.programs)]
+            yield Delta(index, program, 5, ending="stop", prompt_tokens=3)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def known() -> Programs:
+    return Programs(WRONG, HALF, RIGHT)
+
+
+@pytest.fixture
+def url(home: Home, checkpoints: dict[str, Path], known: Programs) -> Iterator[str]:
+    from serving.gateway.app import make_app
+
+    def opened(entry: Entry, settings: Serving) -> Programs:
+        return known
+
+    promote(home, "old", checkpoints["old"])
+    with running(make_app(home, fast(), open_engine=opened)) as address:
+        yield address
+
+
+def best(url: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    status, reply = ask(url, tests=TESTS | more)
+    assert status == 200, reply
+    return content(reply), reply["verdict"]
+
+
+def test_the_first_candidate_that_passes_is_returned(url: str, home: Home) -> None:
+    program, verdict = best(url)
+    assert program == RIGHT
+    assert verdict == {"verdict": "AC", "passed": 2, "total": 2, "candidates": 3}
+    [(_, row)] = eventually(lambda: list(Observations(home.observations).read()))
+    assert row.verified is True and row.completion_tokens == 15
+
+
+def test_without_one_that_passes_the_best_is_returned(url: str, known: Programs) -> None:
+    known.programs = (WRONG, HALF)
+    program, verdict = best(url)
+    assert program == HALF and (verdict["verdict"], verdict["passed"]) == ("WA", 1)
+
+
+def test_one_candidate_is_the_answer_without_tests(url: str) -> None:
+    program, verdict = best(url, candidates=1)
+    assert program == content(ask(url)[1]) == WRONG and verdict["candidates"] == 1
