@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 from collections.abc import Iterator
@@ -37,6 +38,13 @@ def weights_hash(folder: Path, content_hash: str = "") -> str:
     if content_hash:
         write_atomic(known, f"{content_hash} {weights}\n")
     return weights
+
+
+def element_count(path: Path) -> int:
+    """Return the number of elements of a file's tensors; 0 for a file that has no header."""
+    with path.open("rb") as file:
+        header = _header(file)
+    return sum(math.prod(tensor["shape"]) for tensor in (header or {}).values())
 
 
 def _tensors(path: Path) -> Iterator[tuple[str, str, list[int], str]]:

@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption
+from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 
 GROUP = "Serve"
 
 
+def serve(port: int, settings: Settings, console: Console) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises NotReady."""
+    from serving.gateway.app import make_app
+    from serving.gateway.keys import Keys
+    from serving.gateway.server import listen, server_of
+    from serving.rollout.attach import attached_router
+    from serving.rollout.page import rollout_routes
+
+    home, serving = settings.home, settings.profile.serving
+    has_keys = bool(Keys(home.api_keys).all())
+    sandbox = settings.profile.sandbox
+    ledger = settings.ledger
+    app = make_app(
+        home,
+        serving,
+        ledger=ledger,
+        sandbox=sandbox,
+        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        pages=[rollout_routes(home, ledger)],
+    )
+    server = server_of(app, serving)
+    listener = listen(serving, port, has_keys)
+    scheme = "https" if serving.tls_key else "http"
+    address = f"{scheme}://{serving.host}:{listener.getsockname()[1]}"
+    rights = "API keys are needed" if has_keys else "no API keys: for this machine only"
+    console.print(f"{address}/v1 serves the champion of {home.path} ({rights})", soft_wrap=True)
+    # The server ends in order, and then repeats the signal.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with listener:
+        server.run(sockets=[listener])
+
+
 def command(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8000,
     profile: ProfileOption = None,
+    changes: SetOption = None,
 ) -> None:
     """Serve the champion over HTTP, with OpenAI's API, until Ctrl-C or SIGTERM.
 
-    Every request is answered by the version that is champion at that time.
+    Every request is answered by the version that is champion at that time, or by the challenger of
+    a rollout (`ratchet deploy`), which this command moves forward or takes back.
     """
-    from serving.gateway.app import HOST, serve
-
-    home = Settings.read(profile).home
-    Console().print(f"http://{HOST}:{port}/v1 serves the champion of {home.path}", soft_wrap=True)
-    serve(home, port)
+    serve(port, Settings.read(profile, changes or ()), Console())

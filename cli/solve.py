@@ -22,7 +22,7 @@ from resources.home import NotReady
 from resources.registry.ledger import champion_of
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
-from serving.engines import EngineRequest, TooLong
+from serving.engines import EngineRequest, TooLong, complete
 from verl_jobs.agents.conversation import Conversation, begin
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import (
@@ -139,7 +139,7 @@ class EngineWriter:
 
     def __init__(self, folder: Path, options: ModelOptions) -> None:
         """Load the model. Raises FileNotFoundError and NotReady."""
-        from serving.engines.hf import HfEngine
+        from serving.engines.transformers import TransformersEngine
 
         if not (folder / "config.json").exists():
             raise FileNotFoundError(
@@ -147,7 +147,7 @@ class EngineWriter:
                 "endpoint (http://...)"
             )
         try:
-            self.engine, self.options = HfEngine(folder), options
+            self.engine, self.options = TransformersEngine(folder), options
         except (OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise NotReady(
@@ -156,20 +156,20 @@ class EngineWriter:
             ) from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        return [self._complete(conversation) for conversation in conversations]
+        return await asyncio.gather(*map(self._complete, conversations))
 
-    def _complete(self, conversation: Conversation) -> str | None:
+    async def _complete(self, conversation: Conversation) -> str | None:
+        request = EngineRequest(
+            conversation.messages,
+            self.options.tokens,
+            self.options.temperature,
+            seed=self.options.seed,
+        )
         try:
-            return self.engine.complete(
-                EngineRequest(
-                    conversation.messages,
-                    self.options.tokens,
-                    self.options.temperature,
-                    seed=self.options.seed,
-                )
-            ).text
+            [reply] = await complete(self.engine, request)
         except TooLong:
             return None
+        return reply.text
 
 
 def print_attempt(conversation: Conversation, console: Console) -> None:

@@ -88,6 +88,11 @@ class Home:
         return self.path / "observations.db"
 
     @property
+    def api_keys(self) -> Path:
+        """Hashes of the gateway's API keys."""
+        return self.path / "api_keys.json"
+
+    @property
     def regressions(self) -> Path:
         """Tasks that a champion solved and a later one lost."""
         return self.path / "regressions.jsonl"

@@ -5,42 +5,115 @@ them.
 from __future__ import annotations
 
 import time
-import uuid
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from resources.registry.ledger import Entry
-from serving.engines import Chat, EngineReply, EngineRequest
+from serving.engines import Chat, Delta, EngineReply, EngineRequest, TokenLogprob
+
+Text = Annotated[str, Field(max_length=1_000_000)]
+StopText = Annotated[str, Field(min_length=1, max_length=200)]
+INT64 = 2**63
 
 
-class Message(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-class Request(BaseModel):
-    """A field that the gateway would ignore is refused by name. Unlike OpenAI's, the default
-    temperature is 0.
-    """
+class Strict(BaseModel):
+    """A field that the gateway would ignore is refused by name."""
 
     model_config = ConfigDict(extra="forbid")
 
-    model: str = "champion"
+
+class Part(Strict):
+    """A part of a message. Only text is supported."""
+
+    type: Literal["text"] = "text"
+    text: Text
+
+
+class Message(Strict):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Text | list[Part] | None = None
+    name: str | None = None
+    tool_call_id: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """Return the message with its text in one piece, without what is not set."""
+        content = self.content
+        if isinstance(content, list):
+            content = "".join(part.text for part in content)
+        role = "system" if self.role == "developer" else self.role
+        rest = self.model_dump(include={"name", "tool_call_id", "tool_calls"}, exclude_none=True)
+        return {"role": role, "content": content or "", **rest}
+
+
+class CallCase(Strict):
+    """`entry_point(*args, **kwargs)` must return `expected`."""
+
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    expected: Any = None
+
+
+class StdioCase(Strict):
+    """The program reads `stdin` and must print `stdout`."""
+
+    stdin: Text = ""
+    stdout: Text
+
+
+class Tests(Strict):
+    """Tests that the answer's program must pass: calls of a function, or input and output."""
+
+    entry_point: str | None = Field(None, pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
+    cases: list[CallCase | StdioCase] = Field(min_length=1, max_length=100)
+    candidates: int = Field(4, ge=1, le=64, description="Most completions that are tried.")
+    cpu_s: float = Field(3.0, gt=0, le=10, description="CPU seconds of a test.")
+
+    @model_validator(mode="after")
+    def one_style(self) -> Tests:
+        calls = sum(isinstance(case, CallCase) for case in self.cases)
+        if calls not in (0, len(self.cases)):
+            raise ValueError("all cases must be calls, or all must be input and output")
+        if bool(calls) != bool(self.entry_point):
+            raise ValueError("`entry_point` belongs to calls: set it with them, and only then")
+        return self
+
+
+class StreamOptions(Strict):
+    include_usage: bool = False
+
+
+class Request(Strict):
+    """Fields that all requests share. Unlike OpenAI's, the default temperature is 0."""
+
+    model: str = Field("champion", description="`champion`, a checkpoint's name, or a version.")
     max_tokens: PositiveInt | None = None
-    temperature: NonNegativeFloat = 0.0
-    top_p: float = Field(1.0, gt=0, le=1)
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    n: Literal[1] = 1
-    stream: Literal[False] = False
-    user: str | None = None
+    temperature: float | None = Field(0.0, ge=0, le=2)
+    top_p: float | None = Field(1.0, gt=0, le=1)
+    seed: int | None = Field(None, ge=-INT64, lt=INT64)
+    stop: StopText | Annotated[list[StopText], Field(max_length=16)] | None = None
+    n: int = Field(1, ge=1, le=16)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    user: str | None = Field(None, description="Its requests go to the same arm.")
+    priority: int = Field(0, ge=-10, le=0, description="Below 0: after all others.")
+    tests: Tests | None = None
 
-    def to_engine(self, prompt: Chat | str, max_tokens: int) -> EngineRequest:
+    @model_validator(mode="after")
+    def whole_with_tests(self) -> Request:
+        if self.tests and (self.stream or self.n > 1):
+            raise ValueError("an answer with `tests` is one and whole: leave `stream` and `n` out")
+        return self
+
+    def to_engine(
+        self, prompt: Chat | str, most: int, logprobs: int | None, **more: Any
+    ) -> EngineRequest:
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return EngineRequest(prompt, max_tokens, self.temperature, self.top_p, self.seed, stop)
+        heat = 0.0 if self.temperature is None else self.temperature
+        top_p = 1.0 if self.top_p is None else self.top_p
+        return EngineRequest(prompt, most, heat, top_p, self.seed, stop, self.n, logprobs, **more)
 
 
 class ChatRequest(Request):
@@ -48,59 +121,124 @@ class ChatRequest(Request):
 
     messages: list[Message] = Field(min_length=1)
     max_completion_tokens: PositiveInt | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=20)
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def one_length(self) -> ChatRequest:
+    def fields_fit(self) -> ChatRequest:
         if self.max_tokens and self.max_completion_tokens:
             raise ValueError("max_tokens and max_completion_tokens are both set: set only one")
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("`top_logprobs` needs `logprobs`: true")
         return self
 
     def engine_request(self, default_tokens: int) -> EngineRequest:
+        tools = {"tools": self.tools, "tool_choice": self.tool_choice}
         return self.to_engine(
-            [m.model_dump() for m in self.messages],
+            [message.plain() for message in self.messages],
             self.max_tokens or self.max_completion_tokens or default_tokens,
+            (self.top_logprobs or 0) if self.logprobs else None,
+            tools={name: value for name, value in tools.items() if value},
         )
 
 
 class TextRequest(Request):
     """A request for the completion of a text by a base model."""
 
-    prompt: str
+    prompt: Text
+    logprobs: int | None = Field(None, ge=0, le=20)
 
     def engine_request(self, default_tokens: int) -> EngineRequest:
-        return self.to_engine(self.prompt, self.max_tokens or default_tokens)
+        return self.to_engine(self.prompt, self.max_tokens or default_tokens, self.logprobs)
 
 
-def completion(entry: Entry, reply: EngineReply, *, chat: bool) -> dict[str, Any]:
-    """Return the reply; `model` names the checkpoint, `system_fingerprint` hashes its weights."""
-    content = (
-        {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
-    )
+def head(id: str, entry: Entry, *, chat: bool, stream: bool = False) -> dict[str, Any]:
+    """Return what a reply and each of its pieces begin with; `model` names the checkpoint,
+    `system_fingerprint` hashes its weights.
+    """
+    kind = ("chat.completion.chunk" if stream else "chat.completion") if chat else "text_completion"
     return {
-        "id": f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}",
-        "object": "chat.completion" if chat else "text_completion",
+        "id": f"{'chatcmpl' if chat else 'cmpl'}-{id}",
+        "object": kind,
         "created": int(time.time()),
         "model": entry.checkpoint,
         "system_fingerprint": entry.checkpoint_hash[:12],
-        "choices": [
-            {"index": 0, **content, "logprobs": None, "finish_reason": reply.finish_reason}
-        ],
-        "usage": {
-            "prompt_tokens": reply.prompt_tokens,
-            "completion_tokens": reply.completion_tokens,
-            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
-        },
     }
 
 
-def models(entry: Entry) -> dict[str, Any]:
-    """List `champion`, which is always the current champion, and its checkpoint's name; `root` is
-    the hash of its weights.
+def completion(
+    id: str, entry: Entry, replies: Sequence[EngineReply], *, chat: bool
+) -> dict[str, Any]:
+    """Return the whole reply."""
+    choices = []
+    for index, reply in enumerate(replies):
+        logprobs = _logprobs(reply.logprobs, chat) if reply.logprobs else None
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        if reply.tool_calls:
+            message["tool_calls"] = reply.tool_calls
+        content = {"message": message} if chat else {"text": reply.text}
+        ending = {"logprobs": logprobs, "finish_reason": reply.finish_reason}
+        choices.append({"index": index, **content, **ending})
+    prompt_tokens = replies[0].prompt_tokens
+    tokens = sum(reply.completion_tokens for reply in replies)
+    begin = head(id, entry, chat=chat)
+    return {**begin, "choices": choices, "usage": usage(prompt_tokens, tokens)}
+
+
+def chunk(id: str, entry: Entry, delta: Delta, *, chat: bool, first: bool) -> dict[str, Any]:
+    """Return one piece of a streamed reply. first: of its completion."""
+    content: dict[str, Any] = {"text": delta.text}
+    if chat:
+        piece: dict[str, Any] = {"role": "assistant"} if first else {}
+        if delta.text or first:
+            piece["content"] = delta.text
+        if delta.tool_calls:
+            piece["tool_calls"] = list(delta.tool_calls)
+        content = {"delta": piece}
+    logprobs = _logprobs(delta.logprobs, chat) if delta.logprobs else None
+    choice = {
+        "index": delta.index, **content, "logprobs": logprobs, "finish_reason": delta.ending
+    }  # fmt: skip
+    return {**head(id, entry, chat=chat, stream=True), "choices": [choice]}
+
+
+def usage(prompt_tokens: int, tokens: int) -> dict[str, int]:
+    total = prompt_tokens + tokens
+    return {
+        "prompt_tokens": prompt_tokens, "completion_tokens": tokens, "total_tokens": total
+    }  # fmt: skip
+
+
+def _logprobs(tokens: Sequence[TokenLogprob], chat: bool) -> dict[str, Any]:
+    if chat:
+        return {"content": [_token(t) | {"top_logprobs": _top(t)} for t in tokens]}
+    offsets = [0]
+    for token in tokens:
+        offsets.append(offsets[-1] + len(token.text))
+    return {
+        "tokens": [token.text for token in tokens],
+        "token_logprobs": [token.logprob for token in tokens],
+        "top_logprobs": [dict(token.top) for token in tokens],
+        "text_offset": offsets[:-1],
+    }
+
+
+def _token(token: TokenLogprob) -> dict[str, Any]:
+    text = token.text
+    return {"token": text, "logprob": token.logprob, "bytes": list(text.encode())}
+
+
+def _top(token: TokenLogprob) -> list[dict[str, Any]]:
+    return [_token(TokenLogprob(text, logprob)) for text, logprob in token.top]
+
+
+def models(champion: Entry, loaded: Sequence[Entry]) -> dict[str, Any]:
+    """List `champion`, which is always the current champion, and the loaded versions by name;
+    `root` is the hash of the weights.
     """
-    names = dict.fromkeys(("champion", entry.checkpoint))
-    one = {"object": "model", "created": 0, "owned_by": "ratchet", "root": entry.checkpoint_hash}
-    return {"object": "list", "data": [{"id": name, **one} for name in names]}
-
-
-def failure(message: str, kind: str, code: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    roots = {"champion": champion.checkpoint_hash, champion.checkpoint: champion.checkpoint_hash}
+    roots |= {entry.checkpoint: entry.checkpoint_hash for entry in loaded}
+    one = {"object": "model", "created": 0, "owned_by": "ratchet"}
+    return {"object": "list", "data": [{"id": n, **one, "root": r} for n, r in roots.items()]}

@@ -96,17 +96,20 @@ BACKEND = MineBackend
 ENGINE = '''
 """Repeats the last message."""
 
-from pathlib import Path
+from collections.abc import AsyncGenerator
 
-from serving.engines import EngineReply, EngineRequest
+from serving.engines import Delta, EngineRequest
 
 
 class Echo:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, entry: object, settings: object) -> None:
         pass
 
-    def complete(self, request: EngineRequest) -> EngineReply:
-        return EngineReply(request.chat[-1]["content"], 1, 1, "stop")
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        yield Delta(0, request.chat[-1]["content"], 1, ending="stop", prompt_tokens=1)
+
+    def close(self) -> None:
+        pass
 
 
 ENGINE = Echo
@@ -159,7 +162,7 @@ from fastapi.testclient import TestClient
 from artifacts.integrity import content_of, hashes_of
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from serving.engines import engine_of
+from resources.config.serving import Serving
 from serving.gateway.app import make_app
 
 home, weights = Home(Path(sys.argv[1])), Path(sys.argv[1], "one")
@@ -170,7 +173,8 @@ Ledger(home.ledger).append(
     path=str(weights), decision={}, chain="chain-0001", against=None,
 )
 chat = {"model": "champion", "messages": [{"role": "user", "content": "Hello?"}]}
-answer = TestClient(make_app(home, engine_of("echo"))).post("/v1/chat/completions", json=chat)
+with TestClient(make_app(home, Serving(engine="echo"))) as client:
+    answer = client.post("/v1/chat/completions", json=chat)
 print(answer.json()["choices"][0]["message"]["content"])
 """
 PROBLEM = {

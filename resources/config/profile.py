@@ -31,6 +31,7 @@ from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url
 from resources.config.rollout import RolloutSettings
+from resources.config.serving import Serving
 from resources.config.tuning import Tuning
 from rewards.config import RewardConfig
 from sandbox.config import SandboxConfig
@@ -329,6 +330,7 @@ class Profile(Section):
     ray: RayPlace = RayPlace()
     needs: Needs = Needs()
     storage: Storage = Storage()
+    serving: Serving = Serving()
     orchestration: Orchestration = Orchestration()
     rollout: RolloutSettings = RolloutSettings()
 

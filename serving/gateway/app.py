@@ -1,117 +1,142 @@
-"""The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always serves the champion.
+"""The gateway as an ASGI application.
 
-In: RATCHET_HOME, whose ledger names the champion. Out: /v1/chat/completions, /v1/completions,
-/v1/models, /health. After a promotion or a rollback the next request goes to the new champion;
-running requests finish with the model that they started with.
+In: RATCHET_HOME, whose ledger names the champion. Out: the endpoints of `openai_routes` and
+`native_routes`. After a promotion or a rollback the new champion answers as soon as it is loaded;
+requests under way finish with the version that they started with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 
+from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from serving.champion import Champion, NoChampion
-from serving.engines import Engine, TooLong, engine_of
-from serving.engines.hf import HfEngine
-from serving.openai import ChatRequest, TextRequest, completion, failure, models
+from sandbox.config import SandboxConfig
+from serving.engines import engine_of
+from serving.gateway.catalog import Catalog
+from serving.gateway.guard import Guard
+from serving.gateway.keeper import Keeper
+from serving.gateway.keys import Keys
+from serving.gateway.metrics import Metrics
+from serving.gateway.native_routes import native_routes
+from serving.gateway.observations import Observation, Observations
+from serving.gateway.openai_routes import Answers, openai_routes
+from serving.gateway.pool import OpenEngine, Pool
+from serving.gateway.recorder import Recorder
+from serving.gateway.refusals import Refused, failure
+from serving.gateway.routing import ChampionRouter, Router
+from serving.gateway.service import Service
+from serving.gateway.verified import Judge
 
-HOST = "127.0.0.1"  # without authentication, only this machine may send requests
-DEFAULT_TOKENS = 256
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"description": text, "content": {"application/json": {}}}
+    for status, text in {
+        400: "Invalid for this endpoint or model.",
+        401: "No valid API key.",
+        403: "The key may not do this.",
+        404: "Unknown model, version, response or path.",
+        408: "The body did not arrive in time.",
+        409: "Not in the present state.",
+        413: "The body is too large.",
+        429: "Too many requests; see Retry-After.",
+        503: "No version can answer now; see Retry-After.",
+        504: "The deadline passed.",
+    }.items()
+}
 
 
-def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
-    """Return the gateway as an ASGI application. Without a champion it responds with 503."""
-    app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
-    champion = Champion(Ledger(home.ledger), open_engine)
+def champion_router(catalog: Catalog) -> Router:
+    return ChampionRouter(catalog.champion)
 
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        entry = champion.entry()
-        return {
-            "status": "ok",
-            "champion": entry.checkpoint,
-            "checkpoint_hash": entry.checkpoint_hash,
-        }
 
-    @app.get("/v1/models")
-    async def list_models() -> dict[str, Any]:
-        return models(champion.entry())
+def make_app(
+    home: Home,
+    settings: Serving | None = None,
+    *,
+    ledger: Ledger | None = None,
+    sandbox: SandboxConfig | None = None,
+    router_of: Callable[[Catalog], Router] = champion_router,
+    pages: Sequence[APIRouter] = (),
+    open_engine: OpenEngine | None = None,
+) -> Guard:
+    """Return the gateway. Without a champion it responds with 503.
 
-    @app.post("/v1/chat/completions")
-    def chat(
-        request: ChatRequest,
-    ) -> Any:  # not async: it runs in a thread, so that /health stays responsive
-        return complete(request)
+    ledger: default, the home's own. router_of: makes the router of a rollout. pages: more
+    endpoints, for operators below /rollouts and /experiments. open_engine: default, that of the
+    settings.
+    """
+    settings = settings or Serving()
+    catalog = Catalog(ledger or Ledger(home.ledger, home.path))
+    pool = Pool(open_engine or engine_of(settings.engine), settings)
+    router, metrics, keys = router_of(catalog), Metrics(pool), Keys(home.api_keys)
+    keeper = Keeper(catalog, pool, router, settings, keys.read)
+    observations = Observations(home.observations)
+    recorder = Recorder(observations)
 
-    @app.post("/v1/completions")
-    def text(request: TextRequest) -> Any:
-        return complete(request)
+    def observe(row: Observation) -> None:
+        metrics.observe(row)
+        recorder.add(row)
 
-    def complete(request: ChatRequest | TextRequest) -> Any:
-        entry, engine = champion.engine()
-        if request.model not in ("champion", entry.checkpoint):
-            return _refuse(
-                404,
-                f"unknown model {request.model!r}: use 'champion' (now {entry.checkpoint})",
-                "model_not_found",
-            )
-        return completion(
-            entry,
-            engine.complete(request.engine_request(DEFAULT_TOKENS)),
-            chat=isinstance(request, ChatRequest),
-        )
+    service = Service(catalog, pool, router, settings, observe)
+    judge = Judge(sandbox or SandboxConfig())
 
-    @app.exception_handler(NoChampion)
-    async def no_champion(_: Request, error: NoChampion) -> JSONResponse:
-        return JSONResponse(
-            failure(str(error), "service_unavailable", "no_champion"), 503, {"Retry-After": "30"}
-        )
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await keeper.start()
+        yield
+        service.draining = True
+        await service.close()
+        await keeper.stop()
+        judge.close()
+        recorder.close()
 
-    @app.exception_handler(TooLong)
-    async def too_long(_: Request, error: TooLong) -> JSONResponse:
-        return _refuse(400, str(error), "context_length_exceeded")
+    app = FastAPI(
+        title="Ratchet", version="1", docs_url=None, redoc_url=None, lifespan=lifespan,
+        responses=ERRORS,
+    )  # fmt: skip
+    answers = Answers(service, judge, metrics)
+    app.include_router(openai_routes(answers))
+    app.include_router(native_routes(answers, keeper, recorder, observations))
+    for page in pages:
+        app.include_router(page)
+    _handle_errors(app, metrics)
+    return Guard(app, keys, settings)
+
+
+def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
+    """Give every error the form of OpenAI's, in one line."""
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, refusal: Refused) -> Response:
+        metrics.refused.labels(refusal.code).inc()
+        return _json(refusal.body(), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid_request(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid_request(_: Request, error: RequestValidationError) -> Response:
         message = "; ".join(
-            f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}"
-            for e in error.errors()
+            f"{'.'.join(str(part)[:80] for part in e['loc'][1:]) or 'body'}: {e['msg']}"
+            for e in error.errors()[:5]
         )
-        return _refuse(400, message, "invalid_request")
+        metrics.refused.labels("invalid_request").inc()
+        return _json(failure(message, "invalid_request_error", "invalid_request"), 400)
 
-    return app
+    async def http(_: Request, error: Exception) -> Response:
+        plain = cast(HTTPException, error)
+        body = failure(str(plain.detail), "invalid_request_error", "invalid_request")
+        return _json(body, plain.status_code, dict(plain.headers or {}))
+
+    for status in (400, 404, 405):  # a body that is no JSON, an unknown path, another method
+        app.add_exception_handler(status, http)
 
 
-def _refuse(status: int, message: str, code: str) -> JSONResponse:
-    return JSONResponse(failure(message, "invalid_request_error", code), status)
-
-
-def serve(home: Home, port: int = 8000, engine: str = "hf") -> None:
-    """Serve until stopped. engine: a file of serving/engines.
-
-    Raises NotReady if the port is in use, ValueError for an unknown engine.
-    """
-    import socket
-
-    import uvicorn
-
-    from resources.home import NotReady
-
-    app = make_app(home, engine_of(engine))
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise NotReady(
-                f"cannot bind port {port} on {HOST} ({error.strerror}): choose another with --port"
-            ) from error
-        probe.listen()
-        uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[probe])
+def _json(body: Any, status: int, headers: dict[str, str] | None = None) -> Response:
+    """Return JSON in ASCII: half a surrogate from a request may be part of a message."""
+    return Response(json.dumps(body), status, headers, "application/json")

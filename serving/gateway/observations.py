@@ -22,6 +22,9 @@ ErrorKind = Literal["", "timeout", "overloaded", "engine", "gone", "refused"]
 class Observation:
     """One answered request, or a shadow's copy of one. Times are in seconds.
 
+    response: id of the response without its prefix (`chatcmpl-`); with the suffix `-failed`, an
+    attempt of a version that failed before its first token, after which another version may have
+    answered. That answer has the arm "fallback"; a version that the client named has "named".
     time: when the answer ended, since 1970. version, arm, share, rollout, step: of the router's
     `Choice`. unit: hash of the user, or of the request where it names none. key: hash of the API
     key, "" without one. first_token_s: None if no token came.

@@ -37,12 +37,16 @@ class Router(Protocol):
         ...
 
     def versions(self) -> Sequence[int]:
-        """Return the versions that must be loaded, the champion first."""
+        """Return the versions that must be loaded beside the ledger's champion. Raises LookupError
+        without a champion.
+        """
         ...
 
 
 class ChampionRouter:
-    """Sends every request to the champion. champion: its version at present."""
+    """Sends every request to the champion. champion: the version that answers as champion at
+    present; raises LookupError without one.
+    """
 
     def __init__(self, champion: Callable[[], int]) -> None:
         self.champion = champion

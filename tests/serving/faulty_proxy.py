@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.home import Home
-from resources.registry.ledger import Ledger
+from tests.serving.gateway_server import fast, promote, running
 
 FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
 FAULTY = {
@@ -49,34 +49,12 @@ class FaultyProxy:
 @contextmanager
 def served(folder: Path, home: Home) -> Iterator[str]:
     """Run the gateway with the checkpoint in `folder` as champion; yield host:port."""
-    import uvicorn
-
-    from artifacts.hashing import hash_folder
-    from serving.gateway.app import HOST, make_app
+    from serving.gateway.app import make_app
 
     home.make()
-    Ledger(home.ledger).append(
-        "promote",
-        checkpoint="tiny",
-        checkpoint_hash=hash_folder(folder),
-        path=str(folder),
-        decision={},
-        chain="tiny",
-        against=None,
-    )
-    server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the gateway ended instead of starting"
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    try:
-        yield f"{host}:{port}"
-    finally:
-        # otherwise, if a test fails, its thread never ends
-        server.should_exit = True
-        thread.join()
+    promote(home, "tiny", folder)
+    with running(make_app(home, fast())) as url:
+        yield url.removeprefix("http://")
 
 
 @contextmanager

@@ -1,167 +1,71 @@
-"""The gateway over real HTTP, with real models: only the champion generates completions."""
+"""The gateway over real HTTP, with real models: which version answers, and how."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import socket
-import threading
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from artifacts.hashing import hash_folder
-from resources.home import Home
+from resources.config.serving import Serving
+from resources.home import Home, NotReady
 from resources.registry.ledger import Ledger
-
-CHAT = [{"role": "user", "content": "double the number"}]
-
-
-def make_model(folder: Path, seed: int) -> Path:
-    """Write a Qwen2 of a few thousand random parameters, as Hugging Face saves it.
-
-    It has a byte tokenizer and a chat template.
-    """
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
-
-    letters = {
-        letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))
-    } | {"<|end|>": 256}
-    bare = Tokenizer(models.BPE(vocab=letters, merges=[]))
-    bare.pre_tokenizer, bare.decoder = (
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-        decoders.ByteLevel(),
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bare, eos_token="<|end|>", pad_token="<|end|>"
-    )
-    tokenizer.chat_template = (
-        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
-    )
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(seed)
-    config = Qwen2Config(
-        vocab_size=257,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=128,
-    )
-    Qwen2ForCausalLM(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    base = tmp_path_factory.mktemp("checkpoints")
-    return {name: make_model(base / name, seed) for seed, name in enumerate(("old", "new"))}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
-
-
-@pytest.fixture
-def url(home: Home) -> Iterator[str]:
-    import uvicorn
-
-    from serving.gateway.app import HOST, make_app
-
-    server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the gateway ended instead of starting"
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    yield f"http://{host}:{port}"
-    server.should_exit = True
-    thread.join()
-
-
-def promote(home: Home, name: str, path: Path) -> None:
-    ledger = Ledger(home.ledger)
-    champion = ledger.champion()
-    against = champion.checkpoint_hash if champion else None
-    ledger.append(
-        "promote",
-        checkpoint=name,
-        checkpoint_hash=hash_folder(path),
-        path=str(path),
-        decision={},
-        chain=f"chain-{name}",
-        against=against,
-    )
-
-
-def call(url: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-    request = urllib.request.Request(
-        url,
-        None if body is None else json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            return reply.status, json.load(reply)
-    except urllib.error.HTTPError as refused:
-        return refused.code, json.load(refused)
-
-
-def ask(url: str, **more: Any) -> tuple[int, dict[str, Any]]:
-    return call(f"{url}/v1/chat/completions", {"messages": CHAT, "max_tokens": 12} | more)
+from serving.gateway.observations import Observations
+from tests.serving.gateway_server import CHAT, ask, call, content, eventually, promote
 
 
 def test_without_a_champion_every_endpoint_reports_it(url: str) -> None:
-    replies = [call(f"{url}/health"), call(f"{url}/v1/models"), ask(url)]
+    replies = [call(f"{url}/health/ready"), call(f"{url}/v1/models"), ask(url)]
     assert [status for status, _ in replies] == [503, 503, 503]
     assert all("ratchet demo" in body["error"]["message"] for _, body in replies)
 
 
-def test_the_champion_has_its_name_and_an_alias(
+def serves(url: str, name: str) -> None:
+    """Wait until the version of this name is the champion that answers."""
+    eventually(lambda: call(f"{url}/health/ready")[1].get("champion") == name)
+
+
+def test_the_champion_has_its_name_its_number_and_an_alias(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
-    (first, by_role), (second, by_name) = ask(url, model="champion"), ask(url, model="old")
-    assert (first, second) == (200, 200) and by_role["model"] == by_name["model"] == "old"
-    assert by_role["choices"] == by_name["choices"] and by_role["usage"]["completion_tokens"] > 0
+    serves(url, "old")
+    replies = [ask(url, model=model) for model in ("champion", "old", "1")]
+    assert {(status, body["model"], content(body)) for status, body in replies} == {
+        (200, "old", content(replies[0][1]))
+    }
     assert [m["id"] for m in call(f"{url}/v1/models")[1]["data"]] == ["champion", "old"]
 
 
 def test_requests_after_promotion_and_rollback_use_the_new_champion(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
-    promote(home, "old", checkpoints["old"])
-    old = ask(url)[1]
-    promote(home, "new", checkpoints["new"])
-    new = ask(url)[1]
+    answers = []
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+        serves(url, name)
+        answers.append(ask(url)[1])
     Ledger(home.ledger).rollback("a rollback")
-    back = ask(url)[1]
-    assert (old["model"], new["model"], back["model"]) == ("old", "new", "old")
-    assert old["choices"] == back["choices"] != new["choices"]
+    serves(url, "old")
+    answers.append(ask(url)[1])
+    assert [answer["model"] for answer in answers] == ["old", "new", "old"]
+    assert content(answers[0]) == content(answers[2]) != content(answers[1])
 
 
-def test_a_rollback_replaces_an_unloadable_champion(
+def test_an_unloadable_champion_leaves_the_one_before_in_place(
     url: str, home: Home, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
     promote(home, "old", checkpoints["old"])
     promote(home, "gone", tmp_path / "nowhere")
-    status, body = ask(url)
-    assert (
-        status == 503
-        and "gone" in body["error"]["message"]
-        and "nowhere" in body["error"]["message"]
+    state = eventually(
+        lambda: s if "nowhere" in (s := call(f"{url}/health/ready")[1]).get("fault", "") else None
     )
-    Ledger(home.ledger).rollback("a rollback")
-    assert ask(url)[0] == 200
+    assert (state["status"], state["champion"]) == ("degraded", "old")
+    assert ask(url)[1]["model"] == "old"
 
 
 def test_a_champion_with_changed_weights_is_not_served(
@@ -171,18 +75,16 @@ def test_a_champion_with_changed_weights_is_not_served(
     promote(home, "copied", copy)
     weights = (copy / "model.safetensors").read_bytes()
     (copy / "model.safetensors").write_bytes(weights[:-1] + bytes([weights[-1] ^ 1]))
-    status, body = ask(url)
-    assert status == 503 and str(copy) in body["error"]["message"]
+    eventually(lambda: str(copy) in ask(url)[1]["error"]["message"])
+    assert ask(url)[0] == 503
 
 
 def test_the_same_seed_gives_the_same_completion(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
-    texts = [
-        ask(url, temperature=1.0, seed=seed)[1]["choices"][0]["message"]["content"]
-        for seed in (1, 1, 2)
-    ]
+    serves(url, "old")
+    texts = [content(ask(url, temperature=1.0, seed=seed)[1]) for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 
 
@@ -190,12 +92,81 @@ def test_a_completion_ends_before_a_stop_string(
     url: str, home: Home, checkpoints: dict[str, Path]
 ) -> None:
     promote(home, "old", checkpoints["old"])
-    whole = ask(url)[1]["choices"][0]["message"]["content"]
+    serves(url, "old")
+    whole = content(ask(url)[1])
     choice = ask(url, stop=[whole[3]])[1]["choices"][0]
-    assert (
-        choice["message"]["content"] == whole[: whole.index(whole[3])]
-        and choice["finish_reason"] == "stop"
+    assert choice["message"]["content"] == whole[: whole.index(whole[3])]
+    assert choice["finish_reason"] == "stop"
+
+
+def streamed(url: str, **more: Any) -> list[dict[str, Any]]:
+    """Return the events of a streamed chat."""
+    body = json.dumps({"messages": CHAT, "max_tokens": 12, "stream": True} | more).encode()
+    request = urllib.request.Request(
+        f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"}
     )
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        *events, last, end = reply.read().decode().split("\n\n")
+    assert last == "data: [DONE]" and end == ""
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+def test_a_stream_has_the_text_of_the_whole_answer(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
+    promote(home, "old", checkpoints["old"])
+    serves(url, "old")
+    whole = ask(url, temperature=1.0, seed=5, n=2)[1]
+    events = streamed(url, temperature=1.0, seed=5, n=2, stream_options={"include_usage": True})
+    texts = ["", ""]
+    for event in events[:-1]:
+        [choice] = event["choices"]
+        texts[choice["index"]] += choice["delta"].get("content", "")
+    assert texts == [choice["message"]["content"] for choice in whole["choices"]]
+    assert events[-1]["usage"] == whole["usage"] and len(events) > 4
+
+
+def test_logprobs_belong_to_the_tokens_of_the_text(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
+    promote(home, "old", checkpoints["old"])
+    serves(url, "old")
+    choice = ask(url, logprobs=True, top_logprobs=2)[1]["choices"][0]
+    tokens = choice["logprobs"]["content"]
+    assert (
+        b"".join(bytes(token["bytes"]) for token in tokens).decode()
+        == (choice["message"]["content"])
+    )
+    # greedy: the token is the most likely one
+    assert all(token["logprob"] == token["top_logprobs"][0]["logprob"] for token in tokens)
+
+
+def test_every_answer_is_observed_once(url: str, home: Home, checkpoints: dict[str, Path]) -> None:
+    promote(home, "old", checkpoints["old"])
+    serves(url, "old")
+    ids = [ask(url)[1]["id"].removeprefix("chatcmpl-") for _ in range(3)]
+    streamed(url)
+    rows = eventually(
+        lambda: r if len(r := list(Observations(home.observations).read())) == 4 else None
+    )
+    assert [row.response for _, row in rows][:3] == ids
+    assert all(
+        row.error == "" and row.version == 1 and row.arm == "champion" and row.first_token_s
+        for _, row in rows
+    )
+
+
+def test_feedback_is_recorded_for_a_known_response_only(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
+    promote(home, "old", checkpoints["old"])
+    serves(url, "old")
+    id = ask(url, user="ann")[1]["id"]
+    vote = {"response": id, "value": "accepted"}
+    eventually(lambda: call(f"{url}/feedback", vote)[0] == 200)
+    assert call(f"{url}/feedback", vote | {"response": "chatcmpl-other"})[0] == 404
+    votes = eventually(lambda: list(Observations(home.observations).feedback()))
+    assert [vote.value for _, vote in votes] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -203,9 +174,10 @@ def test_a_completion_ends_before_a_stop_string(
     [
         ({"model": "somebody else"}, 404, "somebody else"),
         ({"messages": []}, 400, "messages"),
-        ({"stream": True}, 400, "stream"),
         ({"logit_bias": {}}, 400, "logit_bias"),
         ({"messages": [{"role": "user", "content": "x" * 500}]}, 400, "128 positions"),
+        ({"tools": [{"type": "function"}]}, 400, "tools"),
+        ({"stream": True, "tests": {"cases": [{"stdout": ""}]}}, 400, "tests"),
     ],
 )
 def test_unsupported_options_are_refused_by_name(
@@ -217,21 +189,24 @@ def test_unsupported_options_are_refused_by_name(
     named: str,
 ) -> None:
     promote(home, "old", checkpoints["old"])
+    serves(url, "old")
     got, body = ask(url, **more)
     assert got == status and named in body["error"]["message"]
 
 
-def test_a_port_in_use_is_reported(home: Home) -> None:
-    from resources.home import NotReady
-    from serving.gateway.app import HOST, serve
+def test_a_port_in_use_is_reported() -> None:
+    from serving.gateway.server import listen
 
     with socket.socket() as other:
-        other.bind((HOST, 0))
+        other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(NotReady, match=f"port {port} "):
-            serve(home, port)
+            listen(Serving(), port, has_keys=True)
 
 
-def test_the_gateway_listens_on_this_machine_only(url: str) -> None:
-    assert url.startswith("http://127.0.0.1:")
+def test_other_machines_are_not_served_without_keys() -> None:
+    from serving.gateway.server import listen
+
+    with pytest.raises(NotReady, match="ratchet keys add"):
+        listen(Serving(host="0.0.0.0"), 0, has_keys=False)

@@ -1,0 +1,66 @@
+"""Make, list and revoke the gateway's API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from resources.settings import Settings
+
+GROUP = "Serve"
+
+app = typer.Typer(
+    help="Make, list and revoke the gateway's API keys.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+)
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Name of the new key.")],
+    operator: Annotated[
+        bool, typer.Option("--operator", help="It may load versions and read metrics too.")
+    ] = False,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="Rate limit. Default: serving.requests_per_minute.")
+    ] = None,
+    body_mib: Annotated[
+        float | None, typer.Option(min=0.001, help="Largest body. Default: serving.body_mib.")
+    ] = None,
+    priority: Annotated[
+        int, typer.Option(min=-10, max=10, help="Of its requests in the queue; higher goes first.")
+    ] = 0,
+) -> None:
+    """Make a key and print it. Only its hash is stored: it cannot be shown again."""
+    from serving.gateway.keys import Keys, Role
+
+    keys = Keys(Settings.read().home.api_keys)
+    role: Role = "operator" if operator else "user"
+    print(keys.add(name, role, requests_per_minute, body_mib, priority))
+
+
+@app.command("list")
+def list_() -> None:
+    """List the keys, without the keys themselves."""
+    from serving.gateway.keys import Keys
+
+    table = Table("name", "id", "role", "requests/min", "body MiB", "priority", "made", box=None)
+    for key in Keys(Settings.read().home.api_keys).all():
+        limits = (str(key.requests_per_minute or ""), str(key.body_mib or ""))
+        table.add_row(key.name, key.id, key.role, *limits, str(key.priority), key.created_at)
+    console = Console()
+    console.width = max(console.width, 120)
+    console.print(table)
+
+
+@app.command()
+def revoke(name: Annotated[str, typer.Argument(help="Name of the key.")]) -> None:
+    """Remove a key. A running gateway refuses it within a second."""
+    from serving.gateway.keys import Keys
+
+    Keys(Settings.read().home.api_keys).revoke(name)

@@ -1,0 +1,121 @@
+"""The first look at a request: who sends it, how large it is, how long its body takes.
+
+An ASGI application around the gateway's. It hands over the caller as `scope["state"]["caller"]`,
+and the body as one message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from resources.config.serving import Serving
+from serving.gateway.keys import ANYBODY, Key, Keys, RateLimit
+from serving.gateway.refusals import Refused
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+OPEN = ("/health/live", "/health/ready", "/health")  # for load balancers, which have no key
+LOOPBACK = ("localhost", "127.0.0.1", "::1", "testserver")
+OPERATORS = ("/metrics", "/models", "/rollouts", "/experiments")
+
+
+class Guard:
+    """app: the gateway. keys: read again from time to time by their owner."""
+
+    def __init__(self, app: App, keys: Keys, settings: Serving) -> None:
+        self.app, self.keys, self.settings = app, keys, settings
+        self.rate = RateLimit()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            caller = self._caller(scope)
+            body = await self._body(scope, receive, caller)
+        except Refused as refusal:
+            await respond(send, refusal)
+            return
+        if body is None:  # the client left
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        await self.app(scope, replay, send)
+
+    def _caller(self, scope: Scope) -> Key:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if scope["path"] in OPEN:
+            return ANYBODY
+        caller = self.keys.caller(headers.get(b"authorization", ""))
+        if caller is ANYBODY:
+            _only_this_machine(headers)
+            return caller
+        needed = scope["path"].startswith(OPERATORS)
+        if needed and caller.role != "operator":
+            raise Refused(403, "not_an_operator", "this needs the key of an operator")
+        self.rate.take(caller, caller.requests_per_minute or self.settings.requests_per_minute)
+        return caller
+
+    async def _body(self, scope: Scope, receive: Receive, caller: Key) -> bytes | None:
+        """Return the body; None if the client left. A body that is too large is read on without
+        being kept: a client that still sends would not see the refusal.
+        """
+        most = int((caller.body_mib or self.settings.body_mib) * 2**20)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self.settings.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size <= most:
+                        parts.append(part)
+                    else:
+                        parts.clear()
+                    if not message.get("more_body"):
+                        break
+        except TimeoutError as error:
+            if size > most:
+                raise _too_large(most) from error
+            message_ = f"the body did not arrive within {self.settings.body_s:g} s"
+            raise Refused(408, "body_timeout", message_) from error
+        if size > most:
+            raise _too_large(most)
+        return b"".join(parts)
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "body_too_large", f"the body is larger than {most} bytes")
+
+
+def _only_this_machine(headers: MutableMapping[bytes, str]) -> None:
+    """Refuse what a web page of another site sends through a browser of this machine."""
+    hosts = [urlsplit(f"//{headers.get(b'host', 'localhost')}").hostname]
+    if origin := headers.get(b"origin"):
+        hosts.append(urlsplit(origin).hostname)
+    if any(host not in LOOPBACK for host in hosts):
+        raise Refused(403, "other_site", "without API keys, only pages of this machine may ask")
+
+
+async def respond(send: Send, refusal: Refused) -> None:
+    body = json.dumps(refusal.body()).encode()
+    headers = {"content-type": "application/json", "content-length": str(len(body))}
+    headers |= {"connection": "close"} if refusal.status in (408, 413) else {}
+    headers |= {name.lower(): value for name, value in refusal.headers.items()}
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": pairs})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,146 @@
+"""API keys: who may send requests, and how many.
+
+In: a file of the home with the keys' hashes. Out: the caller of a request. A key is 256 random
+bits, so that a plain SHA-256 at rest cannot be reversed; the key itself is shown once, when it is
+made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from artifacts.atomic import write_atomic
+from artifacts.integrity import reading
+from resources.home import NotReady
+from serving.gateway.refusals import Refused
+
+Role = Literal["user", "operator"]
+PREFIX = "rk-"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A stored key. requests_per_minute, body_mib: its limits; None: those of the settings.
+    priority: of its requests in the queue.
+    """
+
+    name: str
+    hash: str
+    role: Role = "user"
+    requests_per_minute: int | None = None
+    body_mib: float | None = None
+    priority: int = 0
+    created_at: str = ""
+
+    @property
+    def id(self) -> str:
+        """Short name of the key in observations."""
+        return self.hash[:16]
+
+
+ANYBODY = Key("anybody", "", "operator")  # on the loopback, while there are no keys
+
+
+class Keys:
+    """path: a JSON file; missing: there are no keys, and everybody on this machine may do all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stamp: tuple[int, int] | None = None
+        self._by_hash: dict[str, Key] = {}
+        self.read()
+
+    def read(self) -> None:
+        """Read the file again if it changed. Raises CorruptArtifact."""
+        stamp = None
+        if self.path.exists():
+            about = self.path.stat()
+            stamp = about.st_ino, about.st_mtime_ns
+        if stamp == self._stamp:
+            return
+        rows: list[dict[str, object]] = []
+        if stamp:
+            with reading(self.path, "restore it from a backup, or delete it and make new keys"):
+                rows = json.loads(self.path.read_text(encoding="utf-8"))
+                self._by_hash = {key.hash: key for key in (Key(**row) for row in rows)}  # type: ignore[arg-type]
+        else:
+            self._by_hash = {}
+        self._stamp = stamp
+
+    def all(self) -> list[Key]:
+        return list(self._by_hash.values())
+
+    def caller(self, authorization: str) -> Key:
+        """Return who sends a request with this header. Raises Refused (401)."""
+        if not self._by_hash:
+            return ANYBODY
+        scheme, _, token = authorization.partition(" ")
+        key = self._by_hash.get(hash_of(token.strip())) if scheme.lower() == "bearer" else None
+        if key is None:
+            raise Refused(401, "invalid_api_key", "send `Authorization: Bearer KEY` with a key")
+        return key
+
+    def add(
+        self,
+        name: str,
+        role: Role,
+        requests_per_minute: int | None = None,
+        body_mib: float | None = None,
+        priority: int = 0,
+    ) -> str:
+        """Store a new key, and return it; nobody can read it again. Raises NotReady for a name that
+        is taken.
+        """
+        if name in {key.name for key in self.all()}:
+            raise NotReady(f"there is a key {name!r} already: give another name")
+        token = PREFIX + secrets.token_urlsafe(32)
+        created_at = datetime.now(UTC).isoformat(timespec="seconds")
+        key = Key(name, hash_of(token), role, requests_per_minute, body_mib, priority, created_at)
+        self._write({**self._by_hash, key.hash: key})
+        return token
+
+    def revoke(self, name: str) -> None:
+        """Remove a key; a running gateway refuses it within a second. Raises NotReady."""
+        if name not in (names := {key.name for key in self.all()}):
+            known = ", ".join(sorted(names)) or "none"
+            raise NotReady(f"there is no key {name!r}: there are {known}")
+        self._write({h: key for h, key in self._by_hash.items() if key.name != name})
+
+    def _write(self, keys: Mapping[str, Key]) -> None:
+        rows = [asdict(key) for key in keys.values()]
+        write_atomic(self.path, json.dumps(rows, indent=1) + "\n")
+        os.chmod(self.path, 0o600)  # noqa: PTH101
+        self.read()
+
+
+def hash_of(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class RateLimit:
+    """Token bucket of each key: `per_minute` requests, of which a tenth may come at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}  # requests left, since when
+
+    def take(self, key: Key, per_minute: int) -> None:
+        """Count one request. Raises Refused (429)."""
+        most, now = max(1.0, per_minute / 10), self.clock()
+        left, since = self._buckets.get(key.hash, (most, now))
+        left = min(most, left + (now - since) * per_minute / 60)
+        if left < 1:
+            wait_s = (1 - left) * 60 / per_minute
+            self._buckets[key.hash] = (left, now)
+            message = f"more than {per_minute} requests a minute with this key"
+            raise Refused(429, "rate_limit_exceeded", message, wait_s)
+        self._buckets[key.hash] = (left - 1, now)

@@ -1,0 +1,81 @@
+"""What the gateway counts, in Prometheus' form (`/metrics`).
+
+Labels are versions, arms and kinds of errors: never a prompt, a key or a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from serving.gateway.observations import Observation
+from serving.gateway.pool import Pool
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    def __init__(self, pool: Pool) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        self.registry = CollectorRegistry()
+        version = ["version", "arm"]
+        self.requests = Counter(
+            "ratchet_requests", "Answered requests.", [*version, "error"], registry=self.registry
+        )
+        self.tokens = Counter(
+            "ratchet_tokens", "Tokens.", [*version, "kind"], registry=self.registry
+        )
+        self.first_token = Histogram(
+            "ratchet_first_token_seconds", "Seconds until the first token.", version,
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.total = Histogram(
+            "ratchet_request_seconds", "Seconds of a whole answer.", version,
+            buckets=SECONDS, registry=self.registry,
+        )  # fmt: skip
+        self.refused = Counter(
+            "ratchet_refused", "Requests without an answer, by code.", ["code"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.verified = Counter(
+            "ratchet_verified", "Requests with tests: the first candidate passed, another one "
+            "did, or none.", ["outcome"], registry=self.registry,
+        )  # fmt: skip
+        self.registry.register(_Versions(pool))
+
+    def observe(self, row: Observation) -> None:
+        labels = (str(row.version), "shadow" if row.shadow else row.arm)
+        self.requests.labels(*labels, row.error).inc()
+        self.tokens.labels(*labels, "prompt").inc(row.prompt_tokens)
+        self.tokens.labels(*labels, "completion").inc(row.completion_tokens)
+        self.total.labels(*labels).observe(row.total_s)
+        if row.first_token_s is not None:
+            self.first_token.labels(*labels).observe(row.first_token_s)
+
+    def page(self) -> bytes:
+        from prometheus_client import generate_latest
+
+        return generate_latest(self.registry)
+
+
+class _Versions:
+    """State of the loaded versions at the time of a scrape."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        running = GaugeMetricFamily("ratchet_running", "Requests that run.", labels=["version"])
+        queued = GaugeMetricFamily("ratchet_queued", "Requests that wait.", labels=["version"])
+        opened = GaugeMetricFamily(
+            "ratchet_breaker", "0 closed, 1 half-open, 2 open.", labels=["version"]
+        )
+        for version, loaded in self.pool.loaded.items():
+            running.add_metric([str(version)], loaded.admission.running)
+            queued.add_metric([str(version)], loaded.admission.queued)
+            states = ("closed", "half-open", "open")
+            opened.add_metric([str(version)], states.index(loaded.breaker.state))
+        return iter((running, queued, opened))

@@ -1,0 +1,129 @@
+"""The gateway's own endpoints: generate, feedback, health, metrics, loaded versions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from resources.registry.ledger import Entry
+from serving.gateway.keeper import Keeper
+from serving.gateway.observations import Feedback, Observations
+from serving.gateway.openai_routes import LEFT, Answers, unless_gone
+from serving.gateway.pool import CannotLoad
+from serving.gateway.recorder import Recorder
+from serving.gateway.refusals import Refused
+from serving.openai import Strict, Text, TextRequest
+
+VALUES = {"accepted": 1.0, "edited": 0.5, "rejected": 0.0}
+
+
+class Vote(Strict):
+    """What a user did with a response."""
+
+    response: Text
+    value: Literal["accepted", "edited", "rejected"]
+    user: str | None = None
+
+
+def native_routes(
+    answers: Answers, keeper: Keeper, recorder: Recorder, observations: Observations
+) -> APIRouter:
+    routes = APIRouter(tags=["Ratchet"])
+    service, pool, catalog = answers.service, keeper.pool, keeper.catalog
+
+    @routes.post("/generate")
+    async def generate(body: TextRequest, request: Request) -> Any:
+        """Continue a text; the reply has only the texts, the version and the verdict."""
+        if body.stream:
+            raise Refused(400, "unsupported", "stream: use /v1/completions for a stream")
+        task = answers.task(body, request)
+        more: dict[str, Any] = {}
+        if body.tests:
+            best = await unless_gone(request, answers.best(task, body))
+            replies, more = ([best.reply], {"verdict": best.verdict()}) if best else (None, {})
+        else:
+            replies = await unless_gone(request, answers.replies(task))
+        if replies is None:
+            return Response(status_code=LEFT)
+        assert task.entry is not None
+        completions = [
+            {"text": r.text, "finish_reason": r.finish_reason, "tokens": r.completion_tokens}
+            for r in replies
+        ]
+        named = {"version": task.entry.version, "checkpoint": task.entry.checkpoint}
+        return JSONResponse({"id": task.id, **named, "completions": completions, **more})
+
+    @routes.post("/feedback")
+    async def feedback(body: Vote, request: Request) -> dict[str, str]:
+        """Record what a user did with a response. The last vote of a key on a response counts."""
+        response = body.response.rsplit("-", 1)[-1]
+        row = await asyncio.to_thread(observations.of, response)
+        key = request.state.caller.id
+        if row is None or row.key != key:
+            raise Refused(404, "unknown_response", "this key has no response with that id")
+        recorder.add(Feedback(response, time.time(), key, row.unit, VALUES[body.value]))
+        return {"status": "recorded"}
+
+    @routes.get("/health/live")
+    async def live() -> dict[str, str]:
+        """Answer while the process runs."""
+        return {"status": "ok"}
+
+    @routes.get("/health/ready")
+    async def ready() -> JSONResponse:
+        """Answer 200 while requests get answers; `degraded` where the ledger's champion does not
+        give them.
+        """
+        serving, fault = catalog.serving, catalog.fault
+        if serving is None or serving.version not in pool.loaded or service.draining:
+            raise Refused(503, "not_ready", "draining" if service.draining else fault, 5)
+        state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
+        state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
+        return JSONResponse(state | ({"fault": fault} if fault else {}))
+
+    @routes.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> Response:
+        """Return counters for Prometheus."""
+        return Response(answers.metrics.page(), media_type="text/plain; version=0.0.4")
+
+    @routes.get("/models")
+    async def versions() -> dict[str, Any]:
+        """List the ledger's versions, and what is loaded."""
+        return {"versions": [state(entry) for _, entry in sorted(catalog.entries.items())]}
+
+    def state(entry: Entry) -> dict[str, Any]:
+        loaded, serving = pool.loaded.get(entry.version), catalog.serving
+        named = {"version": entry.version, "checkpoint": entry.checkpoint}
+        named |= {"champion": bool(serving and serving.version == entry.version)}
+        if loaded is None:
+            fault = keeper.faults.get(entry.version)
+            return named | {"loaded": False} | ({"fault": fault[1]} if fault else {})
+        queue = {"running": loaded.admission.running, "queued": loaded.admission.queued}
+        return (
+            named | {"loaded": True, "bytes": loaded.bytes, "breaker": loaded.breaker.state} | queue
+        )
+
+    @routes.post("/models/{version}/load")
+    async def load(version: str) -> dict[str, Any]:
+        """Load a version, by number or name, until it is unloaded."""
+        entry = catalog.known(version)
+        try:
+            await pool.load(entry, pinned=True)
+        except CannotLoad as error:
+            raise Refused(409, "cannot_load", str(error)) from error
+        return state(entry)
+
+    @routes.post("/models/{version}/unload")
+    async def unload(version: str) -> dict[str, Any]:
+        """Unload a version after its last request. One that the router needs is refused."""
+        entry = catalog.known(version)
+        if entry.version in {each.version for each in keeper.wanted()}:
+            raise Refused(409, "in_use", f"version {entry.version} is needed for routing")
+        await pool.unload(entry.version)
+        return state(entry)
+
+    return routes

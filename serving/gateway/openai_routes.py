@@ -1,0 +1,162 @@
+"""OpenAI's endpoints: chat completions, completions and models, streamed or whole."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from serving.engines import Delta, EngineReply, gather
+from serving.gateway.keys import Key
+from serving.gateway.metrics import Metrics
+from serving.gateway.refusals import Refused
+from serving.gateway.service import Service, Task
+from serving.gateway.verified import Judge, Verified, verified
+from serving.openai import ChatRequest, TextRequest, chunk, completion, head, models, usage
+
+Answer = TypeVar("Answer")
+LEFT = 499  # nginx' status for a client that closed the connection; nobody reads it
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+DONE = b"data: [DONE]\n\n"
+
+
+class Answers:
+    """What the routes of completions share."""
+
+    def __init__(self, service: Service, judge: Judge, metrics: Metrics) -> None:
+        self.service, self.judge, self.metrics = service, judge, metrics
+
+    def task(self, body: ChatRequest | TextRequest, request: Request) -> Task:
+        caller: Key = request.state.caller
+        return Task(
+            body.engine_request(self.service.settings.default_tokens),
+            body.model,
+            body.user or "",
+            caller.id,
+            caller.priority + body.priority,
+        )
+
+    async def replies(self, task: Task) -> list[EngineReply]:
+        replies = [EngineReply() for _ in range(task.request.n)]
+        async with aclosing(self.service.stream(task)) as deltas:
+            async for delta in deltas:
+                gather(replies, delta)
+        return replies
+
+    async def best(self, task: Task, body: ChatRequest | TextRequest) -> Verified:
+        assert body.tests is not None
+        result = await verified(self.service, task, body.tests, self.judge)
+        outcome = "first" if result.first else "another" if result.passed else "none"
+        self.metrics.verified.labels(outcome).inc()
+        return result
+
+
+def openai_routes(answers: Answers) -> APIRouter:
+    routes = APIRouter(tags=["OpenAI"])
+    service = answers.service
+
+    @routes.get("/v1/models")
+    async def list_models() -> dict[str, Any]:
+        """List the champion, under two names, and the other loaded versions."""
+        if service.catalog.serving is None:
+            raise Refused(503, "no_champion", service.catalog.fault, 5)
+        loaded = [each.entry for each in service.pool.loaded.values()]
+        return models(service.catalog.serving, loaded)
+
+    @routes.post("/v1/chat/completions", responses=EVENTS)
+    async def chat(body: ChatRequest, request: Request) -> Any:
+        """Complete a chat. With `stream`, server-sent events."""
+        return await complete(body, request)
+
+    @routes.post("/v1/completions", responses=EVENTS)
+    async def text(body: TextRequest, request: Request) -> Any:
+        """Continue a text, without a chat template."""
+        return await complete(body, request)
+
+    async def complete(body: ChatRequest | TextRequest, request: Request) -> Any:
+        task, chat_ = answers.task(body, request), isinstance(body, ChatRequest)
+        if body.stream:
+            options = body.stream_options
+            counted = bool(options and options.include_usage)
+            return await streamed(service, task, chat_, counted)
+        verdict: dict[str, Any] = {}
+        if body.tests:
+            best = await unless_gone(request, answers.best(task, body))
+            if best is None:
+                return Response(status_code=LEFT)
+            replies, verdict = [best.reply], {"verdict": best.verdict()}
+        else:
+            whole = await unless_gone(request, answers.replies(task))
+            if whole is None:
+                return Response(status_code=LEFT)
+            replies = whole
+        assert task.entry is not None
+        reply = completion(task.id, task.entry, replies, chat=chat_) | verdict
+        return JSONResponse(reply)
+
+    return routes
+
+
+async def streamed(service: Service, task: Task, chat: bool, counted: bool) -> StreamingResponse:
+    """Return the answer as server-sent events. What fails before the first piece is a refusal with
+    its own status; a later failure is an event `error`, after which the stream ends without [DONE].
+    """
+    deltas = service.stream(task)
+    first = await anext(deltas)
+    return StreamingResponse(
+        _events(deltas, first, task, chat, counted), media_type="text/event-stream"
+    )
+
+
+async def _events(
+    deltas: AsyncGenerator[Delta, None], first: Delta, task: Task, chat: bool, counted: bool
+) -> AsyncGenerator[bytes, None]:
+    assert task.entry is not None
+    begun: set[int] = set()
+    tokens, prompt_tokens, delta = 0, first.prompt_tokens, first
+    async with aclosing(deltas):
+        try:
+            while True:
+                new = delta.index not in begun
+                begun.add(delta.index)
+                tokens += delta.tokens
+                if delta.text or delta.ending or delta.logprobs or delta.tool_calls or new:
+                    yield _event(chunk(task.id, task.entry, delta, chat=chat, first=new))
+                delta = await anext(deltas)
+        except StopAsyncIteration:
+            pass
+        except Refused as refusal:
+            yield _event(refusal.body())
+            return
+    if counted:
+        begin = head(task.id, task.entry, chat=chat, stream=True)
+        yield _event({**begin, "choices": [], "usage": usage(prompt_tokens, tokens)})
+    yield DONE
+
+
+def _event(data: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
+
+
+async def unless_gone(request: Request, work: Awaitable[Answer]) -> Answer | None:
+    """Return the work's result; None, and the work is cancelled, if the client leaves before."""
+    working = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        watching.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

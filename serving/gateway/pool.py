@@ -1,0 +1,154 @@
+"""The loaded versions: load, warm up, share, drain, unload.
+
+In: entries of the ledger and a function that opens one. Out: engines whose files are those that the
+ledger names. A version is used only after it answered a warm-up request, and is released only after
+its last request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from artifacts.integrity import CorruptArtifact, check_champion
+from resources.config.serving import Serving
+from resources.registry.ledger import Entry
+from serving.engines import Engine, EngineFailed, EngineRequest, complete
+from serving.gateway.admission import Admission
+from serving.gateway.breaker import Breaker
+from serving.gateway.refusals import Refused, one_line
+
+OpenEngine = Callable[[Entry, Serving], Engine]
+WARM_UP = EngineRequest([{"role": "user", "content": "1 + 1"}], 4)
+GIB = 2**30
+
+
+class CannotLoad(RuntimeError):
+    """A version cannot be loaded; the message has the reason and the fix."""
+
+
+@dataclass(eq=False)
+class Loaded:
+    """A version with its engine. users: requests under way. pinned: an operator loaded it."""
+
+    entry: Entry
+    engine: Engine
+    bytes: int
+    admission: Admission
+    breaker: Breaker
+    loaded_at: float
+    users: int = 0
+    pinned: bool = False
+    closing: bool = False
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Pool:
+    """For one event loop. Loading runs in a thread, one version at a time."""
+
+    def __init__(self, open_engine: OpenEngine, settings: Serving) -> None:
+        self.open_engine, self.settings = open_engine, settings
+        self.loaded: dict[int, Loaded] = {}
+        self._loading = asyncio.Lock()
+
+    async def load(self, entry: Entry, *, pinned: bool = False) -> Loaded:
+        """Return the version with its engine, which is loaded now if it was not.
+
+        Raises CannotLoad: changed files, no memory, a folder that the engine cannot open.
+        """
+        async with self._loading:
+            if present := self.loaded.get(entry.version):
+                present.pinned |= pinned
+                return present
+            size = 0 if self.settings.upstream else weight_bytes(Path(entry.path))
+            self._check_memory(entry, size)
+            engine = await asyncio.to_thread(self._open, entry)
+            try:
+                await complete(engine, WARM_UP)
+            except (EngineFailed, ValueError) as error:
+                await asyncio.to_thread(engine.close)
+                raise CannotLoad(_cannot(entry, one_line(error))) from error
+            admission = Admission(self.settings.at_once, self.settings.waiting)
+            breaker = Breaker(self.settings.breaker)
+            loaded = Loaded(entry, engine, size, admission, breaker, time.time(), pinned=pinned)
+            self.loaded[entry.version] = loaded
+            return loaded
+
+    async def unload(self, version: int) -> bool:
+        """Take the version out at once, and release it after its last request. Return whether it
+        was loaded. After `drain_s` it is released by force.
+        """
+        loaded = self.loaded.pop(version, None)
+        if loaded is None:
+            return False
+        loaded.closing = True
+        if loaded.users:
+            try:
+                async with asyncio.timeout(self.settings.drain_s):
+                    await loaded.idle.wait()
+            except TimeoutError:
+                pass
+        await asyncio.to_thread(loaded.engine.close)
+        return True
+
+    @asynccontextmanager
+    async def use(self, loaded: Loaded) -> AsyncIterator[Loaded]:
+        """Hold a version, so that it is not released. It may have been taken out by then."""
+        loaded.users += 1
+        try:
+            yield loaded
+        finally:
+            loaded.users -= 1
+            if loaded.closing and not loaded.users:
+                loaded.idle.set()
+
+    async def close(self) -> None:
+        await asyncio.gather(*map(self.unload, list(self.loaded)))
+
+    def require(self, entry: Entry) -> Loaded:
+        """Return a loaded version. Raises Refused (404)."""
+        if (loaded := self.loaded.get(entry.version)) is None:
+            names = ", ".join(str(version) for version in sorted(self.loaded)) or "none"
+            message = f"version {entry.version} ({entry.checkpoint}) is not loaded: loaded: {names}"
+            raise Refused(404, "model_not_loaded", message)
+        return loaded
+
+    def _check_memory(self, entry: Entry, size: int) -> None:
+        used = sum(each.bytes for each in self.loaded.values())
+        if self.loaded and used + size > self.settings.memory_gib * GIB:
+            names = ", ".join(str(version) for version in sorted(self.loaded))
+            raise CannotLoad(
+                f"version {entry.version} needs {size / GIB:.2f} GiB, versions {names} use "
+                f"{used / GIB:.2f} of {self.settings.memory_gib:g}: unload one, or raise "
+                "serving.memory_gib"
+            )
+
+    def _open(self, entry: Entry) -> Engine:
+        path = Path(entry.path)
+        try:
+            if not self.settings.upstream:
+                known = path.with_name(f".{path.name}.files.json")
+                check_champion(path, entry.checkpoint_hash, known)
+            return self.open_engine(entry, self.settings)
+        except CorruptArtifact as error:
+            raise CannotLoad(str(error)) from error
+        except (OSError, ValueError, EngineFailed) as error:
+            raise CannotLoad(_cannot(entry, one_line(error))) from error
+
+
+def _cannot(entry: Entry, reason: str) -> str:
+    return (
+        f"cannot load version {entry.version} ({entry.checkpoint}) from {entry.path} ({reason}): "
+        "restore the folder, or run `ratchet rollback`"
+    )
+
+
+def weight_bytes(folder: Path) -> int:
+    """Return the memory of a checkpoint's weights in single precision, 4 bytes a number."""
+    from artifacts.tensors import element_count
+
+    return 4 * sum(element_count(path) for path in folder.glob("*.safetensors"))

@@ -1,0 +1,102 @@
+"""Runs the gateway: sockets, TLS, signals, slow connections.
+
+SIGTERM and Ctrl-C: no new connections, requests under way get `drain_s` to finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from resources.config.serving import Serving
+from resources.home import NotReady
+from serving.gateway.guard import Guard
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """Closes a connection whose request head does not arrive within `head_s`."""
+
+    head_s = 10.0
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._head: asyncio.TimerHandle | None = None
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is None and self.cycle is not None and self.cycle.response_complete:
+            self._expect_head()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        if self._head:
+            self._head.cancel()
+            self._head = None
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._head:
+            self._head.cancel()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head = self.loop.call_later(self.head_s, self.transport.close)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(settings: Serving, port: int, has_keys: bool) -> socket.socket:
+    """Return a socket that listens. Raises NotReady: the port is in use, or people on the network
+    could send requests without a key.
+    """
+    host = settings.host
+    if not has_keys and not is_loopback(host):
+        raise NotReady(
+            f"serving.host is {host}, and there are no API keys: make one with `ratchet keys add`, "
+            "or listen on 127.0.0.1"
+        )
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise NotReady(
+            f"cannot bind port {port} on {host} ({error.strerror}): choose another with --port"
+        ) from error
+    listener.listen(1024)
+    return listener
+
+
+def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
+    """Return the server; `run(sockets=[...])` serves until a signal. Raises NotReady if a file of
+    TLS is missing.
+    """
+    for file in (settings.tls_certificate, settings.tls_key):
+        if file and not Path(file).is_file():
+            raise NotReady(f"serving: no TLS file {file}")
+    protocol = type("Protocol", (PatientProtocol,), {"head_s": settings.body_s})
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=protocol,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=60,
+            timeout_graceful_shutdown=int(settings.drain_s) + 1,
+            ssl_certfile=settings.tls_certificate or None,
+            ssl_keyfile=settings.tls_key or None,
+        )
+    )

@@ -1,0 +1,240 @@
+"""From a request to its answer: choose a version, wait for a turn, generate, fall back, record.
+
+In: a request with its caller's rights. Out: the pieces of its completions, and one observation for
+each version that was tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from resources.config.serving import Serving
+from resources.registry.ledger import Entry
+from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
+from serving.gateway.catalog import Catalog
+from serving.gateway.observations import ErrorKind, Observation
+from serving.gateway.pool import Loaded, Pool
+from serving.gateway.refusals import Refused, one_line
+from serving.gateway.routing import Choice, Router
+
+CHAMPION = "champion"
+FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
+
+
+@dataclass
+class Task:
+    """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
+    the API key. entry: the version that answers, known with the first piece. held: takes the
+    observations, which the caller completes and records; None: they are recorded at once.
+    """
+
+    request: EngineRequest
+    model: str = CHAMPION
+    user: str = ""
+    key: str = ""
+    priority: int = 0
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    entry: Entry | None = None
+    held: list[Observation] | None = None
+
+    @property
+    def unit(self) -> str:
+        """Who is assigned to an arm: the user of this key, else the request alone."""
+        named = f"{self.key}:{self.user}" if self.user else self.id
+        return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+@dataclass
+class _Attempt:
+    """What is measured while one version answers."""
+
+    began: float
+    first: float | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: ErrorKind = ""
+
+    def add(self, delta: Delta) -> None:
+        if self.first is None and delta.tokens:
+            self.first = time.monotonic() - self.began
+        self.prompt_tokens += delta.prompt_tokens
+        self.completion_tokens += delta.tokens
+
+
+class Service:
+    """observe: takes each observation; it must not wait."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        pool: Pool,
+        router: Router,
+        settings: Serving,
+        observe: Callable[[Observation], None],
+    ) -> None:
+        self.catalog, self.pool, self.router = catalog, pool, router
+        self.settings, self.observe = settings, observe
+        self.draining = False
+        self._shadows: set[asyncio.Task[None]] = set()
+
+    def route(self, task: Task) -> tuple[Choice, list[Loaded]]:
+        """Return the choice for a request, and the loaded versions that may answer it, best first.
+
+        Raises Refused: draining, no champion, an unknown model.
+        """
+        if self.draining:
+            raise Refused(503, "draining", "the gateway is being stopped: try again", 1)
+        if task.model != CHAMPION:
+            loaded = self.pool.require(self.catalog.known(task.model))
+            return Choice(loaded.entry.version, NAMED), [loaded]
+        try:
+            choice = self.router.choose(task.unit)
+        except LookupError as error:
+            message = str(error.args[0]) if error.args else "no champion"
+            raise Refused(503, "no_champion", message, 5) from error
+        serving = self.catalog.serving
+        others = [entry.version for entry in (serving, self.catalog.before(serving)) if entry]
+        versions = dict.fromkeys([choice.version, *others])
+        loaded_versions = [self.pool.loaded[v] for v in versions if v in self.pool.loaded]
+        if not loaded_versions:
+            raise Refused(503, "not_loaded", self.catalog.fault or "no version is loaded", 5)
+        return choice, loaded_versions
+
+    async def stream(self, task: Task) -> AsyncGenerator[Delta, None]:
+        """Yield the pieces of the completions. Closing the generator stops the work.
+
+        A version that fails before its first piece is replaced by the next one. Raises Refused.
+        """
+        deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
+        choice, versions = self.route(task)
+        allowed = [each for each in versions if each.breaker.state != "open"]
+        if not allowed:
+            wait_s = min(each.breaker.opens_in_s for each in versions)
+            raise Refused(503, "breaker_open", "the model failed repeatedly: try again", wait_s)
+        for at, loaded in enumerate(allowed):
+            if not loaded.breaker.enter():
+                continue
+            own = loaded.entry.version == choice.version
+            here = choice if own else Choice(loaded.entry.version, FALLBACK)
+            started = False
+            try:
+                async with aclosing(self._attempt(task, here, loaded, deadline)) as deltas:
+                    async for delta in deltas:
+                        started, task.entry = True, loaded.entry
+                        yield delta
+                self._start_shadows(task, choice)
+                return
+            except _Failed as failed:
+                last = at + 1 == len(allowed)
+                late = asyncio.get_running_loop().time() >= deadline
+                if started or last or late:
+                    raise failed.refusal from failed
+        raise Refused(503, "breaker_open", "the model failed repeatedly: try again", 1)
+
+    async def _attempt(
+        self, task: Task, choice: Choice, loaded: Loaded, deadline: float, shadow: bool = False
+    ) -> AsyncGenerator[Delta, None]:
+        """Yield one version's pieces, and record what happened. Raises Refused and _Failed."""
+        attempt, breaker = _Attempt(time.monotonic()), loaded.breaker
+        attempt.error = "gone"  # unless the end is reached, or something else happens
+        try:
+            async with (
+                self.pool.use(loaded),
+                loaded.admission.turn(task.priority, deadline),
+                aclosing(loaded.engine.stream(task.request)) as deltas,
+            ):
+                while (delta := await self._next(deltas, deadline)) is not None:
+                    attempt.add(delta)
+                    yield delta
+            attempt.error = ""
+        except (TooLong, Unsupported) as error:
+            attempt.error = "refused"
+            code = "context_length_exceeded" if isinstance(error, TooLong) else "unsupported"
+            raise Refused(400, code, str(error)) from error
+        except Refused as refusal:
+            attempt.error = "overloaded" if refusal.status == 429 else "timeout"
+            raise
+        except TimeoutError as error:
+            attempt.error = "timeout"
+            late = Refused(504, "timeout", "the model did not answer in time")
+            raise _Failed(late) from error
+        except EngineFailed as error:
+            attempt.error = "engine"
+            raise _Failed(Refused(503, "engine_failed", one_line(error), 1)) from error
+        finally:
+            seconds = time.monotonic() - attempt.began
+            if attempt.error in ("", "engine", "timeout"):
+                breaker.record(not attempt.error, seconds)
+            else:
+                breaker.leave()
+            self._record(task, choice, attempt, seconds, shadow)
+
+    async def _next(self, deltas: AsyncGenerator[Delta, None], deadline: float) -> Delta | None:
+        """Return the next piece; None at the end. Raises TimeoutError."""
+        now = asyncio.get_running_loop().time()
+        async with asyncio.timeout_at(min(deadline, now + self.settings.stall_s)):
+            return await anext(deltas, None)
+
+    def _record(
+        self, task: Task, choice: Choice, attempt: _Attempt, seconds: float, shadow: bool
+    ) -> None:
+        hidden = bool(attempt.error in ("engine", "timeout") and attempt.first is None)
+        observation = Observation(
+            f"{task.id}-failed" if hidden else task.id,
+            time.time(),
+            choice.version,
+            choice.arm,
+            choice.share,
+            choice.rollout,
+            choice.step,
+            task.unit,
+            task.key,
+            attempt.first,
+            seconds,
+            attempt.prompt_tokens,
+            attempt.completion_tokens,
+            attempt.error,
+            shadow=shadow,
+        )
+        if task.held is None:
+            self.observe(observation)
+        else:
+            task.held.append(observation)
+
+    def _start_shadows(self, task: Task, choice: Choice) -> None:
+        """Send copies to the shadows where their version is idle: they never delay an answer."""
+        for version in choice.shadows:
+            loaded = self.pool.loaded.get(version)
+            if loaded and loaded.admission.idle and loaded.breaker.enter():
+                here = replace(choice, version=version, arm=loaded.entry.checkpoint)
+                running = asyncio.create_task(self._shadow(task, here, loaded))
+                self._shadows.add(running)
+                running.add_done_callback(self._shadows.discard)
+
+    async def _shadow(self, task: Task, choice: Choice, loaded: Loaded) -> None:
+        deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
+        copy = replace(task, priority=-100, held=None)
+        try:
+            async for _ in self._attempt(copy, choice, loaded, deadline, shadow=True):
+                pass
+        except (Refused, _Failed):
+            pass  # it is in the observation
+
+    async def close(self) -> None:
+        for running in list(self._shadows):
+            running.cancel()
+        await asyncio.gather(*self._shadows, return_exceptions=True)
+
+
+class _Failed(Exception):
+    """A version failed. refusal: what the client gets if no other version answers."""
+
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal

@@ -1,0 +1,175 @@
+"""Verified answers: several candidates are run against the request's tests, and the best returned.
+
+In: a request with tests. Out: the first candidate that passes all of them, else the one that passes
+most, with its verdict. The first candidate is the answer that the request would get without tests;
+the others are sampled. Programs run in the sandbox; tests are data, never code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from problems.encoding import decode
+from rewards.extraction import extract_code
+from sandbox.config import SandboxConfig
+from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest, Test, Verdict
+from sandbox.sandbox import Sandbox, run_all
+from serving.engines import EngineReply, gather
+from serving.gateway.refusals import Refused
+from serving.gateway.service import Service, Task
+from serving.openai import CallCase, Tests
+
+TEMPERATURE = 0.8  # of the further candidates, where the request's own is lower
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The answer. report: None if the deadline passed before any verdict. first: whether the first
+    candidate passed; None if it was not judged. tried: candidates that were judged. tokens: of all
+    of them.
+    """
+
+    reply: EngineReply
+    report: Report | None
+    first: bool | None
+    tried: int
+    tokens: int = 0
+
+    @property
+    def measured(self) -> bool:
+        return self.report is not None and self.report.verdict is not Verdict.INFRA
+
+    @property
+    def passed(self) -> bool:
+        return self.report is not None and self.report.verdict is Verdict.AC
+
+    def verdict(self) -> dict[str, object]:
+        """Return the field `verdict` of the reply."""
+        if self.report is None:
+            return {"verdict": "not measured", "candidates": self.tried}
+        counts = {"passed": self.report.passed, "total": self.report.total}
+        return {"verdict": self.report.verdict.value, **counts, "candidates": self.tried}
+
+
+class Judge:
+    """Opens its sandbox with the first program, in a thread."""
+
+    def __init__(self, config: SandboxConfig) -> None:
+        self.config = config
+        self._sandbox: Sandbox | None = None
+        self._lock = Lock()
+
+    async def report(self, tests: Tests, text: str) -> Report:
+        return await asyncio.to_thread(self._report, tests, text)
+
+    def _report(self, tests: Tests, text: str) -> Report:
+        with self._lock:
+            if self._sandbox is None:
+                self._sandbox = Sandbox(self.config).__enter__()
+        return run_all(self._sandbox, [job_of(tests, text)])[0]
+
+    def close(self) -> None:
+        if self._sandbox:
+            self._sandbox.close()
+
+
+def job_of(tests: Tests, text: str) -> Job:
+    """Return the job that judges a completion. Raises Refused (400) for values that are not plain
+    data.
+    """
+    cases: list[Test] = []
+    for case in tests.cases:
+        if isinstance(case, CallCase):
+            try:
+                args, kwargs = decode(case.args), decode(case.kwargs)
+                cases.append(CallTest(tuple(args), kwargs, decode(case.expected)))
+            except (ValueError, RecursionError) as error:
+                raise Refused(400, "invalid_tests", f"tests: {error}") from error
+        else:
+            cases.append(StdioTest(case.stdin, case.stdout))
+    style = "call" if tests.entry_point else "stdio"
+    limits = Limits.of_work(tests.cpu_s)
+    source = extract_code(text)
+    return Job("served", source, style, tuple(cases), tests.entry_point, limits=limits)  # type: ignore[arg-type]
+
+
+async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> Verified:
+    """Return the best candidate within the deadline, and record one observation with its verdict.
+
+    Raises Refused if there is no candidate at all.
+    """
+    job_of(tests, "")
+    task.held, began = [], time.monotonic()
+    best: Verified | None = None
+    try:
+        first = await _whole(service, task)
+        best = Verified(first, None, None, 0)
+        # A tenth is left for the way back.
+        left_s = 0.9 * service.settings.deadline_s - (time.monotonic() - began)
+        with suppress(TimeoutError, Refused):
+            async with (
+                asyncio.timeout(max(0.0, left_s)),
+                aclosing(_judged(service, task, tests, judge, first)) as rising,
+            ):
+                async for better in rising:
+                    best = better
+        return best
+    finally:
+        seconds = time.monotonic() - began
+        for row in task.held:
+            if best and row.response == task.id:
+                verdict = best.passed if best.measured else None
+                row = replace(row, verified=verdict, total_s=seconds, completion_tokens=best.tokens)
+            service.observe(row)
+
+
+async def _judged(
+    service: Service, task: Task, tests: Tests, judge: Judge, first: EngineReply
+) -> AsyncGenerator[Verified, None]:
+    """Yield the best candidate so far after each verdict; the last one passes, or none does."""
+    report = await judge.report(tests, first.text)
+    best = Verified(first, report, report.verdict is Verdict.AC, 1, first.completion_tokens)
+    yield best
+    count = min(tests.candidates, service.settings.verify_most)
+    if best.passed or count == 1:
+        return
+    heat, seed = max(task.request.temperature, TEMPERATURE), task.request.seed
+    request = replace(
+        task.request, temperature=heat, n=count - 1, seed=None if seed is None else seed + 1
+    )
+    version = str(task.entry.version) if task.entry else task.model
+    others = replace(task, request=request, model=version, id=f"{task.id}-others", held=[])
+    async with aclosing(_each(service, others)) as candidates:
+        async for reply in candidates:
+            report = await judge.report(tests, reply.text)
+            tried, tokens = best.tried + 1, best.tokens + reply.completion_tokens
+            better = best.report is None or report.passed > best.report.passed
+            best = replace(best, tried=tried, tokens=tokens)
+            if better:
+                best = replace(best, reply=reply, report=report)
+            yield best
+            if best.passed:
+                return
+
+
+async def _whole(service: Service, task: Task) -> EngineReply:
+    replies = [EngineReply()]
+    async with aclosing(service.stream(task)) as deltas:
+        async for delta in deltas:
+            gather(replies, delta)
+    return replies[0]
+
+
+async def _each(service: Service, task: Task) -> AsyncGenerator[EngineReply, None]:
+    """Yield each completion when it is whole."""
+    replies = [EngineReply() for _ in range(task.request.n)]
+    async with aclosing(service.stream(task)) as deltas:
+        async for delta in deltas:
+            gather(replies, delta)
+            if delta.ending:
+                yield replies[delta.index]

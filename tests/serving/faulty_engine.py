@@ -1,0 +1,52 @@
+"""An engine that fails on demand: the transformers engine, except for prompts that name a fault."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from resources.config.serving import Serving
+from resources.registry.ledger import Entry
+from serving.engines import Delta, EngineFailed, EngineRequest
+from serving.engines.transformers import TransformersEngine
+
+
+class FaultyEngine(TransformersEngine):
+    """faults: words of a prompt that this version stumbles over: "fail" at once, "break" after the
+    first token, "hang" after the first token, "nan" in the weights.
+    """
+
+    def __init__(self, folder: Path, faults: frozenset[str]) -> None:
+        super().__init__(folder)
+        self.faults = faults
+        self.asked = 0
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        words = {fault for fault in self.faults if fault in str(request.chat)}
+        if "1 + 1" not in str(request.chat):
+            self.asked += 1
+        if "fail" in words:
+            raise EngineFailed("the engine was told to fail")
+        if "nan" in words:
+            next(iter(self.model.parameters())).data.fill_(float("nan"))
+        async for delta in super().stream(request):
+            yield delta
+            if "break" in words:
+                raise EngineFailed("the engine was told to break")
+            if "hang" in words:
+                await asyncio.sleep(3600)
+
+
+class Faulty:
+    """Opens versions; `faults` by checkpoint name."""
+
+    def __init__(self, **faults: set[str]) -> None:
+        self.faults = faults
+        self.opened: dict[str, FaultyEngine] = {}
+
+    def __call__(self, entry: Entry, settings: Serving) -> FaultyEngine:
+        faults = frozenset(self.faults.get(entry.checkpoint, ()))
+        engine = FaultyEngine(Path(entry.path), faults)
+        self.opened[entry.checkpoint] = engine
+        return engine

@@ -1,0 +1,155 @@
+"""Who may send what: keys, roles, limits, and input that is meant to harm."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.home import Home
+from serving.gateway.keys import Keys
+from tests.serving.gateway_server import CHAT, ask, call, eventually, fast, promote, raw, running
+
+
+@pytest.fixture
+def served(url: str, home: Home, checkpoints: dict[str, Path]) -> str:
+    promote(home, "old", checkpoints["old"])
+    eventually(lambda: call(f"{url}/health/ready")[0] == 200)
+    return url
+
+
+def test_with_keys_a_request_needs_one(served: str, home: Home) -> None:
+    key = Keys(home.api_keys).add("ann", "user")
+    eventually(lambda: ask(served)[0] == 401)
+    assert ask(served, "rk-wrong")[0] == 401 and ask(served, key)[0] == 200
+
+
+def test_a_revoked_key_is_refused(served: str, home: Home) -> None:
+    keys = Keys(home.api_keys)
+    key, _ = keys.add("ann", "user"), keys.add("bob", "user")
+    eventually(lambda: ask(served, key)[0] == 200 and ask(served)[0] == 401)
+    keys.revoke("ann")
+    eventually(lambda: ask(served, key)[0] == 401)
+
+
+def test_only_operators_load_versions_and_read_metrics(served: str, home: Home) -> None:
+    keys = Keys(home.api_keys)
+    user, operator = keys.add("ann", "user"), keys.add("root", "operator")
+    eventually(lambda: ask(served, operator)[0] == 200 and ask(served)[0] == 401)
+    paths = ("models", "models/1/load")
+    by_user = [call(f"{served}/{path}", key=user, method="POST")[0] for path in paths]
+    assert by_user == [403, 403] and call(f"{served}/models/1/load", {}, operator)[0] == 200
+
+
+def test_a_key_is_stored_as_a_hash_that_only_its_owner_may_read(home: Home) -> None:
+    key = Keys(home.api_keys).add("ann", "user")
+    assert key not in home.api_keys.read_text() and home.api_keys.stat().st_mode & 0o077 == 0
+
+
+def test_the_rate_of_a_key_is_limited(served: str, home: Home) -> None:
+    key = Keys(home.api_keys).add("ann", "user", requests_per_minute=20)
+    eventually(lambda: ask(served)[0] == 401)
+    statuses = [ask(served, key, max_tokens=1)[0] for _ in range(4)]
+    assert statuses == [200, 200, 429, 429]
+
+
+def test_the_size_of_a_body_is_limited(served: str) -> None:
+    status, body = ask(served, messages=[{"role": "user", "content": "x" * 2**20}])
+    assert status == 413 and "larger" in body["error"]["message"]
+
+
+def test_a_body_that_grows_without_a_length_is_cut_off(home: Home) -> None:
+    from serving.gateway.app import make_app
+
+    settings = fast(body_s=0.5)
+    with running(make_app(home, settings), settings) as url:
+        head = b"POST /generate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        part = b"100000\r\n" + b"x" * 2**20 + b"\r\n"
+        assert raw(url, head + part * 2).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("sent", [b"POST /v1/comp", b"POST / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_head_that_never_ends_is_hung_up_on(home: Home, sent: bytes) -> None:
+    from serving.gateway.app import make_app
+
+    settings = fast(body_s=0.3)
+    with running(make_app(home, settings), settings) as url:
+        began = time.monotonic()
+        raw(url, sent)
+        assert time.monotonic() - began < 5
+
+
+def test_a_body_that_never_ends_is_refused(home: Home) -> None:
+    from serving.gateway.app import make_app
+
+    settings = fast(body_s=0.3)
+    with running(make_app(home, settings), settings) as url:
+        head = b"POST /feedback HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+        assert raw(url, head).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("header", ["Origin: https://evil.example", "Host: evil.example"])
+def test_without_keys_a_page_of_another_site_is_refused(served: str, header: str) -> None:
+    host = "" if header.startswith("Host") else "Host: localhost\r\n"
+    request = f"GET /models HTTP/1.1\r\n{host}{header}\r\nConnection: close\r\n\r\n"
+    assert raw(served, request.encode()).startswith(b"HTTP/1.1 403 ")
+
+
+BODIES: dict[str, Any] = {
+    "no JSON": b"{",
+    "no UTF-8": b'{"messages": "\xff"}',
+    "deep": b"[" * 100_000,
+    "list": [],
+    "nothing": b"",
+    "half a surrogate": {"messages": [{"role": "user", "content": "\ud800"}]},
+    "surrogate as a key": {"\ud800": 1},
+    "huge number": b'{"messages": [{"role": "user", "content": "x"}], "seed": 1e400}',
+    "long number": b'{"prompt": "x", "max_tokens": ' + b"9" * 5000 + b"}",
+    "NaN": b'{"prompt": "x", "temperature": NaN}',
+    "too hot": {"messages": CHAT, "temperature": 3},
+    "empty stop": {"messages": CHAT, "stop": [""]},
+    "no prompt": {"messages": []},
+    "role": {"messages": [{"role": "root", "content": "x"}]},
+    "image": {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+    "many": {"messages": CHAT, "n": 10_000},
+    "tests that are code": {
+        "messages": CHAT,
+        "tests": {"entry_point": "f(); g", "cases": [{"args": []}]},
+    },
+    "long": {"messages": [{"role": "user", "content": "x" * 900_000}]},
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bad_input_gets_one_line_and_status_400(served: str, name: str) -> None:
+    body = BODIES[name]
+    for path in ("v1/chat/completions", "v1/completions", "generate"):
+        status, reply = call(f"{served}/{path}", body)
+        assert status == 400 and "\n" not in reply["error"]["message"]
+    assert ask(served)[0] == 200
+
+
+def test_no_prompt_and_no_key_reaches_the_disk_or_the_log(
+    served: str, home: Home, capfd: pytest.CaptureFixture[str]
+) -> None:
+    key = Keys(home.api_keys).add("ann", "user")
+    eventually(lambda: ask(served)[0] == 401)
+    secret = "a secret of mine"
+    ask(served, key, messages=[{"role": "user", "content": secret}], user=secret)
+    ask(served, key, messages=[{"role": "user", "content": secret * 50}])
+    call(f"{served}/v1/completions", {"prompt": secret, "stop": 1}, key)
+    eventually(lambda: home.observations.exists())
+    time.sleep(0.3)
+    output = "".join(capfd.readouterr())
+    files = b"".join(f.read_bytes() for f in home.path.rglob("*") if f.is_file())
+    for word in (secret, key):
+        assert word not in output and word.encode() not in files
+
+
+def test_an_unknown_path_and_method_are_refused_in_the_same_form(served: str) -> None:
+    for path, method in (("nowhere", "GET"), ("generate", "DELETE")):
+        status, reply = call(f"{served}/{path}", method=method)
+        assert status in (404, 405) and json.dumps(reply["error"]["message"])

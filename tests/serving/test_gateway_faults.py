@@ -1,0 +1,151 @@
+"""What clients see when a version fails, hangs or is busy, and when they leave."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from resources.config.serving import Breaker, Serving
+from resources.home import Home
+from serving.gateway.observations import Observation, Observations
+from tests.serving.faulty_engine import Faulty
+from tests.serving.gateway_server import (
+    ask,
+    call,
+    content,
+    eventually,
+    fast,
+    promote,
+    running,
+)
+
+Start = Callable[[Faulty, Serving], str]
+
+
+@pytest.fixture
+def start(home: Home, checkpoints: dict[str, Path]) -> Iterator[Start]:
+    """Start a gateway with the versions old and new, of which new is champion."""
+    from serving.gateway.app import make_app
+
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    with ExitStack() as stack:
+        yield lambda faulty, settings: stack.enter_context(
+            running(make_app(home, settings, open_engine=faulty), settings)
+        )
+
+
+def prompt(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def observed(home: Home, count: int) -> list[Observation]:
+    rows = Observations(home.observations)
+    eventually(lambda: len(list(rows.read())) >= count)
+    return [row for _, row in rows.read()]
+
+
+def test_a_version_that_fails_is_replaced_by_the_one_before(start: Start, home: Home) -> None:
+    url = start(Faulty(new={"fail"}), fast())
+    status, reply = ask(url, messages=prompt("fail"))
+    assert (status, reply["model"]) == (200, "old")
+    failed, answered = observed(home, 2)
+    assert (failed.version, failed.arm, failed.error) == (2, "champion", "engine")
+    assert (answered.version, answered.arm, answered.error) == (1, "fallback", "")
+
+
+def test_when_every_version_fails_the_client_gets_one_line(start: Start) -> None:
+    status, reply = ask(start(Faulty(new={"fail"}, old={"fail"}), fast()), messages=prompt("fail"))
+    assert status == 503 and reply["error"]["message"] == "the engine was told to fail"
+
+
+def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(start: Start) -> None:
+    url = start(Faulty(new={"break"}), fast())
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    body = json.dumps({"messages": prompt("break"), "max_tokens": 9, "stream": True})
+    connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+    events = connection.getresponse().read().decode().strip().split("\n\n")
+    assert "told to break" in json.loads(events[-1].removeprefix("data: "))["error"]["message"]
+
+
+def test_an_engine_that_hangs_is_given_up_after_the_stall_time(start: Start) -> None:
+    url = start(Faulty(new={"hang"}), fast(stall_s=0.3))
+    status, reply = ask(url, messages=prompt("hang"))
+    assert (status, reply["error"]["code"]) == (504, "timeout")
+
+
+def test_a_model_that_returns_no_numbers_fails_and_is_replaced(start: Start) -> None:
+    status, reply = ask(start(Faulty(new={"nan"}), fast()), messages=prompt("nan"))
+    assert (status, reply["model"]) == (200, "old")
+
+
+def test_a_failing_version_is_left_alone_and_then_probed(start: Start) -> None:
+    faulty = Faulty(new={"fail"})
+    url = start(faulty, fast(breaker=Breaker(consecutive=2, open_s=1.0, probes=1)))
+    for _ in range(6):
+        assert ask(url, messages=prompt("fail"))[1]["model"] == "old"
+    assert faulty.opened["new"].asked == 2
+    faulty.opened["new"].faults = frozenset()
+    eventually(lambda: ask(url, messages=prompt("fail"))[1]["model"] == "new")
+
+
+def test_a_full_queue_refuses_with_a_time_to_try_again(start: Start) -> None:
+    url = start(Faulty(new={"hang"}), fast(at_once=1, waiting=1, stall_s=2.0, deadline_s=3.0))
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda _: ask(url, messages=prompt("hang")), range(4)))
+    refused = [reply for status, reply in replies if status == 429]
+    assert len(refused) == 2 and all(r["error"]["code"] == "overloaded" for r in refused)
+
+
+def test_the_work_stops_when_the_client_leaves(start: Start, home: Home) -> None:
+    faulty = Faulty(new={"hang"})
+    url = start(faulty, fast())
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    body = json.dumps({"messages": prompt("hang"), "max_tokens": 90})
+    connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+    engine = eventually(lambda: faulty.opened.get("new"))
+    eventually(lambda: engine._active)
+    connection.close()
+    eventually(lambda: not engine._active)
+    [row] = observed(home, 1)
+    assert row.error == "gone"
+
+
+def test_a_version_is_unloaded_after_its_last_request(start: Start) -> None:
+    url = start(Faulty(), fast())
+    whole = content(ask(url, model="old", max_tokens=60)[1])
+    with ThreadPoolExecutor(9) as pool:
+        answers = [pool.submit(ask, url, model="old", max_tokens=60) for _ in range(8)]
+        assert call(f"{url}/models/old/unload", {})[0] == 409  # it is the fallback
+        assert all(content(a.result()[1]) == whole for a in answers)
+
+
+def test_many_switches_of_the_champion_lose_no_request(start: Start, home: Home) -> None:
+    from resources.registry.ledger import Ledger
+
+    url = start(Faulty(), fast())
+    with ThreadPoolExecutor(4) as pool:
+        stop: list[bool] = []
+
+        def client(number: int) -> list[int]:
+            statuses = []
+            while not stop:
+                statuses.append(ask(url, max_tokens=8)[0])
+            return statuses
+
+        clients = [pool.submit(client, number) for number in range(3)]
+        ledger = Ledger(home.ledger)
+        for turn in range(6):
+            ledger.rollback(f"back-{turn}")
+            eventually(lambda: ask(url)[1]["model"] == "old")
+            promote(home, "new", Path(ledger.history()[1].path))
+            eventually(lambda: ask(url)[1]["model"] == "new")
+        stop.append(True)
+        statuses = [status for each in clients for status in each.result()]
+    assert set(statuses) == {200} and len(statuses) > 12
