@@ -76,3 +76,10 @@ def test_verifying_the_registry_verifies_the_rollouts(
         connection.execute("UPDATE rollout_events SET step = 1")
     code, _, error = ratchet(tmp_path, "registry", "verify")
     assert code == 2 and "event 1 of the rollouts is not what was recorded" in error
+
+
+def test_status_names_the_deployed_version(ratchet: Called, site: Site, tmp_path: Path) -> None:
+    assert "rollout-" not in ratchet(tmp_path, "status")[1]
+    site.open()
+    out = " ".join(ratchet(tmp_path, "status")[1].split())
+    assert "deployed version 1; rollout-0001 of version 2 is running" in out
