@@ -5,8 +5,8 @@
 FOLDER has checkouts of three public repositories: lm-sys/llm-decontaminator (HumanEval rephrased,
 pairs of HumanEval and CodeAlpaca that GPT-4 judged), amazon-science/recode (statements translated
 and back) and exercism/python. Edited programs and look-alikes are made here. Rows have no tests;
-their ids name no benchmark. The rules were chosen on rows with an even number; the last column is
-of the others. `RATCHET_DATA` names the folder of the benchmarks.
+their ids name no benchmark. The limits were set mainly on rows with an even number; the last
+column is of the others. `RATCHET_DATA` names the folder of the benchmarks.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from problems.cleaning.behaviour import LIMITS, arity, compare
 from problems.schema import Problem
-from sandbox.protocol import Job, Verdict
+from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
+from sandbox.worker.messages import NOT_RUN
 
 FILE = Path(__file__).with_name("textbook.txt")
 
@@ -51,23 +52,46 @@ def common(tasks: Sequence[Problem], sandbox: Sandbox) -> dict[str, str]:
     NoOutput if the sandbox fails.
     """
     taken = [(task, arity(task)) for task in tasks if task.style == "assert" and task.tests]
-    jobs, owners = list[Job](), dict[str, tuple[Problem, list[Problem]]]()
-    for function in textbook():
-        alike = [task for task, count in taken if count == arity(function)]
-        if tests := tuple(test for task in alike for test in task.tests):
-            job = replace(function, tests=tests).job(function.solutions[0], function.problem_id)
-            jobs.append(replace(job, limits=LIMITS))
-            owners[job.job_id] = function, [task for task in alike for _ in task.tests]
     pairs = list[tuple[Problem, Problem]]()
-    for report in sandbox.run(jobs):
-        function, tested = owners[report.job_id]
-        tasks_of = {task.problem_id: task for task in tested}
-        for task, test in zip(tested, report.tests, strict=True):
-            if test.verdict is not Verdict.AC:
-                tasks_of.pop(task.problem_id, None)
-        pairs += [(function, task) for task in tasks_of.values()]
+    pending = {
+        at: [task for task, count in taken if count == arity(function)]
+        for at, function in enumerate(textbook())
+    }
+    while pending := {at: alike for at, alike in pending.items() if alike}:
+        passed, pending = _round(pending, sandbox)
+        pairs += passed
     return {
         task.problem_id: function.statement
         for (function, task), behaviour in zip(pairs, compare(pairs, sandbox), strict=True)
         if behaviour.same
     }
+
+
+def _round(
+    pending: dict[int, list[Problem]], sandbox: Sandbox
+) -> tuple[list[tuple[Problem, Problem]], dict[int, list[Problem]]]:
+    """Run each function on all its tasks at once.
+
+    pending: the tasks by the function's place. Returns the pairs of a function and a task whose
+    tests it passes, and the tasks after one on which it hung or died.
+    """
+    jobs = [
+        replace(
+            replace(textbook()[at], tests=tuple(test for task in alike for test in task.tests)).job(
+                textbook()[at].solutions[0], str(at)
+            ),
+            limits=LIMITS,
+        )
+        for at, alike in pending.items()
+    ]
+    passed, rest = list[tuple[Problem, Problem]](), dict[int, list[Problem]]()
+    for report in sandbox.run(jobs):
+        at, results = int(report.job_id), iter(report.tests)
+        for nth, task in enumerate(pending[at]):
+            verdicts = [next(results) for _ in task.tests]
+            if all(test.verdict is Verdict.AC for test in verdicts):
+                passed.append((textbook()[at], task))
+            elif nth and verdicts[0].detail == NOT_RUN:
+                rest[at] = pending[at][nth:]
+                break
+    return passed, rest
