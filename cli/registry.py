@@ -20,6 +20,7 @@ from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
+from resources.registry.rollouts import Rollouts
 from resources.run_record import readable
 from resources.settings import Settings
 from resources.verification import verify_records
@@ -94,6 +95,9 @@ def verify(settings: Settings, console: Console) -> int:
         console.print(f"{entries} of an older version: the next entry adds the hashes")
     else:
         console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
+    if rollouts := Rollouts(ledger.place).all():
+        events = count(sum(len(rollout.events) for rollout in rollouts), "event")
+        console.print(f"{count(len(rollouts), 'rollout')}, {events}, each as recorded")
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")

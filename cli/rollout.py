@@ -110,6 +110,7 @@ def status(
 ) -> None:
     """Show the newest rollout: steps, guardrails of both versions, and the reasons."""
     settings, console = Settings.read(profile), Console()
+    console.width = max(console.width, 120)
     rollout, view = shown(settings)
     if not watch:
         console.print(view, highlight=False, soft_wrap=True)

@@ -59,9 +59,13 @@ def analysis_of(rollout: Rollout, observations: Observations) -> Analysis | None
 
 
 def decision_of(comparison: Comparison, analysis: Analysis | None) -> Decision:
-    """Return the decision that the guardrails and the primary metric support by now."""
+    """Return the decision that the guardrails and the primary metric support by now.
+
+    A guardrail that no request says anything about, such as tests that none carries, is left out.
+    """
+    harms = comparison.harms()
     return decide(
-        comparison.harms(),
+        [harm for harm in harms if harm.pairs] or harms,
         analysis.primary if analysis else None,
         ratio_p_value=comparison.ratio_p_value(),
         ratio_level=RATIO_LEVEL,

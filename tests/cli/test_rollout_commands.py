@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,14 @@ def test_watching_ends_with_the_rollout(ratchet: Called, site: Site, tmp_path: P
     site.tick()
     code, out, _ = ratchet(tmp_path, "rollout", "status", "--watch")
     assert code == 0 and "promoted" in out
+
+
+def test_verifying_the_registry_verifies_the_rollouts(
+    ratchet: Called, site: Site, tmp_path: Path
+) -> None:
+    site.open()
+    with sqlite3.connect(tmp_path / "promotions.db") as connection:
+        connection.execute("DROP TRIGGER rollout_events_never_changed")
+        connection.execute("UPDATE rollout_events SET step = 1")
+    code, _, error = ratchet(tmp_path, "registry", "verify")
+    assert code == 2 and "event 1 of the rollouts is not what was recorded" in error
