@@ -26,7 +26,6 @@ class Vote(Strict):
 
     response: Text
     value: Literal["accepted", "edited", "rejected"]
-    user: str | None = None
 
 
 def native_routes(
