@@ -76,3 +76,10 @@ def test_verifying_the_registry_verifies_the_rollouts(
         connection.execute("UPDATE rollout_events SET step = 1")
     code, _, error = ratchet(tmp_path, "registry", "verify")
     assert code == 2 and "event 1 of the rollouts is not what was recorded" in error
+
+
+def test_a_reason_is_shown_as_it_was_given(ratchet: Called, site: Site, tmp_path: Path) -> None:
+    site.open()
+    ratchet(tmp_path, "rollout", "abort", "--reason", "[/] not [bold] enough")
+    code, out, _ = ratchet(tmp_path, "rollout", "status")
+    assert code == 0 and "aborted: [/] not [bold] enough" in out
