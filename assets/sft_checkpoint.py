@@ -3,8 +3,9 @@
 A model made from scratch learns from the embedded family, whose simulated author makes mistakes, so
 that reinforcement learning can improve on them. A named `base` learns from the verified problems of
 the split `demonstrations`; if no source has any, it stays unchanged. The warm-up trains all
-weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it resumes from its
-last state, at most half a minute old.
+weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). On a CPU it runs in this process and
+resumes from its last state, at most half a minute old. On GPUs verl's own SFT trainer runs it, on
+the Ray that trains, with the layout of the training.
 """
 
 import json
@@ -22,11 +23,13 @@ from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS, TRAINING
 from assets.pictures import loss_table
 from problems.demonstrations import chats, demonstrations
-from resources.run_context import RunContext, StageOutput, result
+from resources.run_context import RunContext, StageContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
 from verl_jobs.agents.executor import Executor
+from verl_jobs.job import TrainingJob
 from verl_jobs.sft.warm_up import Prompt
 
+Chats = list[tuple[Prompt, str]]
 VERSION = 1  # of what is made from the same inputs
 
 
@@ -52,29 +55,15 @@ def sft_checkpoint(
         artifact_config = config.model_dump(mode="json") | ({"mends": True} if correcting else {})
 
         def make(folder: Path) -> StageOutput:
-            from verl_jobs.sft.warm_up import warm_up
-
             problems = demonstrations(clean.path)
             if not problems and stage.profile.base:
                 return _as_it_is(base, folder)
-            rows: list[tuple[Prompt, str]] = [*chats(problems, stage.profile.base)]
+            rows: Chats = [*chats(problems, stage.profile.base)]
             if correcting:  # also train on sandbox reports, which conversations contain
                 with stage.run_context.new_sandbox() as sandbox:
                     rows += corrections(problems, Executor(sandbox))
-            progress = stage.report.progress
-            state = (
-                stage.pipeline_run.folder
-                / "warm_up"
-                / f"{hash_data(inputs | {'config': artifact_config})[:12]}.pt"
-            )
-            losses = warm_up(
-                base.path,
-                rows,
-                config,
-                folder,
-                lambda step, loss: progress.at(step, config.steps, f"loss {loss:.3f}"),
-                state,
-            )
+            learn = _in_this_process if stage.profile.training.engine == "hf" else _on_ray
+            losses = learn(stage, base, rows, inputs | {"config": artifact_config}, folder)
             (folder / "losses.json").write_text(
                 json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8"
             )
@@ -106,6 +95,63 @@ def sft_checkpoint(
             "loss": dg.MetadataValue.md(loss_table(losses)),
         }
     return result(artifact, metadata)
+
+
+def _in_this_process(
+    stage: StageContext, base: Artifact, rows: Chats, inputs: dict[str, Any], folder: Path
+) -> list[float]:
+    """Write the trained model to the folder; return the loss of each step."""
+    from verl_jobs.sft.warm_up import warm_up
+
+    config, progress = stage.profile.warm_up, stage.report.progress
+    return warm_up(
+        base.path,
+        rows,
+        config,
+        folder,
+        lambda step, loss: progress.at(step, config.steps, f"loss {loss:.3f}"),
+        stage.pipeline_run.folder / "warm_up" / f"{hash_data(inputs)[:12]}.pt",
+    )
+
+
+def _on_ray(
+    stage: StageContext, base: Artifact, rows: Chats, inputs: dict[str, Any], folder: Path
+) -> list[float]:
+    """Like _in_this_process, with verl's SFT trainer in a Ray job."""
+    from resources.ray.job import train
+    from verl_jobs.sft import entry
+
+    config, run_context, progress = (
+        stage.profile.warm_up,
+        stage.run_context,
+        stage.report.progress,
+    )
+    job = TrainingJob(
+        folder=str(stage.pipeline_run.folder / "warm_up" / hash_data(inputs)[:12]),
+        chain=stage.pipeline_run.record.id,
+        start=str(base.path),
+        train="",
+        validation="",
+        inputs={"warm_up": hash_data(inputs)},
+        training=stage.profile.training,
+        reward=stage.profile.reward,
+        reward_hash="",
+        isolation="auto",
+        seed=config.seed,
+        loggers=(),
+    )
+    entry.write_inputs(job, config, rows)
+
+    def on_poll() -> None:
+        seen = entry.losses(job)
+        note = f"loss {seen[-1]:.3f}" if seen else "starting Ray and verl"
+        progress.at(len(seen), config.steps, note)
+
+    ray = run_context.ray.of(job, run_context.home, stage.profile)
+    train(job, ray, on_poll=on_poll, entry=entry.__name__)
+    shutil.copytree(job.path / entry.WEIGHTS, folder, dirs_exist_ok=True)
+    shutil.rmtree(job.path / "saves")
+    return entry.losses(job)
 
 
 def _as_it_is(base: Artifact, folder: Path) -> StageOutput:

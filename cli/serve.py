@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from typing import Annotated
 
 import typer
@@ -39,6 +41,8 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     address = f"{scheme}://{serving.host}:{listener.getsockname()[1]}"
     rights = "API keys are needed" if has_keys else "no API keys: for this machine only"
     console.print(f"{address}/v1 serves the champion of {home.path} ({rights})", soft_wrap=True)
+    # The server ends in order, and then repeats the signal.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with listener:
         server.run(sockets=[listener])
 

@@ -31,14 +31,15 @@ class Behaviour:
     """What running the programs of a pair showed; None where it could not be run.
 
     theirs: my solution under the task's tests; a failure is None where my solution is not known to
-    be right. mine: the task's solution under my tests. agreed: generated inputs on which the two
-    programs agree. disagreement: one on which they differ.
+    be right, and `failed` is set. mine: the task's solution under my tests. agreed: generated
+    inputs on which the two programs agree. disagreement: one on which they differ.
     """
 
     theirs: Verdict | None = None
     mine: Verdict | None = None
     agreed: int = 0
     disagreement: str = ""
+    failed: bool = False
 
     @property
     def same(self) -> bool:
@@ -99,6 +100,7 @@ def compare(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Behaviour]:
             mine.get(at),
             len(agreement[at].tests) if at in agreement else 0,
             agreement[at].disagreement if at in agreement else "",
+            failed=verdict not in (None, Verdict.AC),
         )
         for at, (verdict, (problem, _)) in enumerate(zip(theirs, pairs, strict=True))
     ]
@@ -139,6 +141,11 @@ def program_for(solver: Problem, tested: Problem) -> str | None:
             f"{source}\n\n\n_solve = {name}\n\n\nclass {method[1]}:\n"
             f"    def {method[2]}(self, *args, **kwargs):\n        return _solve(*args, **kwargs)\n"
         )
+    if tested_name in _defined(source):  # its own functions must go on calling each other
+        return (
+            f"_space = {{'__name__': 'solution'}}\nexec({source!r}, _space)\n"
+            f"{tested_name} = _space[{name!r}]\n"
+        )
     return f"{source}\n\n\n{tested_name} = {name}\n"
 
 
@@ -147,12 +154,31 @@ def called(problem: Problem) -> str | None:
     name = problem.entry_point
     if (name and METHOD.match(name)) or not problem.solutions:
         return name
-    try:
-        body = parse(problem.solutions[0]).body
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    names = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names = list(_defined(problem.solutions[0]))
     return name if name in names else next(reversed(names), name)
+
+
+def arity(problem: Problem) -> tuple[int, int] | None:
+    """Return the least and the greatest number of arguments that the first solution takes.
+
+    None if it is not one function with positional arguments alone.
+    """
+    if not problem.solutions:
+        return None
+    function = _defined(problem.solutions[0]).get(called(problem) or "")
+    if not isinstance(function, ast.FunctionDef) or function.args.vararg:
+        return None
+    count = len(function.args.args)
+    return count - len(function.args.defaults), count
+
+
+def _defined(source: str) -> dict[str, ast.stmt]:
+    """Return the functions and classes of a program by name; none of a text that is no Python."""
+    try:
+        body = parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    return {node.name: node for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
 def _verdicts(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Verdict | None]:

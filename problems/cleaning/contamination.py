@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from problems.cleaning.meaning import opposed
 from problems.cleaning.minhash import CHUNK, alike
 from problems.cleaning.normalize import normalize
 from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, core, key, kin, sketch
@@ -158,7 +159,7 @@ def judge_overlaps(
     run: the longest common run of words, and the share of the gated statement's words that are in
     such runs. A run is a leak if it covers most of a short statement or half of any statement:
     sentences such as "since the answer may be very large, return it modulo 10^9 + 7" occur in
-    hundreds of tasks.
+    hundreds of tasks. It is none where one says "upper" and the other "lower".
     """
     longest, share = run
     if core(problem.statement) == core(gated.statement):
@@ -174,7 +175,7 @@ def judge_overlaps(
         yield (
             "words in a row",
             f"{longest}, {share:.0%} of the statement in such runs",
-            share >= 0.5,
+            share >= 0.5 and not opposed(problem, gated),
         )
     if kin.same_program:
         yield (

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from problems.cleaning.canonical import canonical
 from problems.cleaning.prose import prose, without_lead
 from problems.cleaning.similarity import programs
+from problems.cleaning.textbook import textbook_names
 from problems.schema import Problem
 from problems.syntax import code_tokens
 
@@ -29,21 +31,33 @@ CONTRASTS = Path(__file__).with_name("contrasts.txt")
 # 99 % of HumanEval's rephrased tasks and of programs with three edits.
 BY_STATEMENT, BY_PROGRAM = 5, 10
 LEAST = 0.4  # a candidate must be at least this similar in one of the two
-# Similarities from which a statement alone is reason enough; long ones have LONG words or more.
-SHORT_SAME, LONG_SAME, SAME_NAME, LONG = 0.85, 0.75, 0.6, 20
+LONG, VERY_LONG = 20, 40  # words of a statement
+NOUNS = 2  # of these one statement may have more than the other
 CHUNK = 4096
 WORD = re.compile(r"[a-z]+|\d+")
+# What a statement in one line keeps of a program: the code before its text, and calls with results.
+CODE = re.compile(r"^.*\b(?:def|class)\b.*(?:\"\"\"|\'\'\')")
+SHOWN = re.compile(
+    r"(?:\W*\b(?:for )?examples?\b\W*(?:is )?(?:input\W*)?)?\w+(?: _ \w+)* ?"
+    r"\([^()]*\) ?(?:= ?=|= ?>|- ?>|returns )",
+    re.IGNORECASE,
+)
+LEAST_WORDS = 3
 
 Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Near:
-    """A gated task near a problem: its row, and the similarities of statements and programs."""
+    """A gated task near a problem: its row, and the similarities of statements and programs.
+
+    contained: the share of the task's program that is in the problem's, if it was computed.
+    """
 
     gated: int
     statement: float
     program: float
+    contained: float = 0.0
 
     @property
     def most(self) -> float:
@@ -85,31 +99,98 @@ class MeaningIndex:
                 result.append(sorted(near, key=lambda one: (-one.most, one.gated)))
         return result
 
+    def contained(self, problem: Problem, gated: int) -> float:
+        """Return the share of a task's program that is in the problem's, in [0, 1].
+
+        Runs of tokens count by their rarity in the tasks' programs. A copy with insertions has all.
+        """
+        idf = self._vectorizer.idf_
+        mine, theirs = (
+            Counter(program_terms(first_program(one))) for one in (problem, self.gated[gated])
+        )
+        known = self._vectorizer.vocabulary_
+        weights = {term: float(idf[known[term]]) for term in theirs}
+        common = sum(weights[term] * count for term, count in (mine & theirs).items())
+        return common / (sum(weights[term] * count for term, count in theirs.items()) or 1.0)
+
 
 def meaning(problem: Problem) -> str:
     """Return the text of a problem that its embedding is made of."""
-    return without_lead(prose(problem.statement))
+    return without_lead(_spoken(prose(problem.statement)))
 
 
-def same_meaning(mine: Problem, theirs: Problem, similarity: float) -> bool:
+def _spoken(text: str) -> str:
+    """Return a statement in one line without code before it and examples after it."""
+    for short in (CODE.sub("", text), SHOWN.split(CODE.sub("", text))[0]):
+        if len(short.split()) >= LEAST_WORDS:
+            text = short
+    return text.strip(" \"'")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Similarities from which on two statements ask for the same.
+
+    short, long: of statements with fewer than LONG words, and the others. one_word: of short
+    statements of which one has a contrasting word that the other lacks. name: of problems whose
+    function has the same name.
+    """
+
+    short: float = 0.8
+    one_word: float = 0.9
+    long: float = 0.7
+    name: float = 0.6
+
+
+ALONE = Limits()  # where no program was run
+DOUBTED = Limits(0.85, 0.9, 0.75)  # where the program fails the task's tests
+COMMON = Limits(0.85, 0.9, 0.75, name=1.0)  # of functions that every course has
+
+
+def same_meaning(mine: Problem, theirs: Problem, similarity: float, limits: Limits = ALONE) -> bool:
     """Return whether two statements ask for the same, by similarity, contrasts and name.
 
-    At most one word such as "even" may be in one of them alone, in long statements a third.
+    One word such as "even" may be in one of them alone, in long statements a third of these words.
     """
     one, other = meaning(mine), meaning(theirs)
     words = min(len(WORD.findall(text.lower())) for text in (one, other))
     contrasts, others = contrasts_in(one), contrasts_in(other)
-    different = (contrasts - others).total() + (others - contrasts).total()
-    if different > max(1, (contrasts | others).total() / 3 if words >= LONG else 0):
+    if _opposed(contrasts, others) and words < VERY_LONG:
         return False
-    if mine.entry_point and mine.entry_point == theirs.entry_point and "_" in mine.entry_point:
-        return similarity >= SAME_NAME
-    return similarity >= (LONG_SAME if words >= LONG else SHORT_SAME)
+    extra = (contrasts - others) + (others - contrasts)
+    nouns = sum(count for word, count in extra.items() if word in _contrasts().nouns)
+    different = extra.total() - nouns
+    if words >= LONG:
+        if extra.total() > max(1, (contrasts | others).total() / 3):
+            return False
+        least = limits.long
+    else:
+        if different > 1 or nouns > (1 if different else NOUNS):
+            return False
+        least = limits.one_word if different else limits.short
+    name = mine.entry_point
+    if name and name == theirs.entry_point and "_" in name and name not in textbook_names():
+        least = min(least, limits.name)
+    return similarity >= least
+
+
+def opposed(mine: Problem, theirs: Problem) -> bool:
+    """Return whether one statement says "smallest" where the other says "largest"."""
+    one, other = meaning(mine), meaning(theirs)
+    words = min(len(WORD.findall(text.lower())) for text in (one, other))
+    return words < VERY_LONG and _opposed(contrasts_in(one), contrasts_in(other))
+
+
+def _opposed(one: Counter[str], other: Counter[str]) -> bool:
+    against = _contrasts().against
+    return any(
+        word in against.get(opposite, ()) for word in one - other for opposite in other - one
+    )
 
 
 def contrasts_in(text: str) -> Counter[str]:
     """Count the numbers and contrasting words of a text; equal words are the same entry."""
-    known = _contrasts()
+    known = _contrasts().entry
     words = WORD.findall(text.lower())
     return Counter(known.get(word, word) for word in words if word in known or word.isdigit())
 
@@ -129,8 +210,8 @@ def first_program(problem: Problem) -> str:
 
 
 def program_terms(source: str) -> list[str]:
-    """Return the runs of one to three tokens of a program, without names and docstrings."""
-    tokens = code_tokens(source)
+    """Return the runs of one to three tokens of a program in canonical form, without names."""
+    tokens = code_tokens(canonical(source))
     return [
         " ".join(tokens[at : at + size])
         for size in (1, 2, 3)
@@ -146,14 +227,28 @@ def _encoder(model: str) -> Any:
     return SentenceTransformer(model or str(get_model_path()), device="cpu")
 
 
+@dataclass(frozen=True)
+class _Contrasts:
+    """contrasts.txt: each word's entry, the entries against an entry, and the nouns among them."""
+
+    entry: dict[str, str]
+    against: dict[str, set[str]]
+    nouns: set[str]
+
+
 @cache
-def _contrasts() -> dict[str, str]:
-    groups = [
-        line.split()
-        for line in CONTRASTS.read_text(encoding="utf-8").splitlines()
-        if line and not line.startswith("#")
-    ]
-    return {word: group[0] for group in groups for word in group}
+def _contrasts() -> _Contrasts:
+    contrasts = _Contrasts({}, {}, set())
+    for line in CONTRASTS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        groups = [group.split() for group in line.removeprefix("~").split("/")]
+        names = {group[0] for group in groups}
+        contrasts.entry.update({word: group[0] for group in groups for word in group})
+        contrasts.against.update({name: names - {name} for name in names})
+        if line.startswith("~"):
+            contrasts.nouns.update(names)
+    return contrasts
 
 
 def _top(row: NDArray[np.floating[Any]], count: int) -> list[int]:

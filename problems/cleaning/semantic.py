@@ -8,20 +8,31 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from problems.cleaning.behaviour import Behaviour, compare
+from problems.cleaning.canonical import canonical
 from problems.cleaning.contamination import GatedIndex, Overlap
-from problems.cleaning.meaning import MeaningIndex, Near, first_program, same_meaning
+from problems.cleaning.meaning import (
+    ALONE,
+    COMMON,
+    DOUBTED,
+    MeaningIndex,
+    Near,
+    first_program,
+    same_meaning,
+)
 from problems.cleaning.similarity import Sketch
+from problems.cleaning.textbook import common
 from problems.schema import Problem
 from problems.syntax import code_tokens
 from sandbox.sandbox import Sandbox
 
 # Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
-# the other's tests; of the programs, if the task's has PROGRAM_TOKENS. Otherwise `a * b` would be
-# any task that multiplies, and any sorting function each task that asks for one kind of sorting.
-STATEMENT, STATEMENT_TESTED, PROGRAM, PROGRAM_TOKENS = 0.7, 0.6, 0.6, 20
+# the other's tests; or from this share of the task's program on, in canonical form.
+STATEMENT, STATEMENT_TESTED, CONTAINED = 0.7, 0.6, 0.9
+# A function that every course has is a leak by its program alone from this size on.
+COMMON_TOKENS = 40
 
 
 @dataclass
@@ -31,6 +42,7 @@ class SemanticIndex:
     gated: Sequence[Problem]
     model: str = ""
     _meanings: MeaningIndex = field(init=False, repr=False)
+    _common: dict[str, str] = field(init=False, repr=False, default_factory=dict)  # by task
 
     def __post_init__(self) -> None:
         self._meanings = MeaningIndex(self.gated, self.model)
@@ -53,18 +65,41 @@ class SemanticIndex:
         behaviours = compare(
             [(problem, self.gated[near.gated]) for problem, near in candidates], sandbox
         )
+        self._find_common(candidates, behaviours, sandbox)
         return list(self._judged(candidates, behaviours))
+
+    def _find_common(
+        self,
+        candidates: Iterable[tuple[Problem, Near]],
+        behaviours: Iterable[Behaviour],
+        sandbox: Sandbox,
+    ) -> None:
+        """Run the textbook's functions on the tasks that matter and are not yet known."""
+        tasks = {
+            near.gated: self.gated[near.gated]
+            for (_, near), behaviour in zip(candidates, behaviours, strict=True)
+            if behaviour.same and self.gated[near.gated].problem_id not in self._common
+        }
+        self._common |= {task.problem_id: "" for task in tasks.values()}
+        self._common |= common(list(tasks.values()), sandbox)
 
     def _judged(
         self, candidates: Iterable[tuple[Problem, Near]], behaviours: Iterable[Behaviour]
     ) -> Iterator[Overlap]:
         for (problem, near), behaviour in zip(candidates, behaviours, strict=True):
             gated = self.gated[near.gated]
-            if verdict := judge(problem, gated, near, behaviour):
+            if behaviour.same:
+                near = replace(near, contained=self._meanings.contained(problem, near.gated))
+            function = self._common.get(gated.problem_id, "")
+            if verdict := judge(problem, gated, near, behaviour, bool(function)):
                 kind, leak = verdict
                 detail = f"statements {near.statement:.2f}, programs {near.program:.2f}"
+                if near.contained:
+                    detail += f" ({near.contained:.0%} of the task's)"
                 if str(behaviour):
                     detail += f"; {behaviour}"
+                if function:
+                    detail += f"; every course has it: {function}"
                 texts = (
                     (problem.solutions[0], gated.solutions[0])
                     if kind == "same behaviour" and problem.solutions and gated.solutions
@@ -74,25 +109,34 @@ class SemanticIndex:
 
 
 def judge(
-    problem: Problem, gated: Problem, near: Near, behaviour: Behaviour
+    problem: Problem, gated: Problem, near: Near, behaviour: Behaviour, common: bool
 ) -> tuple[str, bool] | None:
     """Return the kind of overlap and whether it is a leak, or None.
 
-    A statement alone decides only where no run tells the two apart.
+    common: the task is a function of every course. A statement alone decides only where no run
+    tells the two apart.
     """
     if behaviour.same:
+        if common:
+            if same_meaning(problem, gated, near.statement, COMMON):
+                return "same behaviour", True
+            copied = near.contained >= CONTAINED and _tokens(gated) >= COMMON_TOKENS
+            return "same behaviour", copied
+        if same_meaning(problem, gated, near.statement, DOUBTED):
+            return "same behaviour", True
         both = behaviour.mine is behaviour.theirs
         return "same behaviour", (
             near.statement >= (STATEMENT_TESTED if both else STATEMENT)
-            or (near.program >= PROGRAM and _tokens(gated) >= PROGRAM_TOKENS)
+            or near.contained >= CONTAINED
         )
-    if same_meaning(problem, gated, near.statement):
+    limits = DOUBTED if behaviour.failed else ALONE
+    if same_meaning(problem, gated, near.statement, limits):
         return "same meaning", not behaviour.different
     return None
 
 
 def _tokens(problem: Problem) -> int:
-    return len(code_tokens(first_program(problem)))
+    return len(code_tokens(canonical(first_program(problem))))
 
 
 class BothIndexes:

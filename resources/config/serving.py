@@ -41,6 +41,10 @@ class Serving(Section):
     """Name of the model there. Empty: the name of the version's checkpoint."""
     memory_gib: PositiveFloat = 4.0
     """Memory for the weights of all loaded versions together."""
+    gpu_share: float = Field(0.45, gt=0, le=1)
+    """Share of the GPU's memory for each version, with the engine `vllm`: the champion and the one
+    before it are loaded together.
+    """
     at_once: PositiveInt = 16
     """Requests that run at the same time on a version."""
     waiting: NonNegativeInt = 64

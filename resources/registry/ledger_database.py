@@ -107,12 +107,15 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor | None]:
-        """Yield None without a table: a writer may have been killed before it created one."""
+        """Yield a cursor that sees one moment, so that rows and hashes fit while others write; None
+        without a table: a writer may have been killed before it created one.
+        """
         if not self.path.exists():
             yield None
             return
         with self._named_errors(), self._open() as connection:
             cursor = connection.cursor()
+            cursor.execute("BEGIN")
             if has_table(cursor, "promotions"):
                 yield cursor
             elif cursor.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -196,8 +199,9 @@ class PostgresServer:
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """Yield None without a table."""
+        """Yield a cursor that sees one moment; None without a table."""
         with self._transaction() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield cursor if has_table(cursor, "promotions") else None
 
     @contextmanager

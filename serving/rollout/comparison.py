@@ -17,7 +17,7 @@ from evaluation.statistics.online.confidence_sequence import mean_sequence, p_va
 from evaluation.statistics.online.pairs import Pairing
 from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from serving.experiment.guardrail import Guardrail, Harm, measured_harm
-from serving.gateway.observations import Observation
+from serving.gateway.observations import Observation, Observations
 from serving.rollout.plan import QUALITY, SPEED, Plan
 
 FAILURES = ("timeout", "engine")  # errors that a version is responsible for
@@ -59,11 +59,23 @@ class Comparison:
         self.plan, self.challenger = plan, challenger
         self.watches = [Watch(guardrail) for guardrail in plan.guardrails]
         self.units: dict[int, tuple[int, int]] = {}  # step -> units of champion, of challenger
+        self.read = 0  # number of the last observation that `follow` has read
+        self.requests = 0
         self._assigned: set[tuple[int, str, bool]] = set()
+
+    def follow(self, rollout: str, observations: Observations) -> bool:
+        """Add what was recorded for this rollout since the last call; return whether there was
+        anything.
+        """
+        rows = list(observations.read(self.read, rollout))
+        self.add(observation for _, observation in rows)
+        self.read = rows[-1][0] if rows else self.read
+        return bool(rows)
 
     def add(self, observations: Iterable[Observation]) -> None:
         """Add observations of this rollout, oldest first."""
         for observation in observations:
+            self.requests += 1
             if observation.step >= len(self.plan.steps):
                 continue  # answered after the last step
             challenger = observation.version == self.challenger
@@ -92,6 +104,11 @@ class Comparison:
             measured_harm(watch.guardrail, np.frombuffer(watch.differences), self.plan.level)
             for watch in self.watches
         ]
+
+    @property
+    def measures_quality(self) -> bool:
+        """Whether any request carried tests."""
+        return any(w.guardrail.name == QUALITY and w.champion for w in self.watches)
 
     def pairs(self, step: int) -> int:
         """Return the pairs that the errors' guardrail has seen in this step."""

@@ -30,20 +30,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progress:
-    """The observations of one rollout that have been read. read: number of the last one.
-
-    breached: whether they show a breach.
-    """
+    """What is known of one rollout. breached: whether it shows a breach."""
 
     rollout: str
-    plan: Plan
     comparison: Comparison
-    read: int = 0
     breached: bool = False
 
     def evidence(self) -> dict[str, Any]:
         """Return the state of the guardrails as JSON."""
-        return {"guardrails": guardrails_of(self.comparison), "observations": self.read}
+        return {
+            "guardrails": guardrails_of(self.comparison),
+            "observations": self.comparison.read,
+        }
 
 
 class Controller:
@@ -99,12 +97,9 @@ class Controller:
         progress = self._progress
         if progress is None or progress.rollout != rollout.id:
             plan = Plan.model_validate(rollout.plan)
-            progress = Progress(rollout.id, plan, Comparison(plan, rollout.challenger))
+            progress = Progress(rollout.id, Comparison(plan, rollout.challenger))
             self._progress = progress
-        rows = list(self.observations.read(progress.read, rollout.id))
-        progress.comparison.add(observation for _, observation in rows)
-        if rows:
-            progress.read = rows[-1][0]
+        if progress.comparison.follow(rollout.id, self.observations):
             progress.breached = progress.comparison.breached()
         return progress
 
@@ -112,7 +107,7 @@ class Controller:
         self, rollout: Rollout, progress: Progress
     ) -> tuple[Kind, int, dict[str, Any]] | None:
         """Return the event to record now: kind, step, detail."""
-        plan, step = progress.plan, rollout.step
+        plan, step = progress.comparison.plan, rollout.step
         if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
             reason = f"Version {rollout.challenger} was rolled back in the ledger."
             return "aborted", step, {"reasons": [reason]}
@@ -135,7 +130,7 @@ class Controller:
             return "step", step + 1, {"reasons": reasons, **progress.evidence()}
         if plan.gain is None:
             return "promoted", step, {"reasons": reasons, **progress.evidence()}
-        analysis = analysis_of(rollout, self.observations)
+        analysis = analysis_of(rollout, progress.comparison, self.observations)
         decision = decision_of(progress.comparison, analysis)
         if decision.kind == "continue" or analysis is None:
             return None

@@ -13,7 +13,6 @@ from serving.experiment.analysis import Analysis, analyze
 from serving.experiment.decision import Decision, decide
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
-from serving.rollout.plan import Plan
 
 RATIO_LEVEL = 0.001  # a mismatch of the arms' traffic is a fault, so it must be beyond doubt
 
@@ -44,17 +43,24 @@ def guardrails_of(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def analysis_of(rollout: Rollout, observations: Observations) -> Analysis | None:
-    """Return the analysis of the primary metric; None where quality is not measured."""
-    plan, opened = Plan.model_validate(rollout.plan), rollout.events[0].time
+def analysis_of(
+    rollout: Rollout, comparison: Comparison, observations: Observations
+) -> Analysis | None:
+    """Return the analysis of the primary metric; None where quality is not measured.
+
+    Only then are all observations of the rollout read.
+    """
+    votes, opened = [vote for _, vote in observations.feedback()], rollout.events[0].time
+    if not votes and not comparison.measures_quality:
+        return None
     return analyze(
         [row for _, row in observations.read(0, rollout.id)],
-        [vote for _, vote in observations.feedback()],
-        [row for _, row in observations.read() if row.time < opened],
+        votes,
+        (row for _, row in observations.read() if row.time < opened),
         challenger=rollout.challenger,
-        shares=[step.share for step in plan.steps],
-        level=plan.level,
-        gain=plan.gain or 0.0,
+        shares=[step.share for step in comparison.plan.steps],
+        level=comparison.plan.level,
+        gain=comparison.plan.gain or 0.0,
     )
 
 

@@ -7,6 +7,7 @@ elsewhere and runs nothing inline (Content-Security-Policy).
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
@@ -16,6 +17,8 @@ from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
+from serving.rollout.comparison import Comparison
+from serving.rollout.plan import Plan
 from serving.rollout.view import details, overview
 
 FOLDER = Path(__file__).parent
@@ -34,6 +37,8 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the routes. They read the databases in a thread, so that answers do not wait."""
     routes = APIRouter(tags=["Rollouts"])
     rollouts, observations = Rollouts(ledger.place), Observations(home.observations)
+    latest: dict[str, Comparison] = {}  # of the rollout that was looked at last
+    looking = Lock()
 
     @routes.get("/rollouts")
     def every_rollout() -> list[dict[str, Any]]:
@@ -67,7 +72,12 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
         ]
         if not found:
             raise HTTPException(404, f"no rollout {name[:80]!r}")
-        return details(found[0], observations)
+        with looking:
+            if found[0].id not in latest:
+                latest.clear()
+                plan = Plan.model_validate(found[0].plan)
+                latest[found[0].id] = Comparison(plan, found[0].challenger)
+            return details(found[0], observations, latest[found[0].id])
 
     return routes
 

@@ -34,20 +34,18 @@ def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
 
 
 def details(
-    rollout: Rollout, observations: Observations, now: float | None = None
+    rollout: Rollout, observations: Observations, comparison: Comparison | None = None
 ) -> dict[str, Any]:
-    """Return all of one rollout. now: seconds since 1970; default the present."""
+    """Return all of one rollout. comparison: of an earlier call, which reads only what is new."""
     plan = Plan.model_validate(rollout.plan)
-    rows = [row for _, row in observations.read(0, rollout.id)]
-    comparison = Comparison(plan, rollout.challenger)
-    comparison.add(rows)
+    comparison = comparison or Comparison(plan, rollout.challenger)
+    comparison.follow(rollout.id, observations)
     arms = comparison.arms()
-    analysis = analysis_of(rollout, observations)
+    analysis = analysis_of(rollout, comparison, observations)
     decision = decision_of(comparison, analysis)
     waiting = ""
     if rollout.state == "running":
-        moment = time.time() if now is None else now
-        waiting = waiting_for(rollout, comparison, moment)
+        waiting = waiting_for(rollout, comparison, time.time())
     return {
         "id": rollout.id,
         "state": rollout.state,
@@ -64,7 +62,7 @@ def details(
         "primary": _primary(analysis),
         "decision": {"kind": decision.kind, "reasons": list(decision.reasons)},
         "needs": _needs(plan, comparison),
-        "requests": len(rows),
+        "requests": comparison.requests,
         "events": [
             {
                 "time": event.created_at,

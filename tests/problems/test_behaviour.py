@@ -60,3 +60,13 @@ def test_a_method_is_called_for_a_function_and_in_return() -> None:
         space: dict[str, object] = {}
         exec(program_for(solver, tested) or "", space)
         assert eval(f"{call}([1, 3])", space) == 4
+
+
+def test_a_program_that_has_a_function_of_the_tested_name_still_calls_its_own() -> None:
+    source = (
+        "def odd_sum(xs):\n    return sum(xs)\n\n\ndef solve(xs):\n    return odd_sum(xs) + 1\n"
+    )
+    program = program_for(toy("mine", "Add.", source, entry_point="solve"), GATED)
+    space: dict[str, object] = {}
+    exec(program or "", space)
+    assert eval("odd_sum([1, 2])", space) == 4

@@ -10,6 +10,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -146,6 +147,24 @@ def test_a_change_without_the_triggers_is_noticed(tmp_path: Path, statement: str
         connection.execute(statement)
     with pytest.raises(LedgerChanged, match="of the rollouts is not what was recorded"):
         rollouts.all()
+
+
+def test_a_reader_sees_whole_events_while_another_writes(rollouts: Rollouts) -> None:
+    """Events and hashes are two tables: read at two moments, they would not fit."""
+    rollouts.open(1, 2, PLAN, why="")
+    done = Event()
+
+    def write() -> None:
+        for step in range(1, 60):
+            rollouts.append(rollouts.all()[-1].last, "step", {}, step=step)
+        done.set()
+
+    with ThreadPoolExecutor(3) as pool:
+        written = pool.submit(write)
+        while not done.is_set() and not written.done():
+            Rollouts(rollouts.place).all()
+        written.result()
+    assert rollouts.head() == 60
 
 
 WRITER = """

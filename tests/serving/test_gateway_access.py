@@ -53,7 +53,7 @@ def test_half_an_address_in_a_header_is_refused(served: str, header: bytes) -> N
 def test_only_operators_load_versions_and_read_metrics(served: str, home: Home) -> None:
     keys = Keys(home.api_keys)
     user, operator = keys.add("ann", "user"), keys.add("root", "operator")
-    eventually(lambda: ask(served)[0] == 401)
+    eventually(lambda: ask(served, operator)[0] == 200 and ask(served)[0] == 401)
     paths = ("models", "models/1/load")
     by_user = [call(f"{served}/{path}", key=user, method="POST")[0] for path in paths]
     assert by_user == [403, 403] and call(f"{served}/models/1/load", {}, operator)[0] == 200

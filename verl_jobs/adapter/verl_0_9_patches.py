@@ -68,3 +68,14 @@ def plain_offload() -> None:
     from torch.distributed.fsdp import OffloadPolicy
 
     verl_fsdp.CPUOffloadPolicy = lambda pin_memory=True: OffloadPolicy()
+
+
+def one_process_a_gpu() -> None:
+    """Make verl's SFT trainer ask Ray for one CPU a GPU.
+
+    It takes RayResourcePool's default of 10, for other workers that would share the GPU, and waits
+    forever on a Ray with fewer.
+    """
+    from verl.single_controller import ray as verl_ray
+
+    verl_ray.RayResourcePool = functools.partial(verl_ray.RayResourcePool, max_colocate_count=1)

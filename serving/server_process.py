@@ -1,0 +1,88 @@
+"""An OpenAI-compatible server as a child process: start, wait until it is healthy, stop.
+
+In: a command and the health endpoint. Out: an engine. The child is stopped with the gateway.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from serving.completion import Delta, EngineFailed, EngineRequest
+from serving.upstream import Upstream
+
+STOP_S = 30.0
+PR_SET_PDEATHSIG = 1
+
+
+class ServerProcess:
+    """command: starts a server on this port of the loopback. health: path that answers 200 once the
+    model is loaded. Its output goes to this process's stderr.
+
+    Raises EngineFailed if it ends, or is not healthy within `start_s`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        port: int,
+        model: str,
+        health: str,
+        environment: Mapping[str, str] | None = None,
+        start_s: float = 600.0,
+    ) -> None:
+        try:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                env=os.environ | dict(environment or {}),
+                preexec_fn=_die_with_parent,
+            )
+        except OSError as error:
+            raise EngineFailed(f"cannot start {command[0]}: {error.strerror}") from error
+        address = f"http://127.0.0.1:{port}"
+        self._upstream = Upstream(f"{address}/v1", model)
+        try:
+            self._wait(f"{address}{health}", start_s)
+        except EngineFailed:
+            self.close()
+            raise
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        if (code := self.process.poll()) is not None:
+            raise EngineFailed(f"the engine's process ended with {code}")
+        async for delta in self._upstream.stream(request):
+            yield delta
+
+    def close(self) -> None:
+        self._upstream.close()
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def _wait(self, url: str, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if (code := self.process.poll()) is not None:
+                raise EngineFailed(f"the engine's process ended with {code} before it was ready")
+            try:
+                with urllib.request.urlopen(url, timeout=2):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+        raise EngineFailed(f"the engine's process was not ready within {seconds:g} s")
+
+
+def _die_with_parent() -> None:
+    """Get SIGTERM when the gateway ends, also by `kill -9`."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,173 @@
+"""A client of OpenAI-compatible servers for engines: streams, token counts, errors.
+
+In: an `EngineRequest`. Out: `Delta`s, as the server sends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from serving.completion import (
+    Delta,
+    EngineFailed,
+    EngineRequest,
+    TokenLogprob,
+    TooLong,
+    Unsupported,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_S = 5.0
+ENDINGS = ("stop", "length", "tool_calls")
+
+
+class Upstream:
+    """url: of the server, up to /v1. model: its name there. key: "" for none.
+
+    How long an answer may take is for the caller to limit.
+    """
+
+    def __init__(self, url: str, model: str, key: str = "") -> None:
+        self.url, self.model = url.rstrip("/"), model
+        self.headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._client: httpx.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        """Yield the completions' pieces. Raises TooLong, Unsupported, EngineFailed."""
+        import httpx
+
+        chat = not isinstance(request.chat, str)
+        path = "/chat/completions" if chat else "/completions"
+        counted, open_, prompt_tokens = 0, request.n, 0
+        try:
+            async with self._connected().stream(
+                "POST", f"{self.url}{path}", json=self._body(request), headers=self.headers
+            ) as reply:
+                if reply.status_code != 200:
+                    raise _error(reply.status_code, await reply.aread())
+                async for event in _events(reply.aiter_lines()):
+                    if "error" in event:
+                        raise EngineFailed(f"the server broke off: {_message(event)}")
+                    if usage := event.get("usage"):
+                        prompt_tokens = int(usage.get("prompt_tokens") or 0)
+                        tokens = int(usage.get("completion_tokens") or counted) - counted
+                        yield Delta(0, tokens=tokens, prompt_tokens=prompt_tokens)
+                    for choice in event.get("choices", ()):
+                        delta = _delta(choice, chat)
+                        counted += delta.tokens
+                        open_ -= delta.ending is not None
+                        yield delta
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise EngineFailed(f"the server at {self.url} does not answer: {reason}") from error
+        if open_ > 0:
+            raise EngineFailed("the server ended the stream too early")
+
+    def close(self) -> None:
+        if self._client and self._loop and self._loop.is_running():
+            asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result(CONNECT_S)
+
+    def _connected(self) -> httpx.AsyncClient:
+        import httpx
+
+        if self._client is None:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+            timeout = httpx.Timeout(None, connect=CONNECT_S)
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+            self._loop = asyncio.get_running_loop()
+        return self._client
+
+    def _body(self, request: EngineRequest) -> dict[str, Any]:
+        """Return the request in OpenAI's form; defaults are left out."""
+        body: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **request.tools,
+        }
+        optional: dict[str, Any] = {"seed": request.seed, "stop": list(request.stop) or None}
+        optional |= {"top_p": request.top_p if request.top_p < 1 else None}
+        optional |= {"n": request.n if request.n > 1 else None}
+        if isinstance(request.chat, str):
+            body["prompt"] = request.chat
+            optional |= {"logprobs": request.logprobs}
+        else:
+            body["messages"] = request.chat
+            if request.logprobs is not None:
+                body |= {"logprobs": True, "top_logprobs": request.logprobs}
+        return body | {name: value for name, value in optional.items() if value is not None}
+
+
+async def _events(lines: AsyncIterator[str]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the events of a stream. It is read to its end, so that the connection stays open."""
+    async for line in lines:
+        data = line[5:].strip()
+        if not line.startswith("data:") or data == "[DONE]":
+            continue
+        try:
+            event = json.loads(data)
+        except ValueError as error:
+            raise EngineFailed("the server sent an event that is no JSON") from error
+        if isinstance(event, dict):
+            yield event
+
+
+def _delta(choice: Mapping[str, Any], chat: bool) -> Delta:
+    piece = choice.get("delta") or {} if chat else choice
+    text = piece.get("content" if chat else "text") or ""
+    ending = choice.get("finish_reason")
+    logprobs = _logprobs(choice.get("logprobs") or {}, chat)
+    return Delta(
+        int(choice.get("index", 0)),
+        text,
+        len(logprobs) or bool(text),
+        logprobs,
+        (ending if ending in ENDINGS else "stop") if ending else None,
+        tool_calls=tuple(piece.get("tool_calls") or ()) if chat else (),
+    )
+
+
+def _logprobs(data: Mapping[str, Any], chat: bool) -> tuple[TokenLogprob, ...]:
+    if chat:
+        return tuple(
+            TokenLogprob(
+                token["token"],
+                token["logprob"],
+                tuple((top["token"], top["logprob"]) for top in token.get("top_logprobs") or ()),
+            )
+            for token in data.get("content") or ()
+        )
+    tokens, values = data.get("tokens") or (), data.get("token_logprobs") or ()
+    tops = data.get("top_logprobs") or [{}] * len(tokens)
+    return tuple(
+        TokenLogprob(token, value, tuple((top or {}).items()))
+        for token, value, top in zip(tokens, values, tops, strict=False)
+        if value is not None
+    )
+
+
+def _error(status: int, body: bytes) -> Exception:
+    try:
+        data = json.loads(body)
+    except ValueError:
+        data = {}
+    message = _message(data) if isinstance(data, dict) else ""
+    message = message or f"status {status}"
+    if status in (400, 413, 422):
+        too_long = "context_length" in str(data) or "maximum context" in message
+        return TooLong(message) if too_long else Unsupported(message)
+    return EngineFailed(f"the server refused: {message}")
+
+
+def _message(data: Mapping[str, Any]) -> str:
+    error = data.get("error")
+    text = str(error.get("message", "") if isinstance(error, dict) else error or "")
+    return (text.strip().splitlines() or [""])[0][:500]

@@ -1,0 +1,185 @@
+"""Engines: the one in this process, and servers behind OpenAI's API."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from resources.config.serving import Serving
+from resources.home import Home
+from serving.engines import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
+from serving.engines.transformers import TransformersEngine
+from serving.server_process import ServerProcess
+from serving.upstream import Upstream
+from tests.serving.gateway_server import (
+    CHAT,
+    ask,
+    call,
+    content,
+    eventually,
+    fast,
+    promote,
+    running,
+)
+
+PROMPTS = ["a", "double the number", "x = [1, 2, 3]\n" * 3, "ü" * 20]
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoints: dict[str, Path]) -> Iterator[TransformersEngine]:
+    engine = TransformersEngine(checkpoints["old"], rows=4)
+    yield engine
+    engine.close()
+
+
+def request(text: str, **more: object) -> EngineRequest:
+    return EngineRequest(text, 20, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_completion_does_not_depend_on_what_runs_beside_it(
+    engine: TransformersEngine, temperature: float
+) -> None:
+    async def alone() -> list[list[EngineReply]]:
+        return [
+            await complete(engine, request(p, temperature=temperature, seed=1)) for p in PROMPTS
+        ]
+
+    async def together() -> list[list[EngineReply]]:
+        async def later(number: int, prompt: str) -> list[EngineReply]:
+            await asyncio.sleep(0.003 * number)
+            return await complete(engine, request(prompt, temperature=temperature, seed=1))
+
+        return await asyncio.gather(*(later(n, p) for n, p in enumerate(PROMPTS * 3)))
+
+    assert asyncio.run(together()) == asyncio.run(alone()) * 3
+
+
+def test_the_texts_are_those_of_the_evaluation(
+    engine: TransformersEngine, checkpoints: dict[str, Path]
+) -> None:
+    from evaluation.generation.decoder import generate
+    from evaluation.sampling import Sampling
+
+    sampling = Sampling(n=1, temperature=0, max_new_tokens=20)
+    expected = [each.text for each in generate(checkpoints["old"], PROMPTS, sampling)]
+
+    async def texts() -> list[str]:
+        return [(await complete(engine, request(prompt)))[0].text for prompt in PROMPTS]
+
+    assert asyncio.run(texts()) == expected
+
+
+def test_a_stop_string_never_appears_even_in_parts(engine: TransformersEngine) -> None:
+    async def pieces(stop: tuple[str, ...]) -> list[str]:
+        stream = engine.stream(request("a", stop=stop))
+        return [delta.text async for delta in stream if delta.text]
+
+    whole = "".join(asyncio.run(pieces(())))
+    stop = whole[5:9]
+    assert "".join(asyncio.run(pieces((stop, "never")))) == whole[: whole.index(stop)]
+
+
+def test_a_closed_stream_frees_its_place(engine: TransformersEngine) -> None:
+    async def leave() -> None:
+        async with aclosing(engine.stream(EngineRequest("a", 100, n=4))) as deltas:
+            await anext(deltas)
+        assert (await complete(engine, request("b")))[0].completion_tokens == 20
+
+    asyncio.run(leave())
+    eventually(lambda: not engine._active)
+
+
+def test_a_model_of_too_few_positions_is_named(engine: TransformersEngine) -> None:
+    with pytest.raises(TooLong, match="128 positions"):
+        asyncio.run(complete(engine, request("x" * 200)))
+
+
+@pytest.fixture
+def server(home: Home, checkpoints: dict[str, Path]) -> Iterator[str]:
+    from serving.gateway.app import make_app
+
+    promote(home, "old", checkpoints["old"])
+    with running(make_app(home, fast())) as url:
+        yield url
+
+
+def test_an_openai_server_gives_the_same_pieces_as_its_engine(
+    server: str, engine: TransformersEngine
+) -> None:
+    asked = EngineRequest(CHAT, 12, temperature=1.0, seed=3, n=2, logprobs=1)
+
+    async def both() -> tuple[list[EngineReply], list[EngineReply]]:
+        return await complete(Upstream(f"{server}/v1", "old"), asked), await complete(engine, asked)
+
+    over_http, here = asyncio.run(both())
+    assert [(r.text, r.finish_reason, r.logprobs) for r in over_http] == [
+        (r.text, r.finish_reason, r.logprobs) for r in here
+    ]
+    assert sum(r.completion_tokens for r in over_http) == sum(r.completion_tokens for r in here)
+
+
+def test_a_gateway_can_stand_in_front_of_another(server: str, home: Home, tmp_path: Path) -> None:
+    from serving.gateway.app import make_app
+
+    front = Home(tmp_path / "front")
+    promote(front, "old", Path(tmp_path))
+    settings = fast(engine="openai", upstream=f"{server}/v1")
+    with running(make_app(front, settings), settings) as url:
+        assert content(ask(url)[1]) == content(ask(server)[1])
+        status, reply = ask(url, messages=[{"role": "user", "content": "x" * 500}])
+        assert (status, reply["error"]["code"]) == (400, "context_length_exceeded")
+
+
+def test_a_server_that_is_gone_fails_in_one_line() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        upstream = Upstream(f"http://127.0.0.1:{free.getsockname()[1]}/v1", "old")
+        with pytest.raises(EngineFailed, match="does not answer"):
+            asyncio.run(complete(upstream, request("a")))
+
+
+@pytest.mark.slow
+def test_a_server_process_is_started_used_and_stopped(
+    tmp_path: Path, checkpoints: dict[str, Path]
+) -> None:
+    home = Home(tmp_path)
+    promote(home, "old", checkpoints["old"])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port)]
+    environment = {"RATCHET_HOME": str(home.path)}
+    server = ServerProcess(command, port, "champion", "/health/ready", environment)
+
+    async def deltas() -> list[Delta]:
+        return [delta async for delta in server.stream(request("a"))]
+
+    assert "".join(delta.text for delta in asyncio.run(deltas()))
+    server.close()
+    assert server.process.returncode == 0
+
+
+def test_a_server_process_that_ends_at_once_is_reported() -> None:
+    with pytest.raises(EngineFailed, match="ended with 3"):
+        ServerProcess([sys.executable, "-c", "raise SystemExit(3)"], 1, "old", "/health")
+
+
+def test_the_vllm_command_names_folder_port_and_model(home: Home, tmp_path: Path) -> None:
+    from serving.engines.vllm import command_of
+
+    entry = promote(home, "old", tmp_path)
+    command = " ".join(command_of(entry, Serving(at_once=8), 8123))
+    assert command.startswith(f"vllm serve {tmp_path} ") and "--port 8123" in command
+    assert "--served-model-name old" in command and "--max-num-seqs 8" in command
+
+
+def test_the_gateway_lists_what_is_loaded(server: str) -> None:
+    [version] = call(f"{server}/models")[1]["versions"]
+    assert version["loaded"] and version["champion"] and version["bytes"] > 0
