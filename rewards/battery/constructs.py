@@ -7,6 +7,8 @@ for a number, so that names differ.
 
 from __future__ import annotations
 
+import sys
+
 STATEMENTS: dict[str, str] = {
     "a function": "def part_{n}():\n    pass",
     "an async function": (
@@ -89,6 +91,8 @@ STATEMENTS: dict[str, str] = {
     "a table of numbers": "x_{n} = [" + ", ".join(map(str, range(50))) + "]",
     "an await of nothing": "async def part_{n}(x):\n    return [await y async for y in x]",
 }
+if sys.version_info >= (3, 12):
+    STATEMENTS["a type alias"] = "type Alias{n} = int"
 
 SENTENCES: tuple[str, ...] = (
     "Let's think step by step.",

@@ -6,17 +6,21 @@ elsewhere and runs nothing inline (Content-Security-Policy).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import Response
+from fastapi.responses import HTMLResponse, Response
 
 from resources.home import Home
-from resources.registry.ledger import Ledger
+from resources.registry.ledger import Ledger, LedgerChanged
+from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
+from serving.gateway.refusals import Refused
 from serving.rollout.comparison import Comparison
 from serving.rollout.plan import Plan
 from serving.rollout.view import details, overview
@@ -43,19 +47,20 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
     @routes.get("/rollouts")
     def every_rollout() -> list[dict[str, Any]]:
         """Every rollout in short, newest first."""
-        return overview(rollouts)
+        with readable():
+            return overview(rollouts)
 
-    @routes.get("/rollouts/page")
+    @routes.get("/rollouts/page", response_class=HTMLResponse)
     def page() -> Response:
         """The page for people."""
         return _file("page.html.jinja", "text/html")
 
-    @routes.get("/rollouts/page.css")
+    @routes.get("/rollouts/page.css", include_in_schema=False)
     def style() -> Response:
         """The page's style."""
         return _file("page.css", "text/css")
 
-    @routes.get("/rollouts/page.js")
+    @routes.get("/rollouts/page.js", include_in_schema=False)
     def script() -> Response:
         """The page's script."""
         return _file("page.js", "text/javascript")
@@ -66,7 +71,8 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
 
         `latest` is the newest one.
         """
-        known = rollouts.all()
+        with readable():
+            known = rollouts.all()
         found = [
             each for each in known if each.id == name or (name == "latest" and each is known[-1])
         ]
@@ -80,6 +86,15 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
             return details(found[0], observations, latest[found[0].id])
 
     return routes
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Answer 503 where the record cannot be read."""
+    try:
+        yield
+    except (LedgerChanged, LedgerUnreachable) as error:
+        raise Refused(503, "no_record", str(error), 5) from error
 
 
 def _file(name: str, kind: str) -> Response:

@@ -83,3 +83,10 @@ def test_a_reason_is_shown_as_it_was_given(ratchet: Called, site: Site, tmp_path
     ratchet(tmp_path, "rollout", "abort", "--reason", "[/] not [bold] enough")
     code, out, _ = ratchet(tmp_path, "rollout", "status")
     assert code == 0 and "aborted: [/] not [bold] enough" in out
+
+
+def test_status_names_the_deployed_version(ratchet: Called, site: Site, tmp_path: Path) -> None:
+    assert "rollout-" not in ratchet(tmp_path, "status")[1]
+    site.open()
+    out = " ".join(ratchet(tmp_path, "status")[1].split())
+    assert "deployed version 1; rollout-0001 of version 2 is running" in out

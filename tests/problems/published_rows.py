@@ -241,6 +241,24 @@ ROWS: dict[str, tuple[Row, str]] = {
     "prime function": (verl(TEXT_CALLS), TWICE),
     "rllm verl": (verl(STDIO, reference=FENCED.format(DOUBLE)), DOUBLE),
     "rllm": (RLLM, DOUBLE),
+    "rllm leetcode": (
+        RLLM
+        | {
+            "ground_truth": json.dumps(
+                {"functional": "def check(f):\n    assert f(n=2) == 4\n\n\ncheck(Solution().twice)"}
+            ),
+            "data_source": "leetcode",
+        },
+        METHOD,
+    ),
+    "rllm kodcode": (
+        RLLM
+        | {
+            "ground_truth": "from solution import twice\ndef test_two():\n    assert twice(2) == 4",
+            "data_source": "kodcode",
+        },
+        TWICE,
+    ),
     "rllm in extra_info": (
         {
             "data_source": "deepcoder",

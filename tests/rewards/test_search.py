@@ -180,6 +180,7 @@ ABSTRACT = {
     "Bytes",
     "NameConstant",
     "Ellipsis",
+    "_ast_Ellipsis",  # its name in 3.12
 }
 
 

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from resources.home import Home
+from serving.gateway.refusals import Refused
 from serving.rollout.page import rollout_routes
 from tests.browser import Browser, chromium
 from tests.serving.traffic import SETTINGS, Site
@@ -55,6 +56,15 @@ def test_a_rollout_is_found_by_its_id_and_as_the_latest(app: FastAPI, site: Site
     [short] = client.get("/rollouts").json()
     assert short["state"] == "rolled_back" and short["id"] == "rollout-0001"
     assert client.get("/rollouts/rollout-0001").json() == client.get("/rollouts/latest").json()
+
+
+def test_a_record_that_cannot_be_read_is_unavailable(
+    app: FastAPI, site: Site, tmp_path: Path
+) -> None:
+    (tmp_path / "promotions.db").write_bytes(b"nothing that SQLite knows" * 100)
+    with pytest.raises(Refused) as refusal:
+        TestClient(app).get("/rollouts")
+    assert refusal.value.status == 503
 
 
 def test_the_page_runs_nothing_inline(app: FastAPI) -> None:

@@ -72,6 +72,17 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
             "actor_rollout_ref.rollout.n_gpus_per_node",
             "2",
         ),
+        ({}, "trainer.v1.sampler.custom_sampler.name", "WatchedReplayBuffer"),
+        (
+            {"placement": "colocated_async"},
+            "trainer.v1.sampler.custom_sampler.name",
+            "WatchedAsyncReplayBuffer",
+        ),
+        (
+            {"placement": "colocated_async", "weight_versions": 3},
+            "trainer.v1.sampler.max_off_policy_threshold",
+            "3",
+        ),
         (
             {"distillation": Distillation(teacher="t")},
             "distillation.teacher_models.teacher_model.model_path",

@@ -4,7 +4,8 @@
   Eurus, PRIME), or lists `stdin` and `stdout` (KodCode);
 - a list of objects with `input` and `output`, and `type` or `testtype`, `fn_name` or
   `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
-- a list of Python texts with `assert` statements (AceCode).
+- a list of Python texts with `assert` statements (AceCode);
+- an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows).
 
 Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
 with one JSON value on each line.
@@ -69,6 +70,8 @@ def read_tests(
     if isinstance(value, Mapping) and "inputs" in value:
         name = value.get("fn_name") or name
         return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)
+    if isinstance(value, Mapping) and isinstance(value.get("functional"), str):
+        return _checked(value["functional"], key, where)
     if not isinstance(value, list) or not value:
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of tests", where)
     if all(isinstance(test, str) for test in value):
@@ -115,6 +118,23 @@ def asserts(written: Sequence[str], key: str, where: str) -> Record:
         "tests": [check(test, name) for test in written[:MOST_TESTS]],
         "entry_point": name,
     }
+
+
+def _checked(source: str, key: str, where: str) -> Record:
+    """Return the test of a text that defines `check` and ends with `check(function)`."""
+    try:
+        match parse(source).body:
+            case [*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]:
+                defined = "\n".join(source.splitlines()[: call.lineno - 1])
+                return {
+                    "style": "assert",
+                    "tests": [{"source": f"{defined.rstrip()}\n"}],
+                    "entry_point": ast.unparse(function),
+                    "starter_code": IMPORTS,
+                }
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    raise ProblemError(f"key {key!r} does not end with check(function)", "fix the test", where)
 
 
 def solved(record: Record, solutions: Sequence[str]) -> Record:

@@ -1,7 +1,8 @@
 """rLLM's own rows of code tasks, as its dataset registry writes them.
 
-`question` with rLLM's instructions, `ground_truth` with the tests as JSON text, `data_source`. If
-the row also has DeepCoder's `problem` and `solutions`, these are read.
+`question` with rLLM's instructions, `ground_truth` with the tests as JSON text or a pytest module
+about `solution`, `data_source`. If the row also has DeepCoder's `problem` and `solutions`, these
+are read.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 
 from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import programs, statement
+from problems.sources.published.pytest_module import pytest_tests
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
 
@@ -26,7 +28,12 @@ def read(row: Row, where: str) -> Record:
     written = statement(row, "problem" if row.get("problem") else "question", where)
     starter, solutions = str(row.get("starter_code") or ""), programs(row.get("solutions"))
     code = "\n".join([starter, *solutions[:1]])
-    record = read_tests(row["ground_truth"], "ground_truth", where, code=code)
+    tests = row["ground_truth"]
+    record = (
+        pytest_tests(tests, "solution", "".join(solutions[:1]), "ground_truth", where)
+        if isinstance(tests, str) and tests.lstrip().startswith(("from ", "import ", "def "))
+        else read_tests(tests, "ground_truth", where, code=code)
+    )
     record["statement"] = _AFTER.sub("", _BEFORE.sub("", written)).strip()
     if starter:
         record["extra"] = record.get("extra", {}) | {"signature": starter}

@@ -1,0 +1,166 @@
+"""Rollouts through a real gateway with real models, under load: no request fails or is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.config.rollout import RolloutSettings
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.rollouts import Rollout, Rollouts
+from serving.gateway.observations import Observations
+from serving.rollout.attach import attached_router
+from serving.rollout.opening import open_rollout
+from serving.rollout.page import rollout_routes
+from tests.serving.faulty_engine import Faulty
+from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
+
+SETTINGS = RolloutSettings(bake_s=0.5, least_pairs=5, shares=(0.2, 0.5))
+FAIL = [{"role": "user", "content": "please fail"}]
+
+
+def gateway(home: Home, engines: Faulty | None = None) -> Any:
+    from serving.gateway.app import make_app
+
+    ledger = Ledger(home.ledger)
+    return make_app(
+        home,
+        fast(),
+        ledger=ledger,
+        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        pages=[rollout_routes(home, ledger)],
+        open_engine=engines,
+    )
+
+
+def start(home: Home, version: int = 2) -> Rollout:
+    ledger = Ledger(home.ledger)
+    return open_rollout(ledger, Rollouts(home.ledger), SETTINGS, version, why="a test")
+
+
+def last(home: Home) -> Rollout:
+    return Rollouts(home.ledger).all()[-1]
+
+
+class Clients:
+    """Clients that send requests until stopped, each with one retry if the connection breaks."""
+
+    def __init__(self, url: str, number: int = 6, share_of_faults: int = 0) -> None:
+        self.url, self.faults = url, share_of_faults
+        self.statuses: Counter[int] = Counter()
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self._run, args=(n,)) for n in range(number)]
+
+    def __enter__(self) -> Clients:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _run(self, client: int) -> None:
+        sent = 0
+        while not self.stop.is_set():
+            sent += 1
+            body: dict[str, Any] = {"user": f"user {client} {sent}", "max_tokens": 4}
+            if self.faults and sent % self.faults == 0:
+                body["messages"] = FAIL
+            try:
+                status, _ = ask(self.url, **body)
+            except OSError:
+                eventually(lambda: self._alive())
+                status, _ = ask(self.url, **body)
+            self.statuses[status] += 1
+
+    def _alive(self) -> bool:
+        try:
+            return call(f"{self.url}/health/ready")[0] == 200
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def two(home: Home, checkpoints: dict[str, Path]) -> Home:
+    """Return a home whose champion `new` follows `old`."""
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    return home
+
+
+def test_an_equal_challenger_takes_over_without_a_failed_request(two: Home) -> None:
+    start(two)
+    with running(gateway(two)) as url, Clients(url) as clients:
+        eventually(lambda: not last(two).open, 60)
+        time.sleep(1)
+        assert ask(url)[1]["model"] == "new"
+        assert call(f"{url}/rollouts/latest")[1]["state"] == "promoted"
+    assert set(clients.statuses) == {200}
+    observed = [row for _, row in Observations(two.observations).read()]
+    assert sum(clients.statuses.values()) <= len(observed)
+
+
+def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home) -> None:
+    start(two)
+    engines = Faulty(new={"fail"})
+    with running(gateway(two, engines)) as url, Clients(url, share_of_faults=3) as clients:
+        eventually(lambda: not last(two).open, 90)
+        eventually(lambda: ask(url)[1]["model"] == "old")
+    assert last(two).state == "rolled_back"
+    assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
+    assert set(clients.statuses) == {200}
+
+
+@contextmanager
+def served(home: Home, port: int) -> Iterator[subprocess.Popen[str]]:
+    """Run `ratchet serve`; killed at the end."""
+    environment = os.environ | {"RATCHET_HOME": str(home.path)}
+    command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port)]
+    with subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_killed_gateway_continues_the_rollout_and_loses_no_request(two: Home) -> None:
+    """`kill -9` of `ratchet serve` several times during a rollout, clients with one retry."""
+    start(two)
+    with served(two, 0) as process:
+        assert process.stdout
+        found = re.search(r"(http://\S+):(\d+)/v1", process.stdout.readline())
+        assert found
+    url, port = f"{found[1]}:{found[2]}", int(found[2])
+    kills = 0
+    with Clients(url, 4) as clients:
+        while last(two).open and kills < 12:
+            with served(two, port):
+                eventually(clients._alive, 60)
+                time.sleep(0.4 + 0.4 * kills)
+            kills += 1
+        with served(two, port):
+            eventually(clients._alive, 60)
+            eventually(lambda: not last(two).open, 60)
+            clients.stop.set()
+            for thread in clients.threads:
+                thread.join()
+    assert kills >= 2
+    kinds = [(event.kind, event.step) for event in last(two).events]
+    assert kinds == [("opened", 0), ("step", 1), ("promoted", 1)]
+    assert set(clients.statuses) == {200}
