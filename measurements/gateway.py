@@ -22,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 CONNECTIONS, CLIENTS, TOKENS, ROUNDS = 16, 16, 64, 8
 SECONDS = 8.0
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,14 +43,20 @@ def overhead(folder: Path) -> None:
     port = free_port()
     with process([sys.executable, "-m", "measurements.gateway", "upstream", str(port)], port):
         settings = ["serving.engine=openai", f"serving.upstream=http://127.0.0.1:{port}/v1"]
-        with gateway(folder / "front", folder, settings) as front:
+        with gateway(folder / "front", folder, settings) as (front, server):
             body = {"model": "champion", "messages": [{"role": "user", "content": "x"}]}
             request = bytes_of(body | {"max_tokens": 1})
+            asyncio.run(closed_loop(front, request, 1.0))
+            before = cpu_s(server)
             highest = asyncio.run(closed_loop(front, request))
+            cost = (cpu_s(server) - before) / (highest * SECONDS)
             rate = highest / 2
             direct = asyncio.run(open_loop(port, request, rate))
             through = asyncio.run(open_loop(front, request, rate))
-    print(f"highest rate through the gateway: {highest:.0f} requests/s; sent at {rate:.0f}/s\n")
+    print(
+        f"highest rate through the gateway: {highest:.0f} requests/s, {1000 * cost:.2f} CPU ms a "
+        f"request; sent at {rate:.0f}/s\n"
+    )
     print("| | p50 ms | p99 ms |\n|---|---|---|")
     rows = {"upstream alone": quantiles(direct), "through the gateway": quantiles(through)}
     rows["overhead"] = tuple(  # type: ignore[assignment]
@@ -68,17 +76,21 @@ def throughput(folder: Path) -> None:
     body = {"model": "champion", "prompt": "def solve(x):\n", "max_tokens": TOKENS}
     print(
         f"\n{CLIENTS} clients, {TOKENS} new tokens each, {ROUNDS} requests a client\n\n"
-        "| | tokens/s | p50 ms | p99 ms |\n|---|---|---|---|"
+        "| | tokens/s | tokens a CPU second | p50 ms | p99 ms |\n|---|---|---|---|---|"
     )
     for name, at_once in (("one at a time", 1), ("batched", CLIENTS)):
-        with gateway(folder / f"home{at_once}", model, [f"serving.at_once={at_once}"]) as port:
+        with gateway(folder / f"home{at_once}", model, [f"serving.at_once={at_once}"]) as (
+            port,
+            server,
+        ):
             request = bytes_of(body, "/v1/completions")
             asyncio.run(clients(port, request, 1))
-            began = time.monotonic()
+            began, before = time.monotonic(), cpu_s(server)
             times, tokens = asyncio.run(clients(port, request, ROUNDS))
             rate = tokens / (time.monotonic() - began)
+            economy = tokens / (cpu_s(server) - before)
         p50, p99 = quantiles(times)
-        print(f"| {name} | {rate:.0f} | {p50:.0f} | {p99:.0f} |", flush=True)
+        print(f"| {name} | {rate:.0f} | {economy:.0f} | {p50:.0f} | {p99:.0f} |", flush=True)
 
 
 async def clients(port: int, request: bytes, rounds: int) -> tuple[list[float], int]:
@@ -99,9 +111,9 @@ async def clients(port: int, request: bytes, rounds: int) -> tuple[list[float], 
     return times, tokens
 
 
-async def closed_loop(port: int, request: bytes) -> float:
+async def closed_loop(port: int, request: bytes, seconds: float = SECONDS) -> float:
     """Return requests a second of connections that always have one under way."""
-    end, count = time.monotonic() + SECONDS, 0
+    end, count = time.monotonic() + seconds, 0
 
     async def connection() -> None:
         nonlocal count
@@ -112,7 +124,7 @@ async def closed_loop(port: int, request: bytes) -> float:
         writer.close()
 
     await asyncio.gather(*(connection() for _ in range(CONNECTIONS)))
-    return count / SECONDS
+    return count / seconds
 
 
 async def open_loop(port: int, request: bytes, rate: float) -> list[float]:
@@ -189,8 +201,8 @@ def bytes_of(body: dict[str, object], path: str = "/v1/chat/completions") -> byt
 
 
 @contextmanager
-def gateway(home: Path, checkpoint: Path, settings: Sequence[str]) -> Iterator[int]:
-    """Run `ratchet serve` with the checkpoint as champion; yield its port."""
+def gateway(home: Path, checkpoint: Path, settings: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Run `ratchet serve` with the checkpoint as champion; yield its port and process id."""
     from artifacts.hashing import hash_folder
     from resources.registry.ledger import Ledger
 
@@ -202,14 +214,14 @@ def gateway(home: Path, checkpoint: Path, settings: Sequence[str]) -> Iterator[i
     port = free_port()
     changes = [word for setting in settings for word in ("--set", setting)]
     command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *changes]
-    with process(command, port, {"RATCHET_HOME": str(home)}):
-        yield port
+    with process(command, port, {"RATCHET_HOME": str(home)}) as pid:
+        yield port, pid
 
 
 @contextmanager
 def process(
     command: Sequence[str], port: int, environment: dict[str, str] | None = None
-) -> Iterator[None]:
+) -> Iterator[int]:
     running = subprocess.Popen(
         command, cwd=ROOT, env=os.environ | (environment or {}), stdout=subprocess.DEVNULL
     )
@@ -221,10 +233,16 @@ def process(
             if running.poll() is not None:
                 sys.exit("a server ended before it was ready")
             time.sleep(0.1)
-        yield
+        yield running.pid
     finally:
         running.terminate()
         running.wait()
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds that a process has used."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def free_port() -> int:

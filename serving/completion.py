@@ -15,6 +15,7 @@ class EngineRequest:
     """One request for `n` completions. `temperature` 0 takes the most likely token each time, as
     the gate's evaluation does; `seed` None draws a new seed for each request.
 
+    whole: nobody looks at single pieces, so that an engine may collect them.
     logprobs: None, or how many alternatives to report for each token. tools: OpenAI's fields
     `tools` and `tool_choice`, for engines that have them.
     """
@@ -28,6 +29,7 @@ class EngineRequest:
     n: int = 1
     logprobs: int | None = None
     tools: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ class Request(Strict):
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
         heat = 0.0 if self.temperature is None else self.temperature
         top_p = 1.0 if self.top_p is None else self.top_p
+        more["whole"] = not self.stream
         return EngineRequest(prompt, most, heat, top_p, self.seed, stop, self.n, logprobs, **more)
 
 

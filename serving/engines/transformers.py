@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from serving.engines import (
 )
 
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
+COLLECT_S = 0.2  # pieces of a whole answer are handed over this often
 Item = Delta | Exception
 
 
@@ -45,14 +47,34 @@ class _Stream:
 
 @dataclass(eq=False)
 class _Completion:
-    """One completion of a request. limit: its most tokens."""
+    """One completion of a request. limit: its most tokens. held: pieces that wait for others."""
 
     stream: _Stream
     index: int
     row: Row
     text: TextStream
     limit: int
+    whole: bool
     tokens: int = 0
+    held: list[Delta] = field(default_factory=list)
+    told_at: float = 0.0
+
+    def ready(self, delta: Delta) -> Delta | None:
+        """Return the pieces up to this one as one; None while they wait for others."""
+        self.held.append(delta)
+        now = time.monotonic()
+        if self.whole and not delta.ending and now - self.told_at < COLLECT_S:
+            return None
+        pieces, self.held, self.told_at = self.held, [], now
+        if len(pieces) == 1:
+            return delta
+        return Delta(
+            self.index,
+            "".join(each.text for each in pieces),
+            sum(each.tokens for each in pieces),
+            tuple(token for each in pieces for token in each.logprobs),
+            delta.ending,
+        )
 
 
 class TransformersEngine:
@@ -99,7 +121,7 @@ class TransformersEngine:
             row = Row(ids, request.temperature, request.top_p, _rng(request, index))
             row.logprobs = request.logprobs
             text = TextStream(self.tokenizer, request.stop)
-            self._arrivals.put(_Completion(stream, index, row, text, limit))
+            self._arrivals.put(_Completion(stream, index, row, text, limit, request.whole))
         open_, prompt_tokens = request.n, len(ids)
         try:
             while open_:
@@ -184,8 +206,8 @@ class TransformersEngine:
             delta = self._delta(each, token)
             if delta.ending:
                 ended.append(row)
-            if delta.ending or delta.text or delta.tokens:
-                news.append((each, delta))
+            if ready := each.ready(delta):
+                news.append((each, ready))
         return ended
 
     def _delta(self, each: _Completion, token: Token) -> Delta:

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ def one_run(moment: str, seconds: int, expected: dict[str, Any]) -> dict[str, An
         suspended = suspend(home, psutil.Process(command.pid))
         time.sleep(seconds)
         for process in suspended:
-            process.resume()
+            with suppress(psutil.NoSuchProcess):  # its parent had ended it already
+                process.resume()
         continued.append(time.monotonic())
         return f"{len(suspended)} processes"
 
