@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from cli.options import ProfileOption
@@ -84,11 +85,11 @@ def rendered(view: dict[str, Any]) -> RenderableType:
     if view["sample_ratio_p_value"] < 0.001:
         after.append("[red]The arms did not get their shares of the traffic.[/]")
     after.append(f"decision by now: [bold]{view['decision']['kind']}[/]")
-    after += [f"- {reason}" for reason in view["decision"]["reasons"]]
+    after += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]
     for event in view["events"]:
         moment = event["time"][:19].replace("T", " ")
         kind = event["kind"].replace("_", " ")
-        after.append(f"[dim]{moment}[/] {kind}: {' '.join(event['reasons'])}")
+        after.append(f"[dim]{moment}[/] {kind}: {escape(' '.join(event['reasons']))}")
     return Group("\n".join(lines), "", table, "", "\n".join(after))
 
 

@@ -106,7 +106,8 @@ class TransformersEngine:
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         if request.tools:
             raise Unsupported("tools: the transformers engine has no tool calls: leave them out")
-        [ids] = encoded(self.tokenizer, [request.chat])
+        # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.
+        [ids] = await asyncio.to_thread(encoded, self.tokenizer, [request.chat])
         if len(ids) >= self.positions:
             raise TooLong(
                 f"the messages are {len(ids)} tokens long, this model has {self.positions} "

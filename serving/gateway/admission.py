@@ -67,15 +67,15 @@ class Admission:
         try:
             async with asyncio.timeout_at(deadline):
                 await ticket.turn
-        except TimeoutError as error:
-            message = "the deadline passed while the request waited for its turn"
-            raise Refused(504, "deadline_exceeded", message) from error
-        except asyncio.CancelledError:
+        except (TimeoutError, asyncio.CancelledError) as error:
             turn = ticket.turn
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self.running -= 1  # it had its turn already
                 self._admit()
-            raise
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            message = "the deadline passed while the request waited for its turn"
+            raise Refused(504, "deadline_exceeded", message) from error
         finally:
             if ticket in self._queue:
                 self._queue.remove(ticket)

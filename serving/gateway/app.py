@@ -76,10 +76,11 @@ def make_app(
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))
     pool = Pool(open_engine or engine_of(settings.engine), settings)
-    router, metrics, keys = router_of(catalog), Metrics(pool), Keys(home.api_keys)
+    router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations)
     recorder = Recorder(observations)
+    metrics = Metrics(pool, lambda: recorder.lost)
 
     def observe(row: Observation) -> None:
         metrics.observe(row)

@@ -104,11 +104,18 @@ def _too_large(most: int) -> Refused:
 
 def _only_this_machine(headers: MutableMapping[bytes, str]) -> None:
     """Refuse what a web page of another site sends through a browser of this machine."""
-    hosts = [urlsplit(f"//{headers.get(b'host', 'localhost')}").hostname]
+    hosts = [_host_of(f"//{headers.get(b'host', 'localhost')}")]
     if origin := headers.get(b"origin"):
-        hosts.append(urlsplit(origin).hostname)
+        hosts.append(_host_of(origin))
     if any(host not in LOOPBACK for host in hosts):
         raise Refused(403, "other_site", "without API keys, only pages of this machine may ask")
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # half an IPv6 address
+        return None
 
 
 async def respond(send: Send, refusal: Refused) -> None:

@@ -51,12 +51,17 @@ ANYBODY = Key("anybody", "", "operator")  # on the loopback, while there are no 
 
 
 class Keys:
-    """path: a JSON file; missing: there are no keys, and everybody on this machine may do all."""
+    """path: a JSON file; missing: there are no keys, and everybody on this machine may do all.
+
+    A process that has seen a key needs one until it ends: the last key's revocation must not open a
+    gateway that listens on a network.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stamp: tuple[int, int] | None = None
         self._by_hash: dict[str, Key] = {}
+        self._needed = False
         self.read()
 
     def read(self) -> None:
@@ -74,6 +79,7 @@ class Keys:
                 self._by_hash = {key.hash: key for key in (Key(**row) for row in rows)}  # type: ignore[arg-type]
         else:
             self._by_hash = {}
+        self._needed |= bool(self._by_hash)
         self._stamp = stamp
 
     def all(self) -> list[Key]:
@@ -81,7 +87,7 @@ class Keys:
 
     def caller(self, authorization: str) -> Key:
         """Return who sends a request with this header. Raises Refused (401)."""
-        if not self._by_hash:
+        if not self._needed:
             return ANYBODY
         scheme, _, token = authorization.partition(" ")
         key = self._by_hash.get(hash_of(token.strip())) if scheme.lower() == "bearer" else None

@@ -5,7 +5,7 @@ Labels are versions, arms and kinds of errors: never a prompt, a key or a user.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from serving.gateway.observations import Observation
@@ -15,8 +15,10 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
-    def __init__(self, pool: Pool) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Histogram
+    """lost: returns how many observations and votes could not be written."""
+
+    def __init__(self, pool: Pool, lost: Callable[[], int]) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
         self.registry = CollectorRegistry()
         version = ["version", "arm"]
@@ -42,6 +44,11 @@ class Metrics:
             "ratchet_verified", "Requests with tests: the first candidate passed, another one "
             "did, or none.", ["outcome"], registry=self.registry,
         )  # fmt: skip
+        unwritten = Gauge(
+            "ratchet_observations_lost", "Observations and votes that could not be written.",
+            registry=self.registry,
+        )  # fmt: skip
+        unwritten.set_function(lost)
         self.registry.register(_Versions(pool))
 
     def observe(self, row: Observation) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from serving.gateway.observations import Feedback, Observations
 from serving.gateway.openai_routes import LEFT, Answers, unless_gone
 from serving.gateway.pool import CannotLoad
 from serving.gateway.recorder import Recorder
-from serving.gateway.refusals import Refused
+from serving.gateway.refusals import Refused, one_line
 from serving.openai import Strict, Text, TextRequest
 
 VALUES = {"accepted": 1.0, "edited": 0.5, "rejected": 0.0}
@@ -26,7 +27,6 @@ class Vote(Strict):
 
     response: Text
     value: Literal["accepted", "edited", "rejected"]
-    user: str | None = None
 
 
 def native_routes(
@@ -61,7 +61,11 @@ def native_routes(
     async def feedback(body: Vote, request: Request) -> dict[str, str]:
         """Record what a user did with a response. The last vote of a key on a response counts."""
         response = body.response.rsplit("-", 1)[-1]
-        row = await asyncio.to_thread(observations.of, response)
+        try:
+            row = await asyncio.to_thread(observations.of, response)
+        except sqlite3.Error as error:
+            reason = f"the observations cannot be read: {one_line(error)}"
+            raise Refused(503, "not_recorded", reason, 5) from error
         key = request.state.caller.id
         if row is None or row.key != key:
             raise Refused(404, "unknown_response", "this key has no response with that id")
@@ -81,6 +85,10 @@ def native_routes(
         serving, fault = catalog.serving, catalog.fault
         if serving is None or serving.version not in pool.loaded or service.draining:
             raise Refused(503, "not_ready", "draining" if service.draining else fault, 5)
+        try:
+            service.router.choose("")
+        except LookupError as error:  # the record of rollouts was never read
+            raise Refused(503, "not_ready", str(error), 5) from error
         state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
         state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
         return JSONResponse(state | ({"fault": fault} if fault else {}))

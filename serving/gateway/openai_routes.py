@@ -83,7 +83,7 @@ def openai_routes(answers: Answers) -> APIRouter:
         if body.stream:
             options = body.stream_options
             counted = bool(options and options.include_usage)
-            return await streamed(service, task, chat_, counted)
+            return await streamed(service, task, chat_, counted, request)
         verdict: dict[str, Any] = {}
         if body.tests:
             best = await unless_gone(request, answers.best(task, body))
@@ -102,12 +102,16 @@ def openai_routes(answers: Answers) -> APIRouter:
     return routes
 
 
-async def streamed(service: Service, task: Task, chat: bool, counted: bool) -> StreamingResponse:
+async def streamed(
+    service: Service, task: Task, chat: bool, counted: bool, request: Request
+) -> Response:
     """Return the answer as server-sent events. What fails before the first piece is a refusal with
     its own status; a later failure is an event `error`, after which the stream ends without [DONE].
     """
     deltas = service.stream(task)
-    first = await anext(deltas)
+    first = await unless_gone(request, anext(deltas))
+    if first is None:  # it left while it waited for its turn
+        return Response(status_code=LEFT)
     return StreamingResponse(
         _events(deltas, first, task, chat, counted), media_type="text/event-stream"
     )

@@ -20,13 +20,17 @@ from serving.gateway.guard import Guard
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes a connection whose request head does not arrive within `head_s`."""
+    """Closes a connection whose request head does not arrive within `head_s`, or whose client reads
+    nothing for `read_s`.
+    """
 
     head_s = 10.0
+    read_s = 20.0
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._head: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -41,9 +45,19 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._head:
-            self._head.cancel()
+        for timer in (self._head, self._unread):
+            if timer:
+                timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._unread = self.loop.call_later(self.read_s, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._unread:
+            self._unread.cancel()
+        super().resume_writing()
 
     def _expect_head(self) -> None:
         self._head = self.loop.call_later(self.head_s, self.transport.close)
@@ -86,7 +100,9 @@ def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
     for file in (settings.tls_certificate, settings.tls_key):
         if file and not Path(file).is_file():
             raise NotReady(f"serving: no TLS file {file}")
-    protocol = type("Protocol", (PatientProtocol,), {"head_s": settings.body_s})
+    protocol = type(
+        "Protocol", (PatientProtocol,), {"head_s": settings.body_s, "read_s": settings.stall_s}
+    )
     return uvicorn.Server(
         uvicorn.Config(
             app,

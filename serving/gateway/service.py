@@ -52,9 +52,12 @@ class Task:
 
 @dataclass
 class _Attempt:
-    """What is measured while one version answers."""
+    """What is measured while one version answers. client_s: seconds that the client took to read;
+    they say nothing of the version.
+    """
 
     began: float
+    client_s: float = 0.0
     first: float | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -150,15 +153,22 @@ class Service:
                 aclosing(loaded.engine.stream(task.request)) as deltas,
             ):
                 while (delta := await self._next(deltas, deadline)) is not None:
+                    if asyncio.get_running_loop().time() >= deadline:
+                        raise Refused(408, "slow_client", "the answer was not read in time")
                     attempt.add(delta)
-                    yield delta
+                    given = time.monotonic()
+                    try:
+                        yield delta
+                    finally:
+                        attempt.client_s += time.monotonic() - given
             attempt.error = ""
         except (TooLong, Unsupported) as error:
             attempt.error = "refused"
             code = "context_length_exceeded" if isinstance(error, TooLong) else "unsupported"
             raise Refused(400, code, str(error)) from error
         except Refused as refusal:
-            attempt.error = "overloaded" if refusal.status == 429 else "timeout"
+            kinds: dict[int, ErrorKind] = {408: "gone", 429: "overloaded"}
+            attempt.error = kinds.get(refusal.status, "timeout")
             raise
         except TimeoutError as error:
             attempt.error = "timeout"
@@ -168,7 +178,7 @@ class Service:
             attempt.error = "engine"
             raise _Failed(Refused(503, "engine_failed", one_line(error), 1)) from error
         finally:
-            seconds = time.monotonic() - attempt.began
+            seconds = time.monotonic() - attempt.began - attempt.client_s
             if attempt.error in ("", "engine", "timeout"):
                 breaker.record(not attempt.error, seconds)
             else:

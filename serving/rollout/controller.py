@@ -62,11 +62,15 @@ class Controller:
         self, stop: Stop, then: Callable[[], None] = lambda: None, every_s: float = 0.5
     ) -> None:
         """Call `tick` and `then` until stopped. A database that cannot be used is tried again."""
+        fault = ""
         while not stop.is_set():
             try:
                 self.tick()
+                fault = ""
             except RETRYABLE as error:
-                logger.warning("the rollout waits: %s", error)
+                if str(error) != fault:  # once, not twice a second
+                    logger.warning("the rollout waits: %s", error)
+                fault = str(error)
             then()
             stop.wait(every_s)
 

@@ -37,17 +37,19 @@ class Traffic:
 
 class RolloutRouter:
     """champion: returns the version that answers as the ledger's champion; raises LookupError
-    without one. Traffic is as last known where the record cannot be read.
+    without one. Traffic is as last known where the record cannot be read; until it was read once,
+    no version answers: the ledger's champion may be the one that a rollout took back.
     """
 
     def __init__(self, rollouts: Rollouts, ledger: Ledger, champion: Callable[[], int]) -> None:
         self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
-        self.traffic = Traffic()
+        self.traffic: Traffic | None = None
+        self.fault = ""  # why the record could not be read
         self.refresh()
 
     def choose(self, key: str) -> Choice:
         """Return the version that answers this request. Raises LookupError without a champion."""
-        now = self.traffic
+        now = self._known()
         champion = now.champion or self.champion()
         if not now.rollout:
             return Choice(champion)
@@ -64,16 +66,23 @@ class RolloutRouter:
 
     def versions(self) -> Sequence[int]:
         """Return the versions that must be loaded, the champion first. Raises LookupError."""
-        now = self.traffic
+        now = self._known()
         champion = now.champion or self.champion()
         return [version for version in (champion, now.challenger) if version]
 
     def refresh(self) -> None:
         """Read the record now. A database that cannot be used changes nothing."""
         try:
-            self.traffic = self._read()
+            self.traffic, self.fault = self._read(), ""
         except (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError) as error:
-            logger.warning("requests go where they went: %s", error)
+            if str(error) != self.fault:  # once, not twice a second
+                logger.warning("requests go where they went: %s", error)
+            self.fault = str(error)
+
+    def _known(self) -> Traffic:
+        if self.traffic is None:
+            raise LookupError(self.fault)
+        return self.traffic
 
     def _read(self) -> Traffic:
         rollouts = self.rollouts.all()

@@ -78,6 +78,13 @@ def test_verifying_the_registry_verifies_the_rollouts(
     assert code == 2 and "event 1 of the rollouts is not what was recorded" in error
 
 
+def test_a_reason_is_shown_as_it_was_given(ratchet: Called, site: Site, tmp_path: Path) -> None:
+    site.open()
+    ratchet(tmp_path, "rollout", "abort", "--reason", "[/] not [bold] enough")
+    code, out, _ = ratchet(tmp_path, "rollout", "status")
+    assert code == 0 and "aborted: [/] not [bold] enough" in out
+
+
 def test_status_names_the_deployed_version(ratchet: Called, site: Site, tmp_path: Path) -> None:
     assert "rollout-" not in ratchet(tmp_path, "status")[1]
     site.open()

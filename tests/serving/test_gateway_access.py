@@ -35,6 +35,21 @@ def test_a_revoked_key_is_refused(served: str, home: Home) -> None:
     eventually(lambda: ask(served, key)[0] == 401)
 
 
+def test_the_last_keys_revocation_opens_nothing(served: str, home: Home) -> None:
+    keys = Keys(home.api_keys)
+    key = keys.add("ann", "operator")
+    eventually(lambda: ask(served, key)[0] == 200 and ask(served)[0] == 401)
+    keys.revoke("ann")
+    eventually(lambda: ask(served, key)[0] == 401)
+    assert ask(served)[0] == call(f"{served}/models")[0] == 401
+
+
+@pytest.mark.parametrize("header", [b"Host: [", b"Host: localhost\r\nOrigin: http://["])
+def test_half_an_address_in_a_header_is_refused(served: str, header: bytes) -> None:
+    head = b"GET /v1/models HTTP/1.1\r\n" + header + b"\r\nConnection: close\r\n\r\n"
+    assert raw(served, head).startswith(b"HTTP/1.1 403")
+
+
 def test_only_operators_load_versions_and_read_metrics(served: str, home: Home) -> None:
     keys = Keys(home.api_keys)
     user, operator = keys.add("ann", "user"), keys.add("root", "operator")

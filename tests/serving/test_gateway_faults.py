@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -149,3 +150,21 @@ def test_many_switches_of_the_champion_lose_no_request(start: Start, home: Home)
         stop.append(True)
         statuses = [status for each in clients for status in each.result()]
     assert set(statuses) == {200} and len(statuses) > 12
+
+
+def test_observations_that_cannot_be_written_are_counted_and_answers_go_on(
+    start: Start, home: Home
+) -> None:
+    url = start(Faulty(), fast())
+    home.observations.write_bytes(b"no database" * 100)
+    assert ask(url)[0] == 200
+    with urllib.request.urlopen(f"{url}/metrics") as page:
+        assert "ratchet_observations_lost 0.0" in page.read().decode()
+
+    def lost() -> bool:
+        with urllib.request.urlopen(f"{url}/metrics") as page:
+            return "ratchet_observations_lost 1.0" in page.read().decode()
+
+    eventually(lost)
+    status, reply = call(f"{url}/feedback", {"response": "x", "value": "accepted"})
+    assert status == 503 and reply["error"]["code"] == "not_recorded"

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from resources.registry.rollouts import NoRollout, RolloutMoved
 from serving.rollout.comparison import Comparison
 from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
+from serving.rollout.router import RolloutRouter
 from serving.rollout.view import details
 from tests.resources.ledger_entries import put
 from tests.serving.traffic import SETTINGS, Site
@@ -152,6 +154,18 @@ def test_a_version_undone_in_the_ledger_gets_no_request_even_if_it_was_deployed(
     site.ledger.rollback("by hand")
     site.router.refresh()
     assert {choice.version for choice in site.send(10)} == {1}
+
+
+def test_after_a_restart_a_changed_record_sends_nobody_to_the_challenger(site: Site) -> None:
+    site.open()
+    forged = "INSERT INTO rollout_events VALUES (2, 'rollout-0001', 'promoted', 0, '{}', '')"
+    with sqlite3.connect(site.rollouts.place) as connection:
+        connection.execute(forged)
+    site.router.refresh()
+    assert site.router.versions() == [1, 2]  # as last known
+    restarted = RolloutRouter(site.rollouts, site.ledger, site.champion)
+    with pytest.raises(LookupError, match="not what was recorded"):
+        restarted.choose("user-1")
 
 
 def test_a_person_and_the_controller_do_not_both_decide(site: Site) -> None:
