@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -104,8 +105,10 @@ class Keys:
         priority: int = 0,
     ) -> str:
         """Store a new key, and return it; nobody can read it again. Raises NotReady for a name that
-        is taken.
+        is taken or has other signs.
         """
+        if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,64}", name):
+            raise NotReady("a key's name has 1 to 64 letters, digits or _ . @ + -")
         if name in {key.name for key in self.all()}:
             raise NotReady(f"there is a key {name!r} already: give another name")
         token = PREFIX + secrets.token_urlsafe(32)

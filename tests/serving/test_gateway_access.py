@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resources.home import Home
+from resources.home import Home, NotReady
 from serving.gateway.keys import Keys
 from tests.serving.gateway_server import CHAT, ask, call, eventually, fast, promote, raw, running
 
@@ -42,6 +42,12 @@ def test_the_last_keys_revocation_opens_nothing(served: str, home: Home) -> None
     keys.revoke("ann")
     eventually(lambda: ask(served, key)[0] == 401)
     assert ask(served)[0] == call(f"{served}/models")[0] == 401
+
+
+@pytest.mark.parametrize("name", ["", "[/]", "a\x1b[31m", "\udcff", "a\n"])
+def test_a_key_has_a_plain_name(home: Home, name: str) -> None:
+    with pytest.raises(NotReady, match="letters"):
+        Keys(home.api_keys).add(name, "user")
 
 
 @pytest.mark.parametrize("header", [b"Host: [", b"Host: localhost\r\nOrigin: http://["])
