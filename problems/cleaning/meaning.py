@@ -144,7 +144,6 @@ class Limits:
 
 ALONE = Limits()  # where no program was run
 DOUBTED = Limits(0.85, 0.9, 0.75)  # where the program fails the task's tests
-COMMON = Limits(0.85, 0.9, 0.75, name=1.0)  # of functions that every course has
 
 
 def same_meaning(mine: Problem, theirs: Problem, similarity: float, limits: Limits = ALONE) -> bool:

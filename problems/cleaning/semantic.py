@@ -15,7 +15,6 @@ from problems.cleaning.canonical import canonical
 from problems.cleaning.contamination import GatedIndex, Overlap
 from problems.cleaning.meaning import (
     ALONE,
-    COMMON,
     DOUBTED,
     MeaningIndex,
     Near,
@@ -31,8 +30,8 @@ from sandbox.sandbox import Sandbox
 # Equal behaviour is a leak from these similarities on: of the statements, lower where each passes
 # the other's tests; or from this share of the task's program on, in canonical form.
 STATEMENT, STATEMENT_TESTED, CONTAINED = 0.7, 0.6, 0.9
-# A function that every course has is a leak by its program alone from this size on.
-COMMON_TOKENS = 40
+# Of functions that every course has: the similarity of statements, or the size of a copied program.
+COMMON_STATEMENT, COMMON_TOKENS = 0.8, 40
 
 
 @dataclass
@@ -118,10 +117,8 @@ def judge(
     """
     if behaviour.same:
         if common:
-            if same_meaning(problem, gated, near.statement, COMMON):
-                return "same behaviour", True
             copied = near.contained >= CONTAINED and _tokens(gated) >= COMMON_TOKENS
-            return "same behaviour", copied
+            return "same behaviour", copied or near.statement >= COMMON_STATEMENT
         if same_meaning(problem, gated, near.statement, DOUBTED):
             return "same behaviour", True
         both = behaviour.mine is behaviour.theirs
