@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event as Stop
 from typing import Any
@@ -19,6 +19,7 @@ from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Event, Kind, Rollout, RolloutMoved, Rollouts
 from serving.experiment.decision import decide
+from serving.gateway.catalog import Fault
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
@@ -45,7 +46,9 @@ class Progress:
 
 
 class Controller:
-    """clock: seconds since 1970, as the record has them."""
+    """clock: seconds since 1970, as the record has them. faults: version -> why it could not be
+    loaded when this process last tried.
+    """
 
     def __init__(
         self,
@@ -53,9 +56,10 @@ class Controller:
         ledger: Ledger,
         observations: Observations,
         clock: Callable[[], float] = time.time,
+        faults: Mapping[int, Fault] | None = None,
     ) -> None:
         self.rollouts, self.ledger, self.observations = rollouts, ledger, observations
-        self.clock = clock
+        self.clock, self.faults = clock, {} if faults is None else faults
         self._progress: Progress | None = None
 
     def run(
@@ -111,6 +115,10 @@ class Controller:
         if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
             reason = f"Version {rollout.challenger} was rolled back in the ledger."
             return "aborted", step, {"reasons": [reason]}
+        fault = self.faults.get(rollout.challenger)
+        if fault and fault.at > rollout.events[0].time:  # it may have been repaired since then
+            reason = f"The challenger cannot be loaded: {fault.reason}"
+            return "aborted", step, {"reasons": [reason], **progress.evidence()}
         if progress.breached:
             decision = decide(progress.comparison.harms(), None)
             return "rolled_back", step, {"reasons": list(decision.reasons), **progress.evidence()}

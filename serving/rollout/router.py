@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
@@ -37,12 +37,21 @@ class Traffic:
 
 class RolloutRouter:
     """champion: returns the version that answers as the ledger's champion; raises LookupError
-    without one. Traffic is as last known where the record cannot be read; until it was read once,
-    no version answers: the ledger's champion may be the one that a rollout took back.
+    without one. loaded: returns the versions that can answer; None: all. Until the challenger can,
+    requests are outside of the rollout. Traffic is as last known where the record cannot be read;
+    until it was read once, no version answers: the ledger's champion may be the one that a rollout
+    took back.
     """
 
-    def __init__(self, rollouts: Rollouts, ledger: Ledger, champion: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        ledger: Ledger,
+        champion: Callable[[], int],
+        loaded: Callable[[], Container[int]] | None = None,
+    ) -> None:
         self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
+        self.loaded = loaded
         self.traffic: Traffic | None = None
         self.fault = ""  # why the record could not be read
         self.refresh()
@@ -51,7 +60,7 @@ class RolloutRouter:
         """Return the version that answers this request. Raises LookupError without a champion."""
         now = self._known()
         champion = now.champion or self.champion()
-        if not now.rollout:
+        if not now.rollout or (self.loaded and now.challenger not in self.loaded()):
             return Choice(champion)
         if now.shadow:
             shadows = (now.challenger,)

@@ -18,6 +18,7 @@ import pytest
 
 from resources.config.rollout import RolloutSettings
 from resources.registry.rollouts import NoRollout, RolloutMoved
+from serving.gateway.catalog import Fault
 from serving.rollout.comparison import Comparison
 from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
@@ -146,6 +147,23 @@ def test_a_rollback_in_the_ledger_ends_the_rollout(site: Site) -> None:
     site.ledger.rollback("by hand")
     assert site.tick() == "aborted"
     assert {choice.version for choice in site.send(10)} == {1}
+
+
+@pytest.mark.parametrize(("after_s", "event"), [(-1, ""), (1, "aborted")])
+def test_a_fault_of_the_challenger_counts_from_the_opening_on(
+    site: Site, after_s: float, event: str
+) -> None:
+    at = site.open().events[0].time + after_s
+    site.controller.faults = {2: Fault("no memory", at, 0.0)}
+    assert site.tick() == event
+
+
+def test_until_the_challenger_is_loaded_requests_are_outside_of_the_rollout(site: Site) -> None:
+    site.router.loaded = lambda: {1}
+    site.open()
+    assert {(c.version, c.rollout) for c in site.send(100)} == {(1, "")}
+    site.router.loaded = lambda: {1, 2}
+    assert {c.rollout for c in site.send(10)} == {"rollout-0001"}
 
 
 def test_a_version_undone_in_the_ledger_gets_no_request_even_if_it_was_deployed(site: Site) -> None:

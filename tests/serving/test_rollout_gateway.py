@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,15 +33,15 @@ SETTINGS = RolloutSettings(bake_s=0.5, least_pairs=5, shares=(0.2, 0.5))
 FAIL = [{"role": "user", "content": "please fail"}]
 
 
-def gateway(home: Home, engines: Faulty | None = None) -> Any:
+def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
     from serving.gateway.app import make_app
 
     ledger = Ledger(home.ledger)
     return make_app(
         home,
-        fast(),
+        fast(**changes),
         ledger=ledger,
-        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
         open_engine=engines,
     )
@@ -123,6 +124,24 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
         eventually(lambda: ask(url)[1]["model"] == "old")
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
+    assert set(clients.statuses) == {200}
+
+
+@pytest.mark.parametrize("cause", ["was changed", "serving.memory_gib"])
+def test_a_challenger_that_cannot_be_loaded_ends_the_rollout(
+    home: Home, checkpoints: dict[str, Path], tmp_path: Path, cause: str
+) -> None:
+    promote(home, "old", checkpoints["old"])
+    folder = shutil.copytree(checkpoints["new"], tmp_path / "new")
+    promote(home, "new", folder)
+    start(home)
+    if cause == "was changed":
+        (folder / "config.json").write_bytes((folder / "config.json").read_bytes() + b" ")
+    memory = {} if cause == "was changed" else {"memory_gib": 1e-6}
+    with running(gateway(home, **memory)) as url, Clients(url, 2) as clients:
+        eventually(lambda: not last(home).open, 10)
+        assert ask(url)[1]["model"] == "old"
+    assert last(home).state == "aborted" and cause in last(home).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
 
 
