@@ -54,6 +54,8 @@ class Metrics:
     def observe(self, row: Observation) -> None:
         labels = (str(row.version), "shadow" if row.shadow else row.arm)
         self.requests.labels(*labels, row.error).inc()
+        if row.error == "unavailable":
+            return  # it took no time
         self.tokens.labels(*labels, "prompt").inc(row.prompt_tokens)
         self.tokens.labels(*labels, "completion").inc(row.completion_tokens)
         self.total.labels(*labels).observe(row.total_s)

@@ -20,7 +20,7 @@ from serving.experiment.guardrail import Guardrail, Harm, measured_harm
 from serving.gateway.observations import Observation, Observations
 from serving.rollout.plan import QUALITY, SPEED, Plan
 
-FAILURES = ("timeout", "engine")  # errors that a version is responsible for
+FAILURES = ("timeout", "engine", "unavailable")  # errors that a version is responsible for
 
 
 def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
@@ -33,7 +33,9 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
         return float(observation.error in FAILURES)
     if guardrail.name == "refusals":
         return float(observation.error == "refused")
-    if observation.error == "refused" or (guardrail.name == SPEED and observation.shadow):
+    if observation.error in ("refused", "unavailable"):
+        return None  # it generated nothing
+    if guardrail.name == SPEED and observation.shadow:
         return None  # a shadow waits for real requests: its seconds are not comparable
     value = observation.total_s if guardrail.name == SPEED else observation.completion_tokens
     return min(max(0.0, value), guardrail.high)  # a clock that jumps makes negative seconds

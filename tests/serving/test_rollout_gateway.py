@@ -19,13 +19,16 @@ from typing import Any
 import pytest
 
 from resources.config.rollout import RolloutSettings
+from resources.config.serving import Breaker
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.rollouts import Rollout, Rollouts
 from serving.gateway.observations import Observations
 from serving.rollout.attach import attached_router
+from serving.rollout.comparison import Comparison
 from serving.rollout.opening import open_rollout
 from serving.rollout.page import rollout_routes
+from serving.rollout.plan import Plan
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
@@ -125,6 +128,22 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
+
+
+@pytest.mark.parametrize("strategy", ["gradual", "shadow"])
+def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy: str) -> None:
+    """The breaker opens after two requests and never lets another one through."""
+    ledger = Ledger(two.ledger)
+    settings = RolloutSettings(bake_s=600, shares=(0.5,), strategy=strategy)  # type: ignore[arg-type]
+    open_rollout(ledger, Rollouts(two.ledger), settings, 2, why="a test")
+    app = gateway(two, Faulty(new={"fail"}), breaker=Breaker(consecutive=2, open_s=600))
+    with running(app) as url, Clients(url, 4, share_of_faults=1) as clients:
+        eventually(lambda: not last(two).open, 60)
+    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    rows = [row for _, row in Observations(two.observations).read(0, "rollout-0001")]
+    comparison = Comparison(Plan.model_validate(last(two).plan), 2)
+    comparison.add(rows)
+    assert "unavailable" in {row.error for row in rows} and comparison.ratio_p_value() > 0.001
 
 
 @pytest.mark.parametrize("cause", ["was changed", "serving.memory_gib"])
