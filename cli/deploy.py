@@ -23,7 +23,7 @@ def deploy(version: str, strategy: Strategy | None, settings: Settings, console:
     """
     from artifacts.integrity import check_champion
     from serving.rollout.opening import open_rollout
-    from serving.rollout.plan import Plan, needs
+    from serving.rollout.plan import needs, recorded_plan
 
     ledger = settings.ledger
     entry = find(settings.history, version)[-1]
@@ -38,7 +38,7 @@ def deploy(version: str, strategy: Strategy | None, settings: Settings, console:
         strategy=strategy,
         why=f"ratchet deploy {version}",
     )
-    plan = Plan.model_validate(rollout.plan)
+    plan = recorded_plan(rollout)
     steps = ", ".join(step.title for step in plan.steps) or "none"
     lines = [f"{rollout.id}: version {number} beside version {rollout.champion}, {plan.strategy}"]
     lines.append(

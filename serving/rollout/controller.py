@@ -23,7 +23,7 @@ from serving.gateway.catalog import Fault
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
-from serving.rollout.plan import Plan
+from serving.rollout.plan import OtherPlan, recorded_plan
 
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
 logger = logging.getLogger(__name__)
@@ -75,6 +75,8 @@ class Controller:
                 if str(error) != fault:  # once, not twice a second
                     logger.warning("the rollout waits: %s", error)
                 fault = str(error)
+            except Exception:  # without this thread nothing is rolled back any more
+                logger.exception("the rollout could not be looked at")
             then()
             stop.wait(every_s)
 
@@ -84,8 +86,7 @@ class Controller:
         if rollout is None:
             self._progress = None
             return None
-        progress = self.progress(rollout)
-        action = self._next(rollout, progress)
+        action = self._action(rollout)
         if action is None:
             return None
         kind, step, detail = action
@@ -96,12 +97,19 @@ class Controller:
         logger.info("%s: %s (%s)", rollout.id, kind, " ".join(detail["reasons"]))
         return event
 
+    def _action(self, rollout: Rollout) -> tuple[Kind, int, dict[str, Any]] | None:
+        """Return the event to record now: kind, step, detail."""
+        try:
+            progress = self.progress(rollout)
+        except OtherPlan as error:
+            return "aborted", rollout.step, {"reasons": [str(error)]}
+        return self._next(rollout, progress)
+
     def progress(self, rollout: Rollout) -> Progress:
-        """Return what is known of a rollout, with the newest observations."""
+        """Return what is known of a rollout, with the newest observations. Raises OtherPlan."""
         progress = self._progress
         if progress is None or progress.rollout != rollout.id:
-            plan = Plan.model_validate(rollout.plan)
-            progress = Progress(rollout.id, Comparison(plan, rollout.challenger))
+            progress = Progress(rollout.id, Comparison(recorded_plan(rollout), rollout.challenger))
             self._progress = progress
         if progress.comparison.follow(rollout.id, self.observations):
             progress.breached = progress.comparison.breached()
@@ -110,7 +118,6 @@ class Controller:
     def _next(
         self, rollout: Rollout, progress: Progress
     ) -> tuple[Kind, int, dict[str, Any]] | None:
-        """Return the event to record now: kind, step, detail."""
         plan, step = progress.comparison.plan, rollout.step
         if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
             reason = f"Version {rollout.challenger} was rolled back in the ledger."

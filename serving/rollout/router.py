@@ -17,7 +17,7 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Rollouts, deployed
 from serving.experiment.assignment import CHAMPION, assigned
 from serving.gateway.routing import Choice
-from serving.rollout.plan import Plan
+from serving.rollout.plan import OtherPlan, recorded_plan
 
 logger = logging.getLogger(__name__)
 
@@ -103,9 +103,14 @@ class RolloutRouter:
         if champion not in restorable or champion == stack[-1].version:
             champion = 0  # undone in the ledger, or its champion anyway
         now = next((rollout for rollout in rollouts if rollout.open), None)
-        if now is None or now.challenger not in restorable or not now.plan["steps"]:
+        if now is None or now.challenger not in restorable:
             return Traffic(champion)
-        plan = Plan.model_validate(now.plan)
+        try:
+            plan = recorded_plan(now)
+        except OtherPlan:  # the controller ends it
+            return Traffic(champion)
+        if not plan.steps:
+            return Traffic(champion)
         step = plan.steps[now.step]
         return Traffic(
             champion, now.challenger, now.id, now.step, step.share, step.shadow, plan.sticky

@@ -18,7 +18,6 @@ import pytest
 
 from resources.config.rollout import RolloutSettings
 from resources.registry.rollouts import NoRollout, RolloutMoved
-from serving.gateway.catalog import Fault
 from serving.rollout.comparison import Comparison
 from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
@@ -140,38 +139,6 @@ def test_immediate_gives_all_traffic_at_once(site: Site) -> None:
     site.open("immediate")
     assert site.tick() == "promoted"
     assert {choice.version for choice in site.send(10)} == {2}
-
-
-def test_a_rollback_in_the_ledger_ends_the_rollout(site: Site) -> None:
-    site.open()
-    site.ledger.rollback("by hand")
-    assert site.tick() == "aborted"
-    assert {choice.version for choice in site.send(10)} == {1}
-
-
-@pytest.mark.parametrize(("after_s", "event"), [(-1, ""), (1, "aborted")])
-def test_a_fault_of_the_challenger_counts_from_the_opening_on(
-    site: Site, after_s: float, event: str
-) -> None:
-    at = site.open().events[0].time + after_s
-    site.controller.faults = {2: Fault("no memory", at, 0.0)}
-    assert site.tick() == event
-
-
-def test_until_the_challenger_is_loaded_requests_are_outside_of_the_rollout(site: Site) -> None:
-    site.router.loaded = lambda: {1}
-    site.open()
-    assert {(c.version, c.rollout) for c in site.send(100)} == {(1, "")}
-    site.router.loaded = lambda: {1, 2}
-    assert {c.rollout for c in site.send(10)} == {"rollout-0001"}
-
-
-def test_a_version_undone_in_the_ledger_gets_no_request_even_if_it_was_deployed(site: Site) -> None:
-    site.open("immediate")
-    site.tick()
-    site.ledger.rollback("by hand")
-    site.router.refresh()
-    assert {choice.version for choice in site.send(10)} == {1}
 
 
 def test_after_a_restart_a_changed_record_sends_nobody_to_the_challenger(site: Site) -> None:
