@@ -7,6 +7,7 @@ the sample ratio. It can be computed again from the stored rows at any time.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -43,7 +44,9 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
 
 @dataclass
 class Watch:
-    """The pairs of one guardrail. by_step: pairs in each step; arms: values of both, for means."""
+    """The pairs of one guardrail. by_step: pairs in each step; arms: values of both, for means;
+    by_key: users of each API key.
+    """
 
     guardrail: Guardrail
     differences: array[float] = field(default_factory=lambda: array("d"))
@@ -52,6 +55,7 @@ class Watch:
     challenger: array[float] = field(default_factory=lambda: array("d"))
     seen: set[tuple[int, str, bool]] = field(default_factory=set)
     pairings: dict[int, Pairing] = field(default_factory=dict)
+    by_key: Counter[tuple[int, str, bool]] = field(default_factory=Counter)
 
 
 class Comparison:
@@ -147,11 +151,17 @@ class Comparison:
         )
 
     def _pair(self, watch: Watch, observation: Observation, challenger: bool, value: float) -> None:
-        (watch.challenger if challenger else watch.champion).append(value)
-        step = observation.step
+        step, arm = observation.step, watch.challenger if challenger else watch.champion
+        again = (unit := (step, observation.unit, challenger)) in watch.seen
+        if watch.guardrail.name == QUALITY and observation.key and not again:
+            key = (step, observation.key, challenger)
+            if watch.by_key[key] >= self.plan.users_per_key:
+                return  # whoever sends tests decides what fails
+            watch.by_key[key] += 1
+        arm.append(value)
+        if again:
+            return  # a user's requests resemble each other: the first of a step counts
         if self.plan.sticky:
-            if (unit := (step, observation.unit, challenger)) in watch.seen:
-                return  # a user's requests resemble each other: the first of a step counts
             watch.seen.add(unit)
         if step not in watch.pairings:
             watch.pairings[step] = Pairing(self.plan.steps[step].share)

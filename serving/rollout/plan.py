@@ -50,6 +50,7 @@ class Plan(BaseModel):
     least_pairs: int
     sticky: bool
     gain: float | None = None
+    users_per_key: int = 100
 
 
 class OtherPlan(ValueError):
@@ -105,6 +106,7 @@ def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
         least_pairs=settings.least_pairs,
         sticky=settings.sticky,
         gain=settings.gain,
+        users_per_key=settings.users_per_key,
     )
 
 

@@ -10,7 +10,7 @@ import logging
 import secrets
 import sqlite3
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
@@ -24,7 +24,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where requests go at present. champion: version; 0 where it is the ledger's champion."""
+    """Where requests go at present. champion: version; 0 where it is the ledger's champion.
+    salt: secret of the assignment.
+    """
 
     champion: int = 0
     challenger: int = 0
@@ -33,6 +35,7 @@ class Traffic:
     share: float = 0.0
     shadow: bool = False
     sticky: bool = True
+    salt: str = field(default="", repr=False)
 
 
 class RolloutRouter:
@@ -67,7 +70,7 @@ class RolloutRouter:
             return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
         unit = key if now.sticky else secrets.token_hex(8)
         name = f"version {now.challenger}"
-        arm = assigned(now.rollout, unit, {name: now.share})
+        arm = assigned(now.salt, unit, {name: now.share})
         version, share = (
             (champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
         )
@@ -113,5 +116,12 @@ class RolloutRouter:
             return Traffic(champion)
         step = plan.steps[now.step]
         return Traffic(
-            champion, now.challenger, now.id, now.step, step.share, step.shadow, plan.sticky
+            champion,
+            now.challenger,
+            now.id,
+            now.step,
+            step.share,
+            step.shadow,
+            plan.sticky,
+            now.salt,
         )
