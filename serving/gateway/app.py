@@ -109,7 +109,7 @@ def make_app(
     for page in pages:
         app.include_router(page)
     _handle_errors(app, metrics)
-    return Guard(app, keys, settings)
+    return Guard(app, keys, settings, metrics.refuse)
 
 
 def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
@@ -117,7 +117,7 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refusal: Refused) -> Response:
-        metrics.refused.labels(refusal.code).inc()
+        metrics.refuse(refusal.code)
         return _json(refusal.body(), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
@@ -126,7 +126,7 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
             f"{'.'.join(str(part)[:80] for part in e['loc'][1:]) or 'body'}: {e['msg']}"
             for e in error.errors()[:5]
         )
-        metrics.refused.labels("invalid_request").inc()
+        metrics.refuse("invalid_request")
         return _json(failure(message, "invalid_request_error", "invalid_request"), 400)
 
     async def http(_: Request, error: Exception) -> Response:

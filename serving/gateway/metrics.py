@@ -62,6 +62,10 @@ class Metrics:
         if row.first_token_s is not None:
             self.first_token.labels(*labels).observe(row.first_token_s)
 
+    def refuse(self, code: str) -> None:
+        """Count a request without an answer."""
+        self.refused.labels(code).inc()
+
     def page(self) -> bytes:
         from prometheus_client import generate_latest
 

@@ -156,8 +156,8 @@ def test_a_challenger_that_cannot_be_loaded_ends_the_rollout(
     start(home)
     if cause == "was changed":
         (folder / "config.json").write_bytes((folder / "config.json").read_bytes() + b" ")
-    memory = {} if cause == "was changed" else {"memory_gib": 1e-6}
-    with running(gateway(home, **memory)) as url, Clients(url, 2) as clients:
+    memory_gib = 4.0 if cause == "was changed" else 1e-6
+    with running(gateway(home, memory_gib=memory_gib)) as url, Clients(url, 2) as clients:
         eventually(lambda: not last(home).open, 10)
         assert ask(url)[1]["model"] == "old"
     assert last(home).state == "aborted" and cause in last(home).last.detail["reasons"][0]
