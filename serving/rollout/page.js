@@ -89,7 +89,7 @@ class KeyNeeded extends Error {}
 async function fetched(path) {
   const key = sessionStorage.getItem(KEY);
   const response = await fetch(path, key ? { headers: { Authorization: `Bearer ${key}` } } : {});
-  if ([401, 403].includes(response.status)) throw new KeyNeeded(key ? "This is no operator's key." : "");
+  if ([401, 403].includes(response.status)) throw new KeyNeeded(key ? "This is not an operator's key." : "");
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response.json();
 }

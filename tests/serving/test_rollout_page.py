@@ -132,7 +132,7 @@ def test_an_operator_gives_the_page_a_key_once(
 
         browser.open(f"{url}/rollouts/page")
         give(user)
-        browser.until("document.body.innerText.includes('no operator')")
+        browser.until("document.body.innerText.includes('not an operator')")
         if folder := os.environ.get("SCREENSHOTS"):
             browser.picture(Path(folder) / "rollout-key.png", whole=True)
         give(operator)
