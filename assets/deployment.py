@@ -64,7 +64,7 @@ def rollout_table(rollouts: list[Rollout]) -> str:
         (
             rollout.id,
             f"{rollout.champion} → {rollout.challenger}",
-            rollout.plan["strategy"],
+            rollout.plan.get("strategy", "unknown"),
             rollout.state.replace("_", " "),
             " ".join(rollout.last.detail["reasons"]),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,12 +18,18 @@ GROUP = "Serve"
 
 
 def deploy(version: str, strategy: Strategy | None, settings: Settings, console: Console) -> int:
-    """Open a rollout, and print its plan and what it needs. Raises NoRollout, UnknownVersion."""
+    """Open a rollout, and print its plan and what it needs. Raises NoRollout, UnknownVersion, and
+    CorruptArtifact if the version's files are not those that the ledger names.
+    """
+    from artifacts.integrity import check_champion
     from serving.rollout.opening import open_rollout
-    from serving.rollout.plan import Plan, needs
+    from serving.rollout.plan import needs, recorded_plan
 
     ledger = settings.ledger
-    number = find(settings.history, version)[-1].version
+    entry = find(settings.history, version)[-1]
+    number = entry.version
+    if not settings.profile.serving.upstream:  # there the files are on another machine
+        check_champion(Path(entry.path), entry.checkpoint_hash)
     rollout = open_rollout(
         ledger,
         Rollouts(ledger.place),
@@ -31,7 +38,7 @@ def deploy(version: str, strategy: Strategy | None, settings: Settings, console:
         strategy=strategy,
         why=f"ratchet deploy {version}",
     )
-    plan = Plan.model_validate(rollout.plan)
+    plan = recorded_plan(rollout)
     steps = ", ".join(step.title for step in plan.steps) or "none"
     lines = [f"{rollout.id}: version {number} beside version {rollout.champion}, {plan.strategy}"]
     lines.append(

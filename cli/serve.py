@@ -32,7 +32,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
         serving,
         ledger=ledger,
         sandbox=sandbox,
-        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
     )
     server = server_of(app, serving)

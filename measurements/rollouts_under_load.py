@@ -116,7 +116,7 @@ def main() -> None:
         home,
         settings,
         ledger=ledger,
-        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
         open_engine=lambda entry, _: Engine(entry),
     )

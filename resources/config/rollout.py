@@ -48,6 +48,10 @@ class RolloutSettings(Section):
     """Longest answer that counts, in tokens."""
     quality_margin: NonNegativeFloat = 0.02
     """Tolerated rise of the share of answers that fail the tests in their request."""
+    users_per_key: PositiveInt = 100
+    """Most users of one API key whose tests and votes count, in each version and step, since a key
+    may name any number of users. Raise it where one application sends the requests of everybody.
+    """
     gain: float | None = Field(None, gt=-1, lt=1)
     """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;
     below 0 it is a margin. Without it the guardrails alone decide.

@@ -8,6 +8,7 @@ event names the event that it follows, so of two controllers one acts.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
@@ -67,7 +68,8 @@ class RolloutMoved(RuntimeError):
 class Event:
     """One event. step: position in the plan's steps after it.
 
-    detail: of `opened` the plan, the two versions and the cause; of others reasons and evidence.
+    detail: of `opened` the plan, the two versions, the cause and the salt; of others reasons and
+    evidence. The salt is never shown: whoever knows it knows each user's version beforehand.
     """
 
     entry: int
@@ -102,6 +104,11 @@ class Rollout:
     @property
     def last(self) -> Event:
         return self.events[-1]
+
+    @property
+    def salt(self) -> str:
+        """Secret of the assignment. Rollouts of older records have none, and use their id."""
+        return str(self.events[0].detail.get("salt", self.id))
 
     @property
     def step_since(self) -> float:
@@ -161,6 +168,7 @@ class Rollouts:
                 "challenger": challenger,
                 "plan": plan,
                 "cause": cause,
+                "salt": secrets.token_hex(16),
                 "reasons": [why],
             }
             name = f"rollout-{len(rollouts) + 1:04d}"

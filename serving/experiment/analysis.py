@@ -30,8 +30,11 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class Value:
-    """One unit's value in one step, in [0, 1], and whether the challenger answered it."""
+    """One unit's value in one step, in [0, 1], and whether the challenger answered it. key: of the
+    API, "" without one.
+    """
 
+    key: str
     unit: str
     challenger: bool
     step: int
@@ -60,19 +63,22 @@ def analyze(
     shares: Sequence[float],
     level: float,
     gain: float,
+    users_per_key: int = 100,
 ) -> Analysis | None:
     """Return the analysis of one rollout, or None where quality is not measured.
 
     observations: of the rollout, oldest first. before: of any user before it, for CUPED.
     challenger: its version. shares: of the challenger in each step. level: chance of a wrong
-    interval. gain: least gain for a promotion.
+    interval. gain: least gain for a promotion. users_per_key: most units of an API key that count
+    in each arm and step.
     """
     stuffers: dict[str, int] = {}
     verified = [o for o in observations if o.verified is not None]
     if verified:
         name = VERIFIED
         values = [
-            Value(o.unit, o.version == challenger, o.step, float(o.verified or 0)) for o in verified
+            Value(o.key, o.unit, o.version == challenger, o.step, float(o.verified or 0))
+            for o in verified
         ]
         covariate = _means([(o.unit, float(o.verified)) for o in before if o.verified is not None])
     else:
@@ -80,6 +86,7 @@ def analyze(
         values, stuffers = _votes(observations, votes, challenger)
     if not values:
         return None
+    values = _capped(values, users_per_key)
     differences: list[float] = []
     for step, share in enumerate(shares):
         own = _first_of_each([value for value in values if value.step == step])
@@ -110,7 +117,7 @@ def _votes(
     )
     means = _means([(vote.response, vote.value) for vote in own])
     values = [
-        Value(o.unit, o.version == challenger, o.step, means[o.response])
+        Value(o.key, o.unit, o.version == challenger, o.step, means[o.response])
         for o in by_response.values()
         if o.response in means
     ]
@@ -136,6 +143,20 @@ def _means(rows: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     for key, value in rows:
         found.setdefault(key, []).append(value)
     return {key: fmean(values) for key, values in found.items()}
+
+
+def _capped(values: Sequence[Value], most: int) -> list[Value]:
+    """Return the values of the first `most` units of each API key in each arm and step: a key may
+    name any number of users. Without keys all count.
+    """
+    units: dict[tuple[str, bool, int], set[str]] = {}
+    kept = []
+    for value in values:
+        own = units.setdefault((value.key, value.challenger, value.step), set())
+        if not value.key or value.unit in own or len(own) < most:
+            own.add(value.unit)
+            kept.append(value)
+    return kept
 
 
 def _first_of_each(values: Sequence[Value]) -> list[Value]:

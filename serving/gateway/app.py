@@ -1,8 +1,8 @@
 """The gateway as an ASGI application.
 
-In: RATCHET_HOME, whose ledger names the champion. Out: the endpoints of `openai_routes` and
-`native_routes`. After a promotion or a rollback the new champion answers as soon as it is loaded;
-requests under way finish with the version that they started with.
+In: RATCHET_HOME, whose ledger names the champion. Out: the endpoints of `openai_routes`,
+`response_routes` and `native_routes`. After a promotion or a rollback the new champion answers as
+soon as it is loaded; requests under way finish with the version that they started with.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from serving.gateway.openai_routes import Answers, openai_routes
 from serving.gateway.pool import OpenEngine, Pool
 from serving.gateway.recorder import Recorder
 from serving.gateway.refusals import Refused, failure
+from serving.gateway.response_routes import response_routes
 from serving.gateway.routing import ChampionRouter, Router
 from serving.gateway.service import Service
 from serving.gateway.verified import Judge
@@ -105,11 +106,12 @@ def make_app(
     )  # fmt: skip
     answers = Answers(service, judge, metrics)
     app.include_router(openai_routes(answers))
+    app.include_router(response_routes(answers))
     app.include_router(native_routes(answers, keeper, recorder, observations))
     for page in pages:
         app.include_router(page)
     _handle_errors(app, metrics)
-    return Guard(app, keys, settings)
+    return Guard(app, keys, settings, metrics.refuse)
 
 
 def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
@@ -117,7 +119,7 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refusal: Refused) -> Response:
-        metrics.refused.labels(refusal.code).inc()
+        metrics.refuse(refusal.code)
         return _json(refusal.body(), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
@@ -126,7 +128,7 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
             f"{'.'.join(str(part)[:80] for part in e['loc'][1:]) or 'body'}: {e['msg']}"
             for e in error.errors()[:5]
         )
-        metrics.refused.labels("invalid_request").inc()
+        metrics.refuse("invalid_request")
         return _json(failure(message, "invalid_request_error", "invalid_request"), 400)
 
     async def http(_: Request, error: Exception) -> Response:

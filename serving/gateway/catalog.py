@@ -5,11 +5,24 @@ In: the ledger. Out: the entry of each version, the champion, the version before
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from resources.registry.ledger import Entry, Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from serving.gateway.refusals import Refused
 
 NO_CHAMPION = "no champion yet: run `ratchet demo` to train and promote one"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A version could not be loaded. at: when the attempt began, in seconds since 1970; clock: the
+    same on a clock that never goes back.
+    """
+
+    reason: str
+    at: float
+    clock: float
 
 
 class Catalog:
@@ -21,7 +34,8 @@ class Catalog:
         self.stack: list[Entry] = []  # champions that can be restored, the present one last
         self.serving: Entry | None = None  # the champion that answers: `named` once it is loaded
         self.ledger_fault = NO_CHAMPION  # why the ledger names no champion
-        self.load_fault = ""  # why the named champion cannot be loaded
+        self.faults: dict[int, Fault] = {}  # of the last attempt to load a version
+        self.loaded: frozenset[int] = frozenset()  # versions that can answer
 
     @property
     def fault(self) -> str:
@@ -29,7 +43,9 @@ class Catalog:
         loaded = self.named is not None and self.serving is not None
         if loaded and self.named.version == self.serving.version:  # type: ignore[union-attr]
             return self.ledger_fault
-        return self.ledger_fault or self.load_fault or "the champion is being loaded"
+        fault = self.faults.get(self.named.version) if self.named else None
+        load_fault = fault.reason if fault else "the champion is being loaded"
+        return self.ledger_fault or load_fault
 
     def read(self) -> None:
         """Read the ledger. If that fails, the versions stay, and `ledger_fault` has the reason."""

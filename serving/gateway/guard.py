@@ -21,16 +21,24 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-OPEN = ("/health/live", "/health/ready", "/health")  # for load balancers, which have no key
+OPEN = (
+    *("/health/live", "/health/ready", "/health"),  # for load balancers, which have no key
+    # A browser has none either when it opens a page; what the page shows needs an operator's key.
+    *("/rollouts/page", "/rollouts/page.css", "/rollouts/page.js"),
+)
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "testserver")
 OPERATORS = ("/metrics", "/models", "/rollouts", "/experiments")
 
 
 class Guard:
-    """app: the gateway. keys: read again from time to time by their owner."""
+    """app: the gateway. keys: read again from time to time by their owner. count: takes the code of
+    each refusal.
+    """
 
-    def __init__(self, app: App, keys: Keys, settings: Serving) -> None:
-        self.app, self.keys, self.settings = app, keys, settings
+    def __init__(
+        self, app: App, keys: Keys, settings: Serving, count: Callable[[str], None]
+    ) -> None:
+        self.app, self.keys, self.settings, self.count = app, keys, settings, count
         self.rate = RateLimit()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,6 +49,7 @@ class Guard:
             caller = self._caller(scope)
             body = await self._body(scope, receive, caller)
         except Refused as refusal:
+            self.count(refusal.code)
             await respond(send, refusal)
             return
         if body is None:  # the client left

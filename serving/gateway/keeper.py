@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.gateway.catalog import Catalog
+from serving.gateway.catalog import Catalog, Fault
 from serving.gateway.pool import CannotLoad, Pool
 from serving.gateway.routing import Router
 
@@ -36,7 +36,6 @@ class Keeper:
     ) -> None:
         self.catalog, self.pool, self.router = catalog, pool, router
         self.settings, self.also = settings, also
-        self.faults: dict[int, tuple[float, str]] = {}  # version -> when, and why not
         self._leaving: set[asyncio.Task[bool]] = set()
         self._poll: asyncio.Task[None] | None = None
 
@@ -66,17 +65,18 @@ class Keeper:
         await asyncio.to_thread(self.catalog.read)
         await asyncio.to_thread(self.also)
         catalog = self.catalog
+        for entry in self._routed()[:1]:  # the deployed version, before a challenger takes memory
+            await self._loaded(entry)
         before = catalog.before(catalog.named)
         if catalog.named and await self._loaded(catalog.named):
             catalog.serving = catalog.named
         elif catalog.serving is None and before and await self._loaded(before):
             catalog.serving = before
-        if catalog.named:
-            catalog.load_fault = self.faults.get(catalog.named.version, (0.0, ""))[1]
         wanted = self.wanted()
         for entry in wanted:
             await self._loaded(entry)
         keep = {entry.version for entry in wanted}
+        catalog.loaded = frozenset(self.pool.loaded)
         for version, loaded in list(self.pool.loaded.items()):
             if version not in keep and not loaded.pinned:
                 leaving = asyncio.create_task(self.pool.unload(version))
@@ -100,14 +100,14 @@ class Keeper:
         """Return whether the version is loaded, after an attempt if it is time for one."""
         if entry.version in self.pool.loaded:
             return True
-        at, _ = self.faults.get(entry.version, (-AGAIN_S, ""))
-        if time.monotonic() - at < AGAIN_S:
+        faults, at, clock = self.catalog.faults, time.time(), time.monotonic()
+        if (last := faults.get(entry.version)) and clock - last.clock < AGAIN_S:
             return False
         try:
             await self.pool.load(entry)
         except CannotLoad as error:
-            self.faults[entry.version] = (time.monotonic(), str(error))
+            faults[entry.version] = Fault(str(error), at, clock)
             logger.warning("%s", error)
             return False
-        self.faults.pop(entry.version, None)
+        faults.pop(entry.version, None)
         return True

@@ -7,13 +7,15 @@ made.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -109,20 +111,31 @@ class Keys:
         """
         if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,64}", name):
             raise NotReady("a key's name has 1 to 64 letters, digits or _ . @ + -")
-        if name in {key.name for key in self.all()}:
-            raise NotReady(f"there is a key {name!r} already: give another name")
         token = PREFIX + secrets.token_urlsafe(32)
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         key = Key(name, hash_of(token), role, requests_per_minute, body_mib, priority, created_at)
-        self._write({**self._by_hash, key.hash: key})
+        with self._locked():
+            if name in {key.name for key in self.all()}:
+                raise NotReady(f"there is a key {name!r} already: give another name")
+            self._write({**self._by_hash, key.hash: key})
         return token
 
     def revoke(self, name: str) -> None:
         """Remove a key; a running gateway refuses it within a second. Raises NotReady."""
-        if name not in (names := {key.name for key in self.all()}):
-            known = ", ".join(sorted(names)) or "none"
-            raise NotReady(f"there is no key {name!r}: there are {known}")
-        self._write({h: key for h, key in self._by_hash.items() if key.name != name})
+        with self._locked():
+            if name not in (names := {key.name for key in self.all()}):
+                known = ", ".join(sorted(names)) or "none"
+                raise NotReady(f"there is no key {name!r}: there are {known}")
+            self._write({h: key for h, key in self._by_hash.items() if key.name != name})
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Read the file as it is now, and let no other process write it meanwhile."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.with_name(f".{self.path.name}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.read()
+            yield
 
     def _write(self, keys: Mapping[str, Key]) -> None:
         rows = [asdict(key) for key in keys.values()]

@@ -54,11 +54,17 @@ class Metrics:
     def observe(self, row: Observation) -> None:
         labels = (str(row.version), "shadow" if row.shadow else row.arm)
         self.requests.labels(*labels, row.error).inc()
+        if row.error == "unavailable":
+            return  # it took no time
         self.tokens.labels(*labels, "prompt").inc(row.prompt_tokens)
         self.tokens.labels(*labels, "completion").inc(row.completion_tokens)
         self.total.labels(*labels).observe(row.total_s)
         if row.first_token_s is not None:
             self.first_token.labels(*labels).observe(row.first_token_s)
+
+    def refuse(self, code: str) -> None:
+        """Count a request without an answer."""
+        self.refused.labels(code).inc()
 
     def page(self) -> bytes:
         from prometheus_client import generate_latest

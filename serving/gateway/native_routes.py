@@ -108,8 +108,8 @@ def native_routes(
         named = {"version": entry.version, "checkpoint": entry.checkpoint}
         named |= {"champion": bool(serving and serving.version == entry.version)}
         if loaded is None:
-            fault = keeper.faults.get(entry.version)
-            return named | {"loaded": False} | ({"fault": fault[1]} if fault else {})
+            fault = catalog.faults.get(entry.version)
+            return named | {"loaded": False} | ({"fault": fault.reason} if fault else {})
         queue = {"running": loaded.admission.running, "queued": loaded.admission.queued}
         return (
             named | {"loaded": True, "bytes": loaded.bytes, "breaker": loaded.breaker.state} | queue

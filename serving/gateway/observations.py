@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
-ErrorKind = Literal["", "timeout", "overloaded", "engine", "gone", "refused"]
+ErrorKind = Literal["", "timeout", "overloaded", "engine", "unavailable", "gone", "refused"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Observation:
     `Choice`. unit: hash of the user, or of the request where it names none. key: hash of the API
     key, "" without one. first_token_s: None if no token came.
     error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
-    "engine" the engine failed; "gone" the client left; "refused" the request was invalid for the
-    model. Only "timeout" and "engine" are failures of a version.
+    "engine" the engine failed; "unavailable" the version's circuit breaker was open, and another
+    version may have answered; "gone" the client left; "refused" the request was invalid for the
+    model. Only "timeout", "engine" and "unavailable" are failures of a version.
     verified: whether the answer passed the request's tests; None if it had none.
     shadow: the answer was not returned to anybody.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
@@ -18,6 +19,7 @@ from serving.gateway.refusals import Refused
 from serving.gateway.service import Service, Task
 from serving.gateway.verified import Judge, Verified, verified
 from serving.openai import ChatRequest, TextRequest, chunk, completion, head, models, usage
+from serving.responses import ResponseRequest
 
 Answer = TypeVar("Answer")
 LEFT = 499  # nginx' status for a client that closed the connection; nobody reads it
@@ -31,7 +33,7 @@ class Answers:
     def __init__(self, service: Service, judge: Judge, metrics: Metrics) -> None:
         self.service, self.judge, self.metrics = service, judge, metrics
 
-    def task(self, body: ChatRequest | TextRequest, request: Request) -> Task:
+    def task(self, body: ChatRequest | TextRequest | ResponseRequest, request: Request) -> Task:
         caller: Key = request.state.caller
         return Task(
             body.engine_request(self.service.settings.default_tokens),
@@ -83,7 +85,8 @@ def openai_routes(answers: Answers) -> APIRouter:
         if body.stream:
             options = body.stream_options
             counted = bool(options and options.include_usage)
-            return await streamed(service, task, chat_, counted, request)
+            events = partial(_events, task=task, chat=chat_, counted=counted)
+            return await streamed(service, task, request, events)
         verdict: dict[str, Any] = {}
         if body.tests:
             best = await unless_gone(request, answers.best(task, body))
@@ -103,18 +106,20 @@ def openai_routes(answers: Answers) -> APIRouter:
 
 
 async def streamed(
-    service: Service, task: Task, chat: bool, counted: bool, request: Request
+    service: Service,
+    task: Task,
+    request: Request,
+    events: Callable[[AsyncGenerator[Delta, None], Delta], AsyncGenerator[bytes, None]],
 ) -> Response:
-    """Return the answer as server-sent events. What fails before the first piece is a refusal with
-    its own status; a later failure is an event `error`, after which the stream ends without [DONE].
+    """Return the answer as server-sent events, which `events` makes of its pieces. What fails
+    before the first piece is a refusal with its own status; a later failure is an event `error`,
+    after which the stream ends without [DONE].
     """
     deltas = service.stream(task)
     first = await unless_gone(request, anext(deltas))
     if first is None:  # it left while it waited for its turn
         return Response(status_code=LEFT)
-    return StreamingResponse(
-        _events(deltas, first, task, chat, counted), media_type="text/event-stream"
-    )
+    return StreamingResponse(events(deltas, first), media_type="text/event-stream")
 
 
 async def _events(

@@ -25,6 +25,7 @@ from serving.gateway.routing import Choice, Router
 
 CHAMPION = "champion"
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
+UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in its place
 
 
 @dataclass
@@ -116,14 +117,12 @@ class Service:
         """
         deadline = asyncio.get_running_loop().time() + self.settings.deadline_s
         choice, versions = self.route(task)
-        allowed = [each for each in versions if each.breaker.state != "open"]
-        if not allowed:
-            wait_s = min(each.breaker.opens_in_s for each in versions)
-            raise Refused(503, "breaker_open", "the model failed repeatedly: try again", wait_s)
-        for at, loaded in enumerate(allowed):
-            if not loaded.breaker.enter():
-                continue
+        for at, loaded in enumerate(versions):
             own = loaded.entry.version == choice.version
+            if not loaded.breaker.enter():
+                if own:
+                    self._skip(task, choice)
+                continue
             here = choice if own else Choice(loaded.entry.version, FALLBACK)
             started = False
             try:
@@ -134,11 +133,12 @@ class Service:
                 self._start_shadows(task, choice)
                 return
             except _Failed as failed:
-                last = at + 1 == len(allowed)
+                last = all(each.breaker.state == "open" for each in versions[at + 1 :])
                 late = asyncio.get_running_loop().time() >= deadline
                 if started or last or late:
                     raise failed.refusal from failed
-        raise Refused(503, "breaker_open", "the model failed repeatedly: try again", 1)
+        wait_s = min(each.breaker.opens_in_s for each in versions)
+        raise Refused(503, "breaker_open", "the model failed repeatedly: try again", wait_s)
 
     async def _attempt(
         self, task: Task, choice: Choice, loaded: Loaded, deadline: float, shadow: bool = False
@@ -191,10 +191,18 @@ class Service:
         async with asyncio.timeout_at(min(deadline, now + self.settings.stall_s)):
             return await anext(deltas, None)
 
+    def _skip(self, task: Task, choice: Choice, shadow: bool = False) -> None:
+        """Record that the version of a rollout is unavailable: without such a row, one that fails
+        would be observed less the more it fails.
+        """
+        if choice.rollout:
+            attempt = _Attempt(time.monotonic(), error="unavailable")
+            self._record(task, choice, attempt, 0.0, shadow)
+
     def _record(
         self, task: Task, choice: Choice, attempt: _Attempt, seconds: float, shadow: bool
     ) -> None:
-        hidden = bool(attempt.error in ("engine", "timeout") and attempt.first is None)
+        hidden = bool(attempt.error in UNSEEN and attempt.first is None)
         observation = Observation(
             f"{task.id}-failed" if hidden else task.id,
             time.time(),
@@ -221,11 +229,15 @@ class Service:
         """Send copies to the shadows where their version is idle: they never delay an answer."""
         for version in choice.shadows:
             loaded = self.pool.loaded.get(version)
-            if loaded and loaded.admission.idle and loaded.breaker.enter():
-                here = replace(choice, version=version, arm=loaded.entry.checkpoint)
+            if loaded is None or not loaded.admission.idle:
+                continue
+            here = replace(choice, version=version, arm=loaded.entry.checkpoint)
+            if loaded.breaker.enter():
                 running = asyncio.create_task(self._shadow(task, here, loaded))
                 self._shadows.add(running)
                 running.add_done_callback(self._shadows.discard)
+            else:
+                self._skip(replace(task, held=None), here, shadow=True)
 
     async def _shadow(self, task: Task, choice: Choice, loaded: Loaded) -> None:
         deadline = asyncio.get_running_loop().time() + self.settings.deadline_s

@@ -7,6 +7,7 @@ the sample ratio. It can be computed again from the stored rows at any time.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from serving.experiment.guardrail import Guardrail, Harm, measured_harm
 from serving.gateway.observations import Observation, Observations
 from serving.rollout.plan import QUALITY, SPEED, Plan
 
-FAILURES = ("timeout", "engine")  # errors that a version is responsible for
+FAILURES = ("timeout", "engine", "unavailable")  # errors that a version is responsible for
 
 
 def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
@@ -33,7 +34,9 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
         return float(observation.error in FAILURES)
     if guardrail.name == "refusals":
         return float(observation.error == "refused")
-    if observation.error == "refused" or (guardrail.name == SPEED and observation.shadow):
+    if observation.error in ("refused", "unavailable"):
+        return None  # it generated nothing
+    if guardrail.name == SPEED and observation.shadow:
         return None  # a shadow waits for real requests: its seconds are not comparable
     value = observation.total_s if guardrail.name == SPEED else observation.completion_tokens
     return min(max(0.0, value), guardrail.high)  # a clock that jumps makes negative seconds
@@ -41,7 +44,9 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
 
 @dataclass
 class Watch:
-    """The pairs of one guardrail. by_step: pairs in each step; arms: values of both, for means."""
+    """The pairs of one guardrail. by_step: pairs in each step; arms: values of both, for means;
+    by_key: users of each API key.
+    """
 
     guardrail: Guardrail
     differences: array[float] = field(default_factory=lambda: array("d"))
@@ -50,6 +55,7 @@ class Watch:
     challenger: array[float] = field(default_factory=lambda: array("d"))
     seen: set[tuple[int, str, bool]] = field(default_factory=set)
     pairings: dict[int, Pairing] = field(default_factory=dict)
+    by_key: Counter[tuple[int, str, bool]] = field(default_factory=Counter)
 
 
 class Comparison:
@@ -145,11 +151,17 @@ class Comparison:
         )
 
     def _pair(self, watch: Watch, observation: Observation, challenger: bool, value: float) -> None:
-        (watch.challenger if challenger else watch.champion).append(value)
-        step = observation.step
+        step, arm = observation.step, watch.challenger if challenger else watch.champion
+        again = (unit := (step, observation.unit, challenger)) in watch.seen
+        if watch.guardrail.name == QUALITY and observation.key and not again:
+            key = (step, observation.key, challenger)
+            if watch.by_key[key] >= self.plan.users_per_key:
+                return  # whoever sends tests decides what fails
+            watch.by_key[key] += 1
+        arm.append(value)
+        if again:
+            return  # a user's requests resemble each other: the first of a step counts
         if self.plan.sticky:
-            if (unit := (step, observation.unit, challenger)) in watch.seen:
-                return  # a user's requests resemble each other: the first of a step counts
             watch.seen.add(unit)
         if step not in watch.pairings:
             watch.pairings[step] = Pairing(self.plan.steps[step].share)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Event as Stop
 from typing import Any
@@ -19,10 +19,11 @@ from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Event, Kind, Rollout, RolloutMoved, Rollouts
 from serving.experiment.decision import decide
+from serving.gateway.catalog import Fault
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
-from serving.rollout.plan import Plan
+from serving.rollout.plan import OtherPlan, recorded_plan
 
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
 logger = logging.getLogger(__name__)
@@ -45,7 +46,9 @@ class Progress:
 
 
 class Controller:
-    """clock: seconds since 1970, as the record has them."""
+    """clock: seconds since 1970, as the record has them. faults: version -> why it could not be
+    loaded when this process last tried.
+    """
 
     def __init__(
         self,
@@ -53,9 +56,10 @@ class Controller:
         ledger: Ledger,
         observations: Observations,
         clock: Callable[[], float] = time.time,
+        faults: Mapping[int, Fault] | None = None,
     ) -> None:
         self.rollouts, self.ledger, self.observations = rollouts, ledger, observations
-        self.clock = clock
+        self.clock, self.faults = clock, {} if faults is None else faults
         self._progress: Progress | None = None
 
     def run(
@@ -71,6 +75,8 @@ class Controller:
                 if str(error) != fault:  # once, not twice a second
                     logger.warning("the rollout waits: %s", error)
                 fault = str(error)
+            except Exception:  # without this thread nothing is rolled back any more
+                logger.exception("the rollout could not be looked at")
             then()
             stop.wait(every_s)
 
@@ -80,8 +86,7 @@ class Controller:
         if rollout is None:
             self._progress = None
             return None
-        progress = self.progress(rollout)
-        action = self._next(rollout, progress)
+        action = self._action(rollout)
         if action is None:
             return None
         kind, step, detail = action
@@ -92,12 +97,19 @@ class Controller:
         logger.info("%s: %s (%s)", rollout.id, kind, " ".join(detail["reasons"]))
         return event
 
+    def _action(self, rollout: Rollout) -> tuple[Kind, int, dict[str, Any]] | None:
+        """Return the event to record now: kind, step, detail."""
+        try:
+            progress = self.progress(rollout)
+        except OtherPlan as error:
+            return "aborted", rollout.step, {"reasons": [str(error)]}
+        return self._next(rollout, progress)
+
     def progress(self, rollout: Rollout) -> Progress:
-        """Return what is known of a rollout, with the newest observations."""
+        """Return what is known of a rollout, with the newest observations. Raises OtherPlan."""
         progress = self._progress
         if progress is None or progress.rollout != rollout.id:
-            plan = Plan.model_validate(rollout.plan)
-            progress = Progress(rollout.id, Comparison(plan, rollout.challenger))
+            progress = Progress(rollout.id, Comparison(recorded_plan(rollout), rollout.challenger))
             self._progress = progress
         if progress.comparison.follow(rollout.id, self.observations):
             progress.breached = progress.comparison.breached()
@@ -106,11 +118,14 @@ class Controller:
     def _next(
         self, rollout: Rollout, progress: Progress
     ) -> tuple[Kind, int, dict[str, Any]] | None:
-        """Return the event to record now: kind, step, detail."""
         plan, step = progress.comparison.plan, rollout.step
         if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
             reason = f"Version {rollout.challenger} was rolled back in the ledger."
             return "aborted", step, {"reasons": [reason]}
+        fault = self.faults.get(rollout.challenger)
+        if fault and fault.at > rollout.events[0].time:  # it may have been repaired since then
+            reason = f"The challenger cannot be loaded: {fault.reason}"
+            return "aborted", step, {"reasons": [reason], **progress.evidence()}
         if progress.breached:
             decision = decide(progress.comparison.harms(), None)
             return "rolled_back", step, {"reasons": list(decision.reasons), **progress.evidence()}

@@ -61,6 +61,7 @@ def analysis_of(
         shares=[step.share for step in comparison.plan.steps],
         level=comparison.plan.level,
         gain=comparison.plan.gain or 0.0,
+        users_per_key=comparison.plan.users_per_key,
     )
 
 

@@ -1,6 +1,7 @@
 // Shows one rollout, and looks again every two seconds. All text goes in as text, never as HTML.
 "use strict";
 const EVERY_MS = 2000;
+const KEY = "ratchet-key";
 const $ = (id) => document.getElementById(id);
 const words = (kind) => kind.replace("_", " ");
 
@@ -83,13 +84,18 @@ function show(view) {
   }));
 }
 
+class KeyNeeded extends Error {}
+
 async function fetched(path) {
-  const response = await fetch(path);
+  const key = sessionStorage.getItem(KEY);
+  const response = await fetch(path, key ? { headers: { Authorization: `Bearer ${key}` } } : {});
+  if ([401, 403].includes(response.status)) throw new KeyNeeded(key ? "This is not an operator's key." : "");
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response.json();
 }
 
 async function look() {
+  if (!$("entry").hidden && !sessionStorage.getItem(KEY)) return; // a key is being typed
   try {
     const all = await fetched("/rollouts");
     $("none").hidden = all.length > 0;
@@ -104,13 +110,28 @@ async function look() {
       $("which").value = chosen;
       show(await fetched(`/rollouts/${encodeURIComponent(chosen)}`));
     }
+    $("entry").hidden = true;
     $("trouble").hidden = true;
   } catch (error) {
-    $("trouble").textContent = `The gateway does not answer (${error.message}).`;
-    $("trouble").hidden = false;
+    const asks = error instanceof KeyNeeded;
+    if (asks) {
+      sessionStorage.removeItem(KEY);
+      $("shown").hidden = $("none").hidden = true;
+      $("which").replaceChildren();
+      $("state").textContent = "";
+    }
+    $("entry").hidden = !asks;
+    $("trouble").textContent = asks ? error.message : `The gateway does not answer (${error.message}).`;
+    $("trouble").hidden = !$("trouble").textContent;
   }
 }
 
 $("which").addEventListener("change", look);
+$("entry").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem(KEY, $("key").value.trim());
+  $("key").value = "";
+  look();
+});
 look();
 setInterval(look, EVERY_MS);

@@ -22,7 +22,6 @@ from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
 from serving.rollout.comparison import Comparison
-from serving.rollout.plan import Plan
 from serving.rollout.view import details, overview
 
 FOLDER = Path(__file__).parent
@@ -81,9 +80,7 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
         with looking:
             if found[0].id not in latest:
                 latest.clear()
-                plan = Plan.model_validate(found[0].plan)
-                latest[found[0].id] = Comparison(plan, found[0].challenger)
-            return details(found[0], observations, latest[found[0].id])
+            return details(found[0], observations, latest)
 
     return routes
 

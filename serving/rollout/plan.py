@@ -8,11 +8,12 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.statistics.online.confidence_sequence import pairs_needed
 from evaluation.statistics.online.welch import observations_needed
 from resources.config.rollout import RolloutSettings, Strategy
+from resources.registry.rollouts import Rollout
 from serving.experiment.guardrail import Guardrail, guardrail_level
 
 QUALITY = "failed tests"
@@ -49,6 +50,24 @@ class Plan(BaseModel):
     least_pairs: int
     sticky: bool
     gain: float | None = None
+    users_per_key: int = 100
+
+
+class OtherPlan(ValueError):
+    """A plan that this version of Ratchet cannot read."""
+
+
+def recorded_plan(rollout: Rollout) -> Plan:
+    """Return the plan that was recorded when the rollout was opened. Raises OtherPlan."""
+    try:
+        return Plan.model_validate(rollout.plan)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise OtherPlan(
+            f"{rollout.id} has a plan of another version of Ratchet ({where}: {first['msg']}): the "
+            "deployed version answers; `ratchet deploy` opens a new one"
+        ) from error
 
 
 class Need(NamedTuple):
@@ -87,6 +106,7 @@ def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
         least_pairs=settings.least_pairs,
         sticky=settings.sticky,
         gain=settings.gain,
+        users_per_key=settings.users_per_key,
     )
 
 

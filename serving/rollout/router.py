@@ -9,22 +9,24 @@ from __future__ import annotations
 import logging
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Rollouts, deployed
 from serving.experiment.assignment import CHAMPION, assigned
 from serving.gateway.routing import Choice
-from serving.rollout.plan import Plan
+from serving.rollout.plan import OtherPlan, recorded_plan
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Where requests go at present. champion: version; 0 where it is the ledger's champion."""
+    """Where requests go at present. champion: version; 0 where it is the ledger's champion.
+    salt: secret of the assignment.
+    """
 
     champion: int = 0
     challenger: int = 0
@@ -33,16 +35,26 @@ class Traffic:
     share: float = 0.0
     shadow: bool = False
     sticky: bool = True
+    salt: str = field(default="", repr=False)
 
 
 class RolloutRouter:
     """champion: returns the version that answers as the ledger's champion; raises LookupError
-    without one. Traffic is as last known where the record cannot be read; until it was read once,
-    no version answers: the ledger's champion may be the one that a rollout took back.
+    without one. loaded: returns the versions that can answer; None: all. Until the challenger can,
+    requests are outside of the rollout. Traffic is as last known where the record cannot be read;
+    until it was read once, no version answers: the ledger's champion may be the one that a rollout
+    took back.
     """
 
-    def __init__(self, rollouts: Rollouts, ledger: Ledger, champion: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        ledger: Ledger,
+        champion: Callable[[], int],
+        loaded: Callable[[], Container[int]] | None = None,
+    ) -> None:
         self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
+        self.loaded = loaded
         self.traffic: Traffic | None = None
         self.fault = ""  # why the record could not be read
         self.refresh()
@@ -51,14 +63,14 @@ class RolloutRouter:
         """Return the version that answers this request. Raises LookupError without a champion."""
         now = self._known()
         champion = now.champion or self.champion()
-        if not now.rollout:
+        if not now.rollout or (self.loaded and now.challenger not in self.loaded()):
             return Choice(champion)
         if now.shadow:
             shadows = (now.challenger,)
             return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
         unit = key if now.sticky else secrets.token_hex(8)
         name = f"version {now.challenger}"
-        arm = assigned(now.rollout, unit, {name: now.share})
+        arm = assigned(now.salt, unit, {name: now.share})
         version, share = (
             (champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
         )
@@ -94,10 +106,22 @@ class RolloutRouter:
         if champion not in restorable or champion == stack[-1].version:
             champion = 0  # undone in the ledger, or its champion anyway
         now = next((rollout for rollout in rollouts if rollout.open), None)
-        if now is None or now.challenger not in restorable or not now.plan["steps"]:
+        if now is None or now.challenger not in restorable:
             return Traffic(champion)
-        plan = Plan.model_validate(now.plan)
+        try:
+            plan = recorded_plan(now)
+        except OtherPlan:  # the controller ends it
+            return Traffic(champion)
+        if not plan.steps:
+            return Traffic(champion)
         step = plan.steps[now.step]
         return Traffic(
-            champion, now.challenger, now.id, now.step, step.share, step.shadow, plan.sticky
+            champion,
+            now.challenger,
+            now.id,
+            now.step,
+            step.share,
+            step.shadow,
+            plan.sticky,
+            now.salt,
         )

@@ -14,7 +14,7 @@ from serving.experiment.analysis import Analysis
 from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
-from serving.rollout.plan import Plan, needs
+from serving.rollout.plan import OtherPlan, Plan, needs, recorded_plan
 
 
 def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
         {
             "id": rollout.id,
             "state": rollout.state,
-            "strategy": rollout.plan["strategy"],
+            "strategy": rollout.plan.get("strategy", "unknown"),
             "champion": rollout.champion,
             "challenger": rollout.challenger,
             "opened_at": rollout.events[0].created_at,
@@ -34,11 +34,19 @@ def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
 
 
 def details(
-    rollout: Rollout, observations: Observations, comparison: Comparison | None = None
+    rollout: Rollout, observations: Observations, known: dict[str, Comparison] | None = None
 ) -> dict[str, Any]:
-    """Return all of one rollout. comparison: of an earlier call, which reads only what is new."""
-    plan = Plan.model_validate(rollout.plan)
-    comparison = comparison or Comparison(plan, rollout.challenger)
+    """Return all of one rollout. known: comparisons of earlier calls, by rollout, which read only
+    what is new.
+    """
+    try:
+        plan = recorded_plan(rollout)
+    except OtherPlan as error:
+        return (
+            _facts(rollout) | UNREADABLE | {"decision": {"kind": "keep", "reasons": [str(error)]}}
+        )
+    new = Comparison(plan, rollout.challenger)
+    comparison = new if known is None else known.setdefault(rollout.id, new)
     comparison.follow(rollout.id, observations)
     arms = comparison.arms()
     analysis = analysis_of(rollout, comparison, observations)
@@ -46,12 +54,7 @@ def details(
     waiting = ""
     if rollout.state == "running":
         waiting = waiting_for(rollout, comparison, time.time())
-    return {
-        "id": rollout.id,
-        "state": rollout.state,
-        "strategy": plan.strategy,
-        "champion": rollout.champion,
-        "challenger": rollout.challenger,
+    return _facts(rollout) | {
         "steps": _steps(rollout, plan, comparison),
         "waiting": waiting,
         "guardrails": [
@@ -63,6 +66,28 @@ def details(
         "decision": {"kind": decision.kind, "reasons": list(decision.reasons)},
         "needs": _needs(plan, comparison),
         "requests": comparison.requests,
+    }
+
+
+UNREADABLE: dict[str, Any] = {  # of a rollout whose plan cannot be read
+    "steps": [],
+    "waiting": "",
+    "guardrails": [],
+    "sample_ratio_p_value": 1.0,
+    "primary": None,
+    "needs": [],
+    "requests": 0,
+}
+
+
+def _facts(rollout: Rollout) -> dict[str, Any]:
+    """Return what the record has of a rollout, without its plan's details."""
+    return {
+        "id": rollout.id,
+        "state": rollout.state,
+        "strategy": rollout.plan.get("strategy", "unknown"),
+        "champion": rollout.champion,
+        "challenger": rollout.challenger,
         "events": [
             {
                 "time": event.created_at,

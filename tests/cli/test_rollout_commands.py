@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from resources.home import Home
 from tests.cli.conftest import Called
+from tests.serving.gateway_server import promote
 from tests.serving.traffic import Site
 
 
@@ -16,23 +18,42 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+@pytest.fixture
+def weights(tmp_path: Path, site: Site) -> Path:
+    """Return a file of version 3, the champion."""
+    file = tmp_path / "checkpoint" / "model.safetensors"
+    file.parent.mkdir()
+    file.write_bytes(b"weights")
+    promote(Home(tmp_path), "c", file.parent)
+    return file
+
+
 def test_deploy_says_beforehand_what_the_rollout_needs(
-    ratchet: Called, site: Site, tmp_path: Path
+    ratchet: Called, site: Site, weights: Path, tmp_path: Path
 ) -> None:
-    code, out, _ = ratchet(tmp_path, "deploy", "2")
+    code, out, _ = ratchet(tmp_path, "deploy", "3")
     assert code == 0
-    assert "rollout-0001: version 2 beside version 1, gradual" in out
+    assert "rollout-0001: version 3 beside version 2, gradual" in out
     assert "steps: 1 %, 5 %, 25 %, 50 %" in out
     assert "20 points more failures at 50 %: shown after about" in out
     assert site.last().open
 
 
+def test_a_version_with_a_changed_byte_is_not_deployed(
+    ratchet: Called, site: Site, weights: Path, tmp_path: Path
+) -> None:
+    weights.write_bytes(b"Weights")
+    code, _, error = ratchet(tmp_path, "deploy", "3")
+    assert code == 2 and "was changed" in error
+    assert site.rollouts.all() == []
+
+
 def test_a_second_deploy_names_the_open_rollout(
-    ratchet: Called, site: Site, tmp_path: Path
+    ratchet: Called, weights: Path, tmp_path: Path
 ) -> None:
     ratchet(tmp_path, "deploy", "champion", "--strategy", "shadow")
     code, _, error = ratchet(tmp_path, "deploy", "champion")
-    assert code == 2 and "rollout-0001 of version 2 is running" in error
+    assert code == 2 and "rollout-0001 of version 3 is running" in error
 
 
 def test_status_shows_both_arms_and_the_reasons(

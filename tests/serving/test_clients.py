@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,58 @@ def test_the_official_client_lists_models_and_reads_logprobs(served: str) -> Non
     reply = client.completions.create(model="old", prompt="x = ", max_tokens=3, logprobs=2)
     logprobs = reply.choices[0].logprobs
     assert logprobs and "".join(logprobs.tokens or ()) == reply.choices[0].text
+
+
+@pytest.mark.parametrize("given", ["text", "list"])
+def test_the_official_client_gets_a_response_whole_and_streamed(served: str, given: str) -> None:
+    from openai import OpenAI
+
+    client = OpenAI(base_url=f"{served}/v1", api_key="none", max_retries=0)
+    expected = content(ask(served)[1])
+    text: Any = CHAT[0]["content"] if given == "text" else CHAT
+    whole = client.responses.create(model="champion", input=text, max_output_tokens=12)
+    stream = client.responses.create(
+        model="champion", input=text, max_output_tokens=12, stream=True
+    )
+    events = list(stream)
+    pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert whole.output_text == "".join(pieces) == expected
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    last = events[-1]
+    assert last.type == "response.incomplete" and last.response.output_text == expected
+    assert whole.status == "incomplete" and last.response.usage == whole.usage
+
+
+def test_a_conversation_continues_with_the_output_of_the_first_response(served: str) -> None:
+    from openai import OpenAI
+
+    client = OpenAI(base_url=f"{served}/v1", api_key="none", max_retries=0)
+    first = client.responses.create(
+        model="old", input="double", instructions="Be short.", max_output_tokens=3
+    )
+    conversation: Any = [{"role": "user", "content": "double"}, *first.output]
+    second = client.responses.create(
+        model="old", input=conversation, instructions="Be short.", max_output_tokens=3
+    )
+    assert first.usage and second.usage
+    assert second.usage.input_tokens > first.usage.input_tokens + 3
+
+
+def test_the_streaming_helper_of_the_official_client_collects_the_text(served: str) -> None:
+    from openai import OpenAI
+
+    client = OpenAI(base_url=f"{served}/v1", api_key="none", max_retries=0)
+    with client.responses.stream(model="champion", input="double", max_output_tokens=4) as stream:
+        pieces = [event for event in stream if event.type == "response.output_text.delta"]
+    assert pieces[-1].snapshot == "".join(piece.delta for piece in pieces)
+
+
+@pytest.mark.parametrize("field", [{"previous_response_id": "r"}, {"store": True}, {"tools": []}])
+def test_a_response_with_what_is_not_supported_is_refused_by_name(
+    served: str, field: dict[str, Any]
+) -> None:
+    status, reply = call(f"{served}/v1/responses", {"input": "x"} | field)
+    assert status == 400 and next(iter(field)) in reply["error"]["message"]
 
 
 def test_the_official_client_raises_its_own_errors(served: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,26 @@ def test_the_last_keys_revocation_opens_nothing(served: str, home: Home) -> None
     keys.revoke("ann")
     eventually(lambda: ask(served, key)[0] == 401)
     assert ask(served)[0] == call(f"{served}/models")[0] == 401
+
+
+def test_two_keys_made_at_the_same_time_are_both_kept(home: Home) -> None:
+    first, second = Keys(home.api_keys), Keys(home.api_keys)
+    first.add("ann", "user")
+    second.add("bob", "user")
+    assert {key.name for key in Keys(home.api_keys).all()} == {"ann", "bob"}
+    with pytest.raises(NotReady, match="already"):
+        first.add("bob", "user")
+
+
+def test_many_processes_make_and_revoke_keys_at_once(home: Home) -> None:
+    def add(number: int) -> None:
+        Keys(home.api_keys).add(f"key-{number}", "user")
+        if number % 2:
+            Keys(home.api_keys).revoke(f"key-{number}")
+
+    with ThreadPoolExecutor(8) as pool:  # a lock of the kernel: threads with files of their own do
+        list(pool.map(add, range(24)))
+    assert {key.name for key in Keys(home.api_keys).all()} == {f"key-{n}" for n in range(0, 24, 2)}
 
 
 @pytest.mark.parametrize("name", ["", "[/]", "a\x1b[31m", "\udcff", "a\n"])
@@ -110,6 +132,25 @@ def test_a_body_that_never_ends_is_refused(home: Home) -> None:
     with running(make_app(home, settings), settings) as url:
         head = b"POST /feedback HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
         assert raw(url, head).startswith(b"HTTP/1.1 408 ")
+
+
+def test_refusals_at_the_door_are_counted_by_their_code_alone(served: str, home: Home) -> None:
+    keys = Keys(home.api_keys)
+    operator = keys.add("root", "operator")
+    user = keys.add("ann", "user", requests_per_minute=10, body_mib=0.001)
+    eventually(lambda: call(f"{served}/models", key=operator)[0] == 200)
+    statuses = [
+        call(f"{served}/anywhere/{user}", key="rk-wrong")[0],
+        call(f"{served}/metrics", key=user)[0],
+        call(f"{served}/generate", b"x" * 2000, user)[0],
+        call(f"{served}/generate", b"", user)[0],
+    ]
+    assert statuses == [401, 403, 413, 429]
+    head = f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {operator}\r\n"
+    page = raw(served, f"{head}Connection: close\r\n\r\n".encode()).decode()
+    counted = re.findall(r"^ratchet_refused_total\{(.*)\} \d", page, re.MULTILINE)
+    codes = ["invalid_api_key", "not_an_operator", "body_too_large", "rate_limit_exceeded"]
+    assert {f'code="{code}"' for code in codes} <= set(counted) and user not in page
 
 
 @pytest.mark.parametrize("header", ["Origin: https://evil.example", "Host: evil.example"])

@@ -75,6 +75,15 @@ def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(start: Start)
     assert "told to break" in json.loads(events[-1].removeprefix("data: "))["error"]["message"]
 
 
+def test_a_streamed_response_that_breaks_ends_with_an_error(start: Start) -> None:
+    url = start(Faulty(new={"break"}), fast())
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    body = json.dumps({"input": "break", "max_output_tokens": 9, "stream": True})
+    connection.request("POST", "/v1/responses", body, {"Content-Type": "application/json"})
+    last = connection.getresponse().read().decode().strip().split("\n\n")[-1]
+    assert last.startswith("event: error\ndata: ") and "told to break" in last
+
+
 def test_an_engine_that_hangs_is_given_up_after_the_stall_time(start: Start) -> None:
     url = start(Faulty(new={"hang"}), fast(stall_s=0.3))
     status, reply = ask(url, messages=prompt("hang"))

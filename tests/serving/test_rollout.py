@@ -141,21 +141,6 @@ def test_immediate_gives_all_traffic_at_once(site: Site) -> None:
     assert {choice.version for choice in site.send(10)} == {2}
 
 
-def test_a_rollback_in_the_ledger_ends_the_rollout(site: Site) -> None:
-    site.open()
-    site.ledger.rollback("by hand")
-    assert site.tick() == "aborted"
-    assert {choice.version for choice in site.send(10)} == {1}
-
-
-def test_a_version_undone_in_the_ledger_gets_no_request_even_if_it_was_deployed(site: Site) -> None:
-    site.open("immediate")
-    site.tick()
-    site.ledger.rollback("by hand")
-    site.router.refresh()
-    assert {choice.version for choice in site.send(10)} == {1}
-
-
 def test_after_a_restart_a_changed_record_sends_nobody_to_the_challenger(site: Site) -> None:
     site.open()
     forged = "INSERT INTO rollout_events VALUES (2, 'rollout-0001', 'promoted', 0, '{}', '')"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,13 +19,16 @@ from typing import Any
 import pytest
 
 from resources.config.rollout import RolloutSettings
+from resources.config.serving import Breaker
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.rollouts import Rollout, Rollouts
 from serving.gateway.observations import Observations
 from serving.rollout.attach import attached_router
+from serving.rollout.comparison import Comparison
 from serving.rollout.opening import open_rollout
 from serving.rollout.page import rollout_routes
+from serving.rollout.plan import Plan
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
@@ -32,15 +36,15 @@ SETTINGS = RolloutSettings(bake_s=0.5, least_pairs=5, shares=(0.2, 0.5))
 FAIL = [{"role": "user", "content": "please fail"}]
 
 
-def gateway(home: Home, engines: Faulty | None = None) -> Any:
+def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
     from serving.gateway.app import make_app
 
     ledger = Ledger(home.ledger)
     return make_app(
         home,
-        fast(),
+        fast(**changes),
         ledger=ledger,
-        router_of=lambda catalog: attached_router(home, ledger, catalog.champion),
+        router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
         open_engine=engines,
     )
@@ -123,6 +127,40 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
         eventually(lambda: ask(url)[1]["model"] == "old")
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
+    assert set(clients.statuses) == {200}
+
+
+@pytest.mark.parametrize("strategy", ["gradual", "shadow"])
+def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy: str) -> None:
+    """The breaker opens after two requests and never lets another one through."""
+    ledger = Ledger(two.ledger)
+    settings = RolloutSettings(bake_s=600, shares=(0.5,), strategy=strategy)  # type: ignore[arg-type]
+    open_rollout(ledger, Rollouts(two.ledger), settings, 2, why="a test")
+    app = gateway(two, Faulty(new={"fail"}), breaker=Breaker(consecutive=2, open_s=600))
+    with running(app) as url, Clients(url, 4, share_of_faults=1) as clients:
+        eventually(lambda: not last(two).open, 60)
+    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    rows = [row for _, row in Observations(two.observations).read(0, "rollout-0001")]
+    comparison = Comparison(Plan.model_validate(last(two).plan), 2)
+    comparison.add(rows)
+    assert "unavailable" in {row.error for row in rows} and comparison.ratio_p_value() > 0.001
+
+
+@pytest.mark.parametrize("cause", ["was changed", "serving.memory_gib"])
+def test_a_challenger_that_cannot_be_loaded_ends_the_rollout(
+    home: Home, checkpoints: dict[str, Path], tmp_path: Path, cause: str
+) -> None:
+    promote(home, "old", checkpoints["old"])
+    folder = shutil.copytree(checkpoints["new"], tmp_path / "new")
+    promote(home, "new", folder)
+    start(home)
+    if cause == "was changed":
+        (folder / "config.json").write_bytes((folder / "config.json").read_bytes() + b" ")
+    memory_gib = 4.0 if cause == "was changed" else 1e-6
+    with running(gateway(home, memory_gib=memory_gib)) as url, Clients(url, 2) as clients:
+        eventually(lambda: not last(home).open, 10)
+        assert ask(url)[1]["model"] == "old"
+    assert last(home).state == "aborted" and cause in last(home).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from resources.home import Home
+from serving.gateway.app import make_app
+from serving.gateway.keys import Keys
 from serving.gateway.refusals import Refused
 from serving.rollout.page import rollout_routes
 from tests.browser import Browser, chromium
+from tests.serving.gateway_server import call, fast, running
 from tests.serving.traffic import SETTINGS, Site
 
 
@@ -89,6 +93,55 @@ def address(app: FastAPI) -> Iterator[str]:
     yield f"http://127.0.0.1:{port}/rollouts/page"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, site: Site) -> Iterator[tuple[str, str, str]]:
+    """Return the address of a gateway with API keys, the key of a user and of an operator."""
+    home = Home(tmp_path)
+    keys = Keys(home.api_keys)
+    user, operator = keys.add("ann", "user"), keys.add("root", "operator")
+    app = make_app(home, fast(), ledger=site.ledger, pages=[rollout_routes(home, site.ledger)])
+    with running(app) as url:
+        yield url, user, operator
+
+
+def test_with_keys_the_page_is_open_and_its_data_an_operators(
+    guarded: tuple[str, str, str],
+) -> None:
+    url, user, operator = guarded
+    for name in ("page", "page.css", "page.js"):
+        with urllib.request.urlopen(f"{url}/rollouts/{name}", timeout=60) as reply:
+            assert reply.status == 200
+    statuses = [call(f"{url}/rollouts", key=key)[0] for key in ("", user, operator)]
+    assert statuses == [401, 403, 200]
+
+
+@pytest.mark.slow
+def test_an_operator_gives_the_page_a_key_once(
+    guarded: tuple[str, str, str], site: Site, tmp_path: Path
+) -> None:
+    roll_back(site)
+    url, user, operator = guarded
+    with Browser(tmp_path / "browser") as browser:
+
+        def give(key: str) -> None:
+            browser.until("!document.getElementById('entry').hidden")
+            browser.run(f"document.getElementById('key').value = '{key}'")
+            browser.run("document.querySelector('#entry button').click()")
+
+        browser.open(f"{url}/rollouts/page")
+        give(user)
+        browser.until("document.body.innerText.includes('not an operator')")
+        if folder := os.environ.get("SCREENSHOTS"):
+            browser.picture(Path(folder) / "rollout-key.png", whole=True)
+        give(operator)
+        browser.until("document.querySelectorAll('#events li').length > 2")
+        browser.open(f"{url}/rollouts/page")
+        browser.until("document.querySelectorAll('#events li').length > 2")
+        if folder:
+            browser.picture(Path(folder) / "rollout-with-key.png", whole=True)
+        assert operator not in browser.run("document.documentElement.outerHTML")
 
 
 @pytest.mark.slow

@@ -1,0 +1,77 @@
+"""One API key, and somebody who knows a rollout's id, do not decide what a rollout shows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from serving.experiment.analysis import analyze
+from serving.gateway.observations import Feedback, Observation
+from serving.rollout.comparison import Comparison
+from serving.rollout.plan import QUALITY, Plan, plan_of
+from serving.rollout.view import details, overview
+from tests.serving.traffic import SETTINGS, Site
+
+HALF = SETTINGS.model_copy(update={"holdback": 0.5})
+PLAN = plan_of(SETTINGS.model_copy(update={"users_per_key": 10}), "gradual", 1)
+
+
+def answers(key: str, verified: bool | None = None) -> list[Observation]:
+    """Return 200 answers to as many users of one key, by both versions in turn."""
+    row = Observation("", 0.0, 1, "", 0.5, "r", 1, "", key, 0.1, 0.2, 1, 1, verified=verified)
+    return [
+        replace(row, response=f"r{n}", version=1 + n % 2, unit=f"{key}-{n}") for n in range(200)
+    ]
+
+
+@pytest.mark.parametrize(("key", "pairs"), [("k", 10), ("", 100)])
+def test_tests_of_one_key_count_for_a_limited_number_of_users(key: str, pairs: int) -> None:
+    comparison = Comparison(PLAN, 2)
+    comparison.add(answers(key, verified=False))
+    by_name = {harm.guardrail.name: harm.pairs for harm in comparison.harms()}
+    assert by_name[QUALITY] == pairs and by_name["errors"] == 100
+
+
+@pytest.mark.parametrize(("key", "units"), [("k", 20), ("", 200)])
+@pytest.mark.parametrize("votes", [False, True])
+def test_the_primary_metric_has_a_limited_number_of_users_of_a_key(
+    key: str, units: int, votes: bool
+) -> None:
+    rows = answers(key, None if votes else True)
+    cast = [Feedback(row.response, 1.0, key, row.unit, 1.0) for row in rows if votes]
+    found = analyze(
+        rows, cast, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
+    )
+    assert found and found.units == units
+
+
+def test_the_same_id_assigns_users_differently(tmp_path: Path) -> None:
+    sites = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        sites.append(Site(tmp_path / name))
+    assert {site.open("blue-green", HALF).id for site in sites} == {"rollout-0001"}
+    first, second = ([site.router.choose(f"u{n}").version for n in range(300)] for site in sites)
+    assert 0.3 < sum(a == b for a, b in zip(first, second, strict=True)) / 300 < 0.7
+
+
+def test_the_salt_is_not_shown(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    salt = site.open().salt
+    shown = json.dumps([overview(site.rollouts), details(site.last(), site.observations)])
+    assert len(salt) == 32 and salt not in shown and salt not in repr(site.router.traffic)
+
+
+def test_an_older_rollout_has_its_id_as_salt(tmp_path: Path) -> None:
+    rollout = Site(tmp_path).open()
+    [opened] = rollout.events
+    older = {name: value for name, value in opened.detail.items() if name != "salt"}
+    assert replace(rollout, events=(replace(opened, detail=older),)).salt == rollout.id
+
+
+def test_an_older_plan_is_read(tmp_path: Path) -> None:
+    older = {n: v for n, v in PLAN.model_dump(mode="json").items() if n != "users_per_key"}
+    assert Plan.model_validate(older).users_per_key == 100
