@@ -16,11 +16,13 @@ from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
+from resources.config.production import Production
 from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from sandbox.config import SandboxConfig
 from serving.engines import engine_of
+from serving.gateway.candidates import Candidates
 from serving.gateway.catalog import Catalog
 from serving.gateway.guard import Guard
 from serving.gateway.keeper import Keeper
@@ -63,6 +65,7 @@ def make_app(
     *,
     ledger: Ledger | None = None,
     sandbox: SandboxConfig | None = None,
+    production: Production | None = None,
     router_of: Callable[[Catalog], Router] = champion_router,
     pages: Sequence[APIRouter] = (),
     open_engine: OpenEngine | None = None,
@@ -79,7 +82,7 @@ def make_app(
     router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations)
-    recorder = Recorder(observations)
+    recorder = Recorder(observations, Candidates(home.candidates, production))
     metrics = Metrics(pool, lambda: recorder.lost)
 
     def observe(row: Observation) -> None:
@@ -103,7 +106,7 @@ def make_app(
         title="Ratchet", version="1", docs_url=None, redoc_url=None, lifespan=lifespan,
         responses=ERRORS,
     )  # fmt: skip
-    answers = Answers(service, judge, metrics)
+    answers = Answers(service, judge, metrics, recorder.add)
     app.include_router(openai_routes(answers))
     app.include_router(native_routes(answers, keeper, recorder, observations))
     for page in pages:

@@ -31,7 +31,8 @@ PREFIX = "rk-"
 @dataclass(frozen=True)
 class Key:
     """A stored key. requests_per_minute, body_mib: its limits; None: those of the settings.
-    priority: of its requests in the queue.
+    priority: of its requests in the queue. consent: of its owner, that requests whose tests no
+    answer passed become training problems.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Key:
     body_mib: float | None = None
     priority: int = 0
     created_at: str = ""
+    consent: bool = False
 
     @property
     def id(self) -> str:
@@ -103,6 +105,7 @@ class Keys:
         requests_per_minute: int | None = None,
         body_mib: float | None = None,
         priority: int = 0,
+        consent: bool = False,
     ) -> str:
         """Store a new key, and return it; nobody can read it again. Raises NotReady for a name that
         is taken or has other signs.
@@ -113,7 +116,8 @@ class Keys:
             raise NotReady(f"there is a key {name!r} already: give another name")
         token = PREFIX + secrets.token_urlsafe(32)
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
-        key = Key(name, hash_of(token), role, requests_per_minute, body_mib, priority, created_at)
+        limits = (requests_per_minute, body_mib, priority)
+        key = Key(name, hash_of(token), role, *limits, created_at, consent)
         self._write({**self._by_hash, key.hash: key})
         return token
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
+FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 ErrorKind = Literal["", "timeout", "overloaded", "engine", "gone", "refused"]
 
 
@@ -66,6 +67,23 @@ class Feedback:
     value: float
 
 
+def append_only(table: str) -> str:
+    """Return SQL that makes a table with a column `number` refuse changes and deletions."""
+    return "".join(
+        # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
+        f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
+        for name, event in (
+            ("never_changed", f"UPDATE ON {table}"),
+            ("never_deleted", f"DELETE ON {table}"),
+            (
+                "never_replaced",
+                f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
+            ),
+        )
+    )
+
+
 TABLES = {"observations": Observation, "feedback": Feedback}
 COLUMNS = {name: tuple(f.name for f in fields(kind)) for name, kind in TABLES.items()}
 SCHEMA = (
@@ -79,20 +97,9 @@ SCHEMA = (
     "time REAL NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, value REAL NOT NULL);"
     "CREATE INDEX IF NOT EXISTS by_response ON observations (response);"
     "CREATE INDEX IF NOT EXISTS by_rollout ON observations (rollout, number);"
-) + "".join(
-    # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
-    f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
-    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
-    for table in TABLES
-    for name, event in (
-        ("never_changed", f"UPDATE ON {table}"),
-        ("never_deleted", f"DELETE ON {table}"),
-        (
-            "never_replaced",
-            f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
-        ),
-    )
-)
+    "CREATE INDEX IF NOT EXISTS by_verdict ON observations (version, number) "
+    "WHERE verified IS NOT NULL;"
+) + "".join(map(append_only, TABLES))
 
 
 class Observations:
@@ -131,6 +138,17 @@ class Observations:
         """Yield (number, vote) of those recorded after this number, oldest first."""
         for number, *row in self._rows("feedback", "number > ?", [after]):
             yield number, Feedback(*row)
+
+    def verdicts(self, version: int) -> list[bool]:
+        """Return whether this version's answers passed their tests, oldest first: the first answer
+        to each user, returned ones only, without those to requests that name the version.
+        """
+        where = "version = ? AND verified IS NOT NULL AND shadow = 0 AND arm NOT IN (?, ?)"
+        first: dict[str, bool] = {}
+        for _, *row in self._rows("observations", where, [version, FALLBACK, NAMED]):
+            observation = _observation(row)
+            first.setdefault(observation.unit, bool(observation.verified))
+        return list(first.values())
 
     def of(self, response: str) -> Observation | None:
         """Return the observation of a response that was returned, or None."""
