@@ -90,6 +90,9 @@ class Candidates:
             return
         allowed = set(keys)
         with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
+            exists = "SELECT 1 FROM sqlite_master WHERE name = 'candidates'"
+            if connection.execute(exists).fetchone() is None:
+                return  # the first write is under way
             for key, row in connection.execute("SELECT key, row FROM candidates ORDER BY number"):
                 if key in allowed:
                     yield json.loads(row)
