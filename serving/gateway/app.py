@@ -72,9 +72,9 @@ def make_app(
 ) -> Guard:
     """Return the gateway. Without a champion it responds with 503.
 
-    ledger: default, the home's own. production: what is kept of failed requests. router_of: makes the router of a rollout. pages: more
-    endpoints, for operators below /rollouts and /experiments. open_engine: default, that of the
-    settings.
+    ledger: default, the home's own. production: what is kept of failed requests. router_of: makes
+    the router of a rollout. pages: more endpoints, for operators below /rollouts and /experiments.
+    open_engine: default, that of the settings.
     """
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))

@@ -83,11 +83,13 @@ def test_the_tests_of_a_request_count_only_if_samples_agree_under_them(
     assert [one.extra["verified_by"] for one in verified.problems] == ([] if reason else ["solver"])
 
 
+@pytest.mark.parametrize("request_text", ["{}", "Complete this function:\n\n```python\n{}```"])
 def test_a_benchmark_task_that_a_client_sends_does_not_enter_training(
-    tmp_path: Path, data: Callable[[str], Path]
+    tmp_path: Path, data: Callable[[str], Path], request_text: str
 ) -> None:
     tasks = load("humaneval", data("humaneval")).problems[:20]
-    rows = [row(problem_id=f"production/{n}", statement=t.statement) for n, t in enumerate(tasks)]
+    texts = [request_text.format(task.statement) for task in tasks]
+    rows = [row(problem_id=f"production/{n}", statement=text) for n, text in enumerate(texts)]
     sent = [replace(each, solutions=RIGHT) for each in read(tmp_path, rows)]
     assert len(sent) == 20 and not curate(sent, tasks).problems
 
