@@ -62,7 +62,7 @@ def stage(
         run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     )
     with stage.store.draft("datasets", "clean_problems") as folder:
-        write_parquet(problems, folder / "problems.parquet")
+        write_parquet(list(problems), folder / "problems.parquet")
         write_weights([_weight(problem, 0.5) for problem in TRAIN], folder / WEIGHTS)
         stage.store.publish(
             folder,
