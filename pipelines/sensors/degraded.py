@@ -7,7 +7,7 @@ checkpoint has to pass the gate and a rollout like any other.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 import dagster as dg
 
@@ -49,7 +49,8 @@ def _rolled_back(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str,
         return None
     last = rollouts[-1]
     trained_since = any(
-        record.kind == "chain" and _time(record.opened_at) > last.last.time
+        record.kind == "chain"
+        and datetime.fromisoformat(record.opened_at).timestamp() > last.last.time
         for record in readable(run_context.home.runs)
     )
     why = f"{last.id} was rolled back: {' '.join(last.last.detail['reasons'])}"
@@ -72,8 +73,3 @@ def _fallen(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str, str]
         f"{fall.level:.0%} of the first {settings.baseline}."
     )
     return f"{CAUSE}-version-{version}", why
-
-
-def _time(iso: str) -> float:
-    moment = datetime.fromisoformat(iso)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

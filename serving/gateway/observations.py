@@ -144,23 +144,24 @@ class Observations:
         to each user, returned ones only, without those to requests that name the version.
         """
         where = "version = ? AND verified IS NOT NULL AND shadow = 0 AND arm NOT IN (?, ?)"
-        first: dict[str, bool] = {}
-        for _, *row in self._rows("observations", where, [version, FALLBACK, NAMED]):
-            observation = _observation(row)
-            first.setdefault(observation.unit, bool(observation.verified))
-        return list(first.values())
+        # SQLite takes `verified` from the row that has the least number.
+        names, where = ("MIN(number) AS number", "verified"), f"{where} GROUP BY unit"
+        rows = self._rows("observations", where, [version, FALLBACK, NAMED], names)
+        return [bool(verified) for _, verified in rows]
 
     def of(self, response: str) -> Observation | None:
         """Return the observation of a response that was returned, or None."""
         rows = self._rows("observations", "response = ? AND shadow = 0", [response])
         return next((_observation(row) for _, *row in rows), None)
 
-    def _rows(self, table: str, where: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _rows(
+        self, table: str, where: str, values: Sequence[Any], names: Sequence[str] = ()
+    ) -> list[tuple[Any, ...]]:
         if not self.path.exists():
             return []
         with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
-            names = ", ".join(("number", *COLUMNS[table]))
-            query = f"SELECT {names} FROM {table} WHERE {where} ORDER BY number"
+            columns = ", ".join(names or ("number", *COLUMNS[table]))
+            query = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY number"
             exists = "SELECT 1 FROM sqlite_master WHERE name = ?"
             if connection.execute(exists, [table]).fetchone() is None:
                 return []
