@@ -32,7 +32,7 @@ def data_production(home: Home, console: Console) -> int:
         if place:
             remove(SOURCE, home, console)
         _write(path, "")
-        console.print(f"no failed request of a consenting key is kept ({len(consenting)} keys)")
+        console.print(f"no failed request is kept; keys that consent: {len(consenting)}")
         return 0
     _write(path, "".join(json.dumps(row) + "\n" for row in rows))
     code = add(SOURCE, replace(place or Place(), path=path), home, console)
@@ -48,3 +48,4 @@ def data_production(home: Home, console: Console) -> int:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, text)
+    path.chmod(0o600)
