@@ -15,6 +15,7 @@ from assets.partitions import DATA, OWNERS
 from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
 from assets.verified_problems import check_strength, stored_stage, verified_problems
 from problems.cleaning.curation import faulty
+from problems.production import is_production
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
@@ -113,7 +114,7 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
     poor = faulty(
         (one for one in problems if one.split == "train" and not one.gated), stage.profile.curation
     )
-    fit = [one for one in problems if one.problem_id not in poor]
+    fit = [one for one in problems if one.problem_id not in poor and not is_production(one)]
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,
         Replies(journals / "synthesis.jsonl", endpoint) as replies,

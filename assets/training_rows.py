@@ -19,6 +19,7 @@ from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import trainable, untrained
 from problems.difficulty.difficulty import Rank, read_ranks
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.production import capped
 from problems.schema import Problem, read_parquet
 from resources.home import NotReady
 from resources.registry.regressions import RegressionSet, boosted
@@ -46,11 +47,13 @@ def training_rows(stage: StageContext) -> Artifact:
         problems = read_parquet(clean.path / "problems.parquet")
         ranks = read_ranks(ranking.path / "ranks.parquet")
         easy = {row.problem_id for row in ranks if row.passed == row.n}
-        train = [
+        harder = [
             problem
             for problem in trainable(problems, profile.base)
             if problem.problem_id not in easy
         ]
+        train = capped(harder, profile.production.share)
+        over_share = len(harder) - len(train)
         validation_problems = validation(problems, answering(profile.training.answer_tokens))
         if profile.reward.timed:
             with stage.run_context.new_sandbox() as sandbox:
@@ -64,6 +67,7 @@ def training_rows(stage: StageContext) -> Artifact:
             "train": len(train),
             "validation": len(validation_problems.problems),
             "left_out_as_solved": len(easy),
+            "left_out_over_production_share": over_share,
             "not_trained_on": len(untrained(problems, profile.base)),
         }
         return StageOutput(facts)
@@ -73,6 +77,7 @@ def training_rows(stage: StageContext) -> Artifact:
         {"base": profile.base}
         | ({"measured": list(profile.reward.timed)} if profile.reward.timed else {})
         | ({"expected": True} if selects else {})
+        | profile.production.model_dump(include={"share"}, exclude_defaults=True)
     )
     if lost:
         inputs["regressions"] = hash_data(sorted(problem.content_hash for problem in lost))

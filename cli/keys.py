@@ -35,13 +35,21 @@ def add(
     priority: Annotated[
         int, typer.Option(min=-10, max=10, help="Of its requests in the queue; higher goes first.")
     ] = 0,
+    consent: Annotated[
+        bool,
+        typer.Option(
+            "--consent",
+            help="Its owner consents that requests whose tests no answer passed are kept, and "
+            "become training problems.",
+        ),
+    ] = False,
 ) -> None:
     """Make a key and print it. Only its hash is stored: it cannot be shown again."""
     from serving.gateway.keys import Keys, Role
 
     keys = Keys(Settings.read().home.api_keys)
     role: Role = "operator" if operator else "user"
-    print(keys.add(name, role, requests_per_minute, body_mib, priority))
+    print(keys.add(name, role, requests_per_minute, body_mib, priority, consent))
 
 
 @app.command("list")
@@ -49,10 +57,12 @@ def list_() -> None:
     """List the keys, without the keys themselves."""
     from serving.gateway.keys import Keys
 
-    table = Table("name", "id", "role", "requests/min", "body MiB", "priority", "made", box=None)
+    columns = ("name", "id", "role", "requests/min", "body MiB", "priority", "consent", "made")
+    table = Table(*columns, box=None)
     for key in Keys(Settings.read().home.api_keys).all():
-        limits = (str(key.requests_per_minute or ""), str(key.body_mib or ""))
-        table.add_row(key.name, key.id, key.role, *limits, str(key.priority), key.created_at)
+        limits = (str(key.requests_per_minute or ""), str(key.body_mib or ""), str(key.priority))
+        consent = "yes" if key.consent else "no"
+        table.add_row(key.name, key.id, key.role, *limits, consent, key.created_at)
     console = Console()
     console.width = max(console.width, 120)
     console.print(table)

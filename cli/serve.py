@@ -32,6 +32,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
         serving,
         ledger=ledger,
         sandbox=sandbox,
+        production=settings.profile.production,
         router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
     )

@@ -88,6 +88,11 @@ class Home:
         return self.path / "observations.db"
 
     @property
+    def candidates(self) -> Path:
+        """Requests that may become training problems (serving/gateway/candidates.py)."""
+        return self.path / "candidates.db"
+
+    @property
     def api_keys(self) -> Path:
         """Hashes of the gateway's API keys."""
         return self.path / "api_keys.json"

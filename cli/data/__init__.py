@@ -122,6 +122,17 @@ def data_sample(
     raise typer.Exit(data_sample(name, source, sampling, out, Settings.read().home, Console()))
 
 
+@app.command("production")
+def data_production() -> None:
+    """Make the source `production` of requests that the gateway could not solve.
+
+    Only those of API keys that consent (`ratchet keys add --consent`). Run it again for new ones.
+    """
+    from cli.data.production import data_production
+
+    raise typer.Exit(data_production(Settings.read().home, Console()))
+
+
 @app.command("remove")
 def data_remove(name: Annotated[str, typer.Argument(help="Name of an added source.")]) -> None:
     """Remove a source of problems; its files stay."""

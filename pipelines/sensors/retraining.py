@@ -24,6 +24,8 @@ from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import Record, next_id, readable
 
+MOST_STARTS = 100  # that are read of Dagster's runs, newest first
+
 
 @sensor(job=full_chain)
 def changed_problems(
@@ -62,7 +64,7 @@ def changed_problems(
         return dg.SensorResult(
             skip_reason=f"{', '.join(changed)} changed; waiting while {holder} trains"
         )
-    return _retraining(
+    return retraining(
         run_context,
         f"problems changed: {', '.join(changed)}",
         run_key=f"problems-{hash_data(current)}",
@@ -96,10 +98,12 @@ def champion_regression(
     ):
         benchmark, regression = finding
         run_key = f"regression-{champion.checkpoint_hash[:16]}-{benchmark}"
-        if reason := wait_reason(run_context, started_at, time.time(), config):
+        # The sensor `degraded_champion` shares cooldown and budget.
+        starts = sorted([*started_at, *started(context.instance, "degraded")])
+        if reason := wait_reason(run_context, starts, time.time(), config):
             return dg.SensorResult(skip_reason=f"{regression.reason} A retraining waits: {reason}.")
         if not context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-            request = _retraining(
+            request = retraining(
                 run_context, regression.reason, run_key=run_key, cause="regression"
             )
             return request._replace(cursor=json.dumps([*started_at, time.time()]))
@@ -124,6 +128,15 @@ def champion_regression(
         ],
         dynamic_partitions_requests=[checkpoints.build_add_request([name])],
     )
+
+
+def started(instance: dg.DagsterInstance, *causes: str) -> list[float]:
+    """Return when the retrainings with these causes were started, in seconds since 1970, oldest
+    first.
+    """
+    filters = dg.RunsFilter(tags={"ratchet/cause": list(causes)})
+    records = instance.get_run_records(filters, limit=MOST_STARTS)
+    return sorted(record.create_timestamp.timestamp() for record in records)
 
 
 def wait_reason(
@@ -176,9 +189,7 @@ def _promotion_scorecards(run_context: RunContext, champion: Entry) -> dict[str,
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
-def _retraining(
-    run_context: RunContext, why: str, run_key: str, cause: str = ""
-) -> dg.SensorResult:
+def retraining(run_context: RunContext, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
     chain, tags = (
         next_id(run_context.home.runs),
         {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),

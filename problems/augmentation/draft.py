@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from problems.encoding import dumps
+from problems.production import is_production
 from problems.schema import Problem
 from problems.syntax import parse
 
@@ -100,6 +101,8 @@ def reason_not_parent(problem: Problem) -> str:
         return f"of part {problem.split}"
     if "composition" in problem.extra or problem.parents:
         return "made of others already"
+    if is_production(problem):
+        return "from production"
     return ""
 
 

@@ -38,6 +38,7 @@ from problems.cleaning.similarity import (
     sketch,
     tests,
 )
+from problems.production import is_production
 from problems.schema import Problem
 from problems.syntax import shape
 
@@ -95,7 +96,8 @@ class Rank(NamedTuple):
     """Decides which of two equal problems is kept: the one with the lower rank."""
 
     split: int
-    derived: bool  # from other problems: originals are preferred
+    # from other problems, or sent by a user of the gateway: originals are preferred
+    derived: bool
     tests: int  # negative number of tests
     solutions: int
     problem_id: str
@@ -155,7 +157,7 @@ def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
 def rank(problem: Problem) -> Rank:
     return Rank(
         SPLIT_ORDER.index(problem.split),
-        bool(problem.parents),
+        bool(problem.parents) or is_production(problem),
         -len(problem.tests),
         -len(problem.solutions),
         problem.problem_id,
@@ -341,7 +343,7 @@ def _why(group: Sequence[Rank]) -> str:
     part = f"of part {SPLIT_ORDER[group[0].split]}"
     for ranks, reason in (
         (split, part),
-        (derived, "not made of another"),
+        (derived, "neither made of another nor from production"),
         (tested, "most tests"),
         (solved, "most solutions"),
     ):

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from problems.production import is_production
 from problems.schema import Problem
 
 VALIDATION_SHARE = 5  # percent of the training problems
@@ -21,9 +22,10 @@ def with_validation(problems: Sequence[Problem]) -> list[Problem]:
 
     If none has the split validation, the training problems with the smallest hashes of their
     statements get it: a twentieth of them, at least LEAST_VALIDATION but no more than half, at
-    most MOST_VALIDATION. Equal statements get the same split.
+    most MOST_VALIDATION. Equal statements get the same split. Problems of production stay: those
+    who send requests must not choose what a checkpoint is chosen by.
     """
-    train = [problem for problem in problems if problem.split == "train" and not problem.gated]
+    train = [problem for problem in problems if _may_validate(problem)]
     if any(each.split == "validation" and not each.gated for each in problems):
         return list(problems)
     keys = sorted({_key(problem) for problem in train})
@@ -32,10 +34,14 @@ def with_validation(problems: Sequence[Problem]) -> list[Problem]:
     chosen = set(keys[:count])
     return [
         replace(problem, split="validation")
-        if problem.split == "train" and not problem.gated and _key(problem) in chosen
+        if _may_validate(problem) and _key(problem) in chosen
         else problem
         for problem in problems
     ]
+
+
+def _may_validate(problem: Problem) -> bool:
+    return problem.split == "train" and not problem.gated and not is_production(problem)
 
 
 def _key(problem: Problem) -> str:

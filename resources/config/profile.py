@@ -30,6 +30,7 @@ from problems.sources.family_settings import FamilyConfig
 from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url
+from resources.config.production import Production
 from resources.config.rollout import RolloutSettings
 from resources.config.serving import Serving
 from resources.config.tuning import Tuning
@@ -333,6 +334,7 @@ class Profile(Section):
     serving: Serving = Serving()
     orchestration: Orchestration = Orchestration()
     rollout: RolloutSettings = RolloutSettings()
+    production: Production = Production()
 
     @model_validator(mode="after")
     def gate_is_measured(self) -> Profile:

@@ -16,11 +16,13 @@ from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
+from resources.config.production import Production
 from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from sandbox.config import SandboxConfig
 from serving.engines import engine_of
+from serving.gateway.candidates import Candidates
 from serving.gateway.catalog import Catalog
 from serving.gateway.guard import Guard
 from serving.gateway.keeper import Keeper
@@ -64,15 +66,16 @@ def make_app(
     *,
     ledger: Ledger | None = None,
     sandbox: SandboxConfig | None = None,
+    production: Production | None = None,
     router_of: Callable[[Catalog], Router] = champion_router,
     pages: Sequence[APIRouter] = (),
     open_engine: OpenEngine | None = None,
 ) -> Guard:
     """Return the gateway. Without a champion it responds with 503.
 
-    ledger: default, the home's own. router_of: makes the router of a rollout. pages: more
-    endpoints, for operators below /rollouts and /experiments. open_engine: default, that of the
-    settings.
+    ledger: default, the home's own. production: what is kept of failed requests. router_of: makes
+    the router of a rollout. pages: more endpoints, for operators below /rollouts and /experiments.
+    open_engine: default, that of the settings.
     """
     settings = settings or Serving()
     catalog = Catalog(ledger or Ledger(home.ledger, home.path))
@@ -80,7 +83,7 @@ def make_app(
     router, keys = router_of(catalog), Keys(home.api_keys)
     keeper = Keeper(catalog, pool, router, settings, keys.read)
     observations = Observations(home.observations)
-    recorder = Recorder(observations)
+    recorder = Recorder(observations, Candidates(home.candidates, production))
     metrics = Metrics(pool, lambda: recorder.lost)
 
     def observe(row: Observation) -> None:
@@ -104,7 +107,7 @@ def make_app(
         title="Ratchet", version="1", docs_url=None, redoc_url=None, lifespan=lifespan,
         responses=ERRORS,
     )  # fmt: skip
-    answers = Answers(service, judge, metrics)
+    answers = Answers(service, judge, metrics, recorder.add)
     app.include_router(openai_routes(answers))
     app.include_router(response_routes(answers))
     app.include_router(native_routes(answers, keeper, recorder, observations))

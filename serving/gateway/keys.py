@@ -33,7 +33,8 @@ PREFIX = "rk-"
 @dataclass(frozen=True)
 class Key:
     """A stored key. requests_per_minute, body_mib: its limits; None: those of the settings.
-    priority: of its requests in the queue.
+    priority: of its requests in the queue. consent: of its owner, that requests whose tests no
+    answer passed become training problems.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Key:
     body_mib: float | None = None
     priority: int = 0
     created_at: str = ""
+    consent: bool = False
 
     @property
     def id(self) -> str:
@@ -105,6 +107,7 @@ class Keys:
         requests_per_minute: int | None = None,
         body_mib: float | None = None,
         priority: int = 0,
+        consent: bool = False,
     ) -> str:
         """Store a new key, and return it; nobody can read it again. Raises NotReady for a name that
         is taken or has other signs.
@@ -113,7 +116,8 @@ class Keys:
             raise NotReady("a key's name has 1 to 64 letters, digits or _ . @ + -")
         token = PREFIX + secrets.token_urlsafe(32)
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
-        key = Key(name, hash_of(token), role, requests_per_minute, body_mib, priority, created_at)
+        limits = (requests_per_minute, body_mib, priority)
+        key = Key(name, hash_of(token), role, *limits, created_at, consent)
         with self._locked():
             if name in {key.name for key in self.all()}:
                 raise NotReady(f"there is a key {name!r} already: give another name")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
+FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 ErrorKind = Literal["", "timeout", "overloaded", "engine", "unavailable", "gone", "refused"]
 
 
@@ -67,6 +68,23 @@ class Feedback:
     value: float
 
 
+def append_only(table: str) -> str:
+    """Return SQL that makes a table with a column `number` refuse changes and deletions."""
+    return "".join(
+        # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
+        f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
+        for name, event in (
+            ("never_changed", f"UPDATE ON {table}"),
+            ("never_deleted", f"DELETE ON {table}"),
+            (
+                "never_replaced",
+                f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
+            ),
+        )
+    )
+
+
 TABLES = {"observations": Observation, "feedback": Feedback}
 COLUMNS = {name: tuple(f.name for f in fields(kind)) for name, kind in TABLES.items()}
 SCHEMA = (
@@ -80,20 +98,9 @@ SCHEMA = (
     "time REAL NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, value REAL NOT NULL);"
     "CREATE INDEX IF NOT EXISTS by_response ON observations (response);"
     "CREATE INDEX IF NOT EXISTS by_rollout ON observations (rollout, number);"
-) + "".join(
-    # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
-    f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
-    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
-    for table in TABLES
-    for name, event in (
-        ("never_changed", f"UPDATE ON {table}"),
-        ("never_deleted", f"DELETE ON {table}"),
-        (
-            "never_replaced",
-            f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
-        ),
-    )
-)
+    "CREATE INDEX IF NOT EXISTS by_verdict ON observations (version, number) "
+    "WHERE verified IS NOT NULL;"
+) + "".join(map(append_only, TABLES))
 
 
 class Observations:
@@ -133,17 +140,29 @@ class Observations:
         for number, *row in self._rows("feedback", "number > ?", [after]):
             yield number, Feedback(*row)
 
+    def verdicts(self, version: int) -> list[bool]:
+        """Return whether this version's answers passed their tests, oldest first: the first answer
+        to each user, returned ones only, without those to requests that name the version.
+        """
+        where = "version = ? AND verified IS NOT NULL AND shadow = 0 AND arm NOT IN (?, ?)"
+        # SQLite takes `verified` from the row that has the least number.
+        names, where = ("MIN(number) AS number", "verified"), f"{where} GROUP BY unit"
+        rows = self._rows("observations", where, [version, FALLBACK, NAMED], names)
+        return [bool(verified) for _, verified in rows]
+
     def of(self, response: str) -> Observation | None:
         """Return the observation of a response that was returned, or None."""
         rows = self._rows("observations", "response = ? AND shadow = 0", [response])
         return next((_observation(row) for _, *row in rows), None)
 
-    def _rows(self, table: str, where: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _rows(
+        self, table: str, where: str, values: Sequence[Any], names: Sequence[str] = ()
+    ) -> list[tuple[Any, ...]]:
         if not self.path.exists():
             return []
         with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
-            names = ", ".join(("number", *COLUMNS[table]))
-            query = f"SELECT {names} FROM {table} WHERE {where} ORDER BY number"
+            columns = ", ".join(names or ("number", *COLUMNS[table]))
+            query = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY number"
             exists = "SELECT 1 FROM sqlite_master WHERE name = ?"
             if connection.execute(exists, [table]).fetchone() is None:
                 return []

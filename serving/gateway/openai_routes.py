@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
@@ -13,10 +14,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from serving.engines import Delta, EngineReply, gather
+from serving.gateway.candidates import Candidate
 from serving.gateway.keys import Key
 from serving.gateway.metrics import Metrics
 from serving.gateway.refusals import Refused
-from serving.gateway.service import Service, Task
+from serving.gateway.service import CHAMPION, Service, Task
 from serving.gateway.verified import Judge, Verified, verified
 from serving.openai import ChatRequest, TextRequest, chunk, completion, head, models, usage
 from serving.responses import ResponseRequest
@@ -28,10 +30,12 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Answers:
-    """What the routes of completions share."""
+    """What the routes of completions share. keep: takes tasks that no answer solved."""
 
-    def __init__(self, service: Service, judge: Judge, metrics: Metrics) -> None:
-        self.service, self.judge, self.metrics = service, judge, metrics
+    def __init__(
+        self, service: Service, judge: Judge, metrics: Metrics, keep: Callable[[Candidate], None]
+    ) -> None:
+        self.service, self.judge, self.metrics, self.keep = service, judge, metrics, keep
 
     def task(self, body: ChatRequest | TextRequest | ResponseRequest, request: Request) -> Task:
         caller: Key = request.state.caller
@@ -40,6 +44,7 @@ class Answers:
             body.model,
             body.user or "",
             caller.id,
+            caller.consent,
             caller.priority + body.priority,
         )
 
@@ -55,6 +60,9 @@ class Answers:
         result = await verified(self.service, task, body.tests, self.judge)
         outcome = "first" if result.first else "another" if result.passed else "none"
         self.metrics.verified.labels(outcome).inc()
+        failed = result.measured and not result.passed
+        if task.consent and task.model == CHAMPION and failed:
+            self.keep(Candidate(time.time(), task.key, task.request.chat, body.tests))
         return result
 
 

@@ -18,27 +18,28 @@ from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
 from serving.gateway.catalog import Catalog
-from serving.gateway.observations import ErrorKind, Observation
+from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
 from serving.gateway.refusals import Refused, one_line
 from serving.gateway.routing import Choice, Router
 
 CHAMPION = "champion"
-FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in its place
 
 
 @dataclass
 class Task:
     """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
-    the API key. entry: the version that answers, known with the first piece. held: takes the
-    observations, which the caller completes and records; None: they are recorded at once.
+    the API key. consent: of its owner, that a failed task may be trained on. entry: the version
+    that answers, known with the first piece. held: takes the observations, which the caller
+    completes and records; None: they are recorded at once.
     """
 
     request: EngineRequest
     model: str = CHAMPION
     user: str = ""
     key: str = ""
+    consent: bool = False
     priority: int = 0
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     entry: Entry | None = None

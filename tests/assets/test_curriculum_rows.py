@@ -5,6 +5,8 @@ They are written only if a curriculum samples the problems.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -32,7 +34,13 @@ TRAIN = sorted(  # the order on disk
 )
 
 
-def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageContext:
+def stage(
+    tmp_path: Path,
+    schedule: str,
+    *,
+    measured: bool = True,
+    problems: Sequence[Problem] = PROBLEMS,
+) -> StageContext:
     """Return the stage of a home whose training problems 0 and 1 have pass rates of 1 and 0.5.
 
     measured: whether the ranking has weights too; the clean dataset always has.
@@ -54,7 +62,7 @@ def stage(tmp_path: Path, schedule: str, *, measured: bool = True) -> StageConte
         run_context, pipeline_run, StageReport(Progress(pipeline_run.progress_file, "checkpoint"))
     )
     with stage.store.draft("datasets", "clean_problems") as folder:
-        write_parquet(PROBLEMS, folder / "problems.parquet")
+        write_parquet(list(problems), folder / "problems.parquet")
         write_weights([_weight(problem, 0.5) for problem in TRAIN], folder / WEIGHTS)
         stage.store.publish(
             folder,
@@ -110,6 +118,19 @@ def test_without_measured_weights_the_clean_dataset_decides(tmp_path: Path) -> N
             training_rows(stage(tmp_path, "mixed", measured=False)).path / FILE
         )
     } == {0.5}
+
+
+def test_a_flood_from_production_stays_below_its_share(tmp_path: Path) -> None:
+    flood = [
+        replace(TRAIN[1], problem_id=f"production/{n:03d}", source="production", extra={"key": "a"})
+        for n in range(200)
+    ]
+    more = [replace(TRAIN[2], problem_id=f"mine/{n}", source="mine") for n in range(40)]
+    rows = training_rows(stage(tmp_path, "uniform", problems=[*PROBLEMS, *more, *flood]))
+    about = pq.read_table(rows.path / "train.parquet")["extra_info"].to_pylist()
+    ours = [each for each in about if each["problem_id"].startswith("production/")]
+    assert (len(ours), len(about)) == (2, 47)
+    assert rows.manifest.facts["left_out_over_production_share"] == 198
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "weighted"])

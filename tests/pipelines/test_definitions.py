@@ -117,6 +117,7 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
         "mlflow_follows",
         "champion_rollout",
         "ended_rollout",
+        "degraded_champion",
     }
     assert all(
         sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs

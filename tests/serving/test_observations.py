@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,22 @@ def test_a_response_is_found_by_its_id(observations: Observations) -> None:
     assert observations.of("chatcmpl-1") is None
     observations.append([ROW])
     assert observations.of("chatcmpl-1") == ROW and observations.of("other") is None
+
+
+def test_verdicts_are_the_first_of_each_user_who_got_the_version(
+    observations: Observations,
+) -> None:
+    first = replace(ROW, unit="b", verified=True)
+    others = [
+        replace(first, verified=False),
+        replace(first, unit="c", shadow=True),
+        replace(first, unit="d", arm="named"),
+        replace(first, unit="e", version=4),
+        replace(first, unit="f", verified=None),
+        replace(first, unit="a", verified=False),
+    ]
+    observations.append([first, *others])
+    assert observations.verdicts(3) == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""Sensor that starts a retraining when production shows that the deployed version is degraded.
+
+It reads the rollouts and the observations of the gateway. A retraining decides nothing: its
+checkpoint has to pass the gate and a rollout like any other.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import dagster as dg
+
+from evaluation.statistics.online.fall import fall_of
+from pipelines.jobs import full_chain
+from pipelines.sensors.retraining import retraining, started, wait_reason
+from pipelines.sensors.sensor import sensor
+from resources.registry.rollouts import Rollout, Rollouts, deployed
+from resources.run_context import RunContext
+from resources.run_record import readable
+
+CAUSE = "degraded"
+
+
+@sensor(job=full_chain)
+def degraded_champion(
+    context: dg.SensorEvaluationContext, run_context: RunContext
+) -> dg.SensorResult:
+    """Starts a retraining after a rollout was rolled back, or when the deployed version passes
+    fewer of the live requests' tests than at first; once for each rollout and version.
+    """
+    rollouts = Rollouts(run_context.ledger.place).all()
+    degradation = _rolled_back(run_context, rollouts) or _fallen(run_context, rollouts)
+    if degradation is None:
+        return dg.SensorResult(skip_reason="production shows no degradation")
+    run_key, why = degradation
+    if context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
+        return dg.SensorResult(skip_reason=f"{why} A retraining was started.")
+    starts = started(context.instance, "regression", CAUSE)
+    automation = run_context.profile.automation
+    if reason := wait_reason(run_context, starts, time.time(), automation):
+        return dg.SensorResult(skip_reason=f"{why} A retraining waits: {reason}.")
+    return retraining(run_context, why, run_key=run_key, cause=CAUSE)
+
+
+def _rolled_back(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str, str] | None:
+    """Return run key and reason if the last rollout was rolled back, and none trained since."""
+    if not rollouts or rollouts[-1].state != "rolled_back":
+        return None
+    last = rollouts[-1]
+    trained_since = any(
+        record.kind == "chain"
+        and datetime.fromisoformat(record.opened_at).timestamp() > last.last.time
+        for record in readable(run_context.home.runs)
+    )
+    why = f"{last.id} was rolled back: {' '.join(last.last.detail['reasons'])}"
+    return None if trained_since else (f"{CAUSE}-{last.id}", why)
+
+
+def _fallen(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str, str] | None:
+    """Return run key and reason if the deployed version's verified answers pass less often."""
+    from serving.gateway.observations import Observations
+
+    champion, settings = run_context.ledger.champion(), run_context.profile.production
+    version = deployed(rollouts) or (champion.version if champion else 0)
+    verdicts = Observations(run_context.home.observations).verdicts(version)
+    alpha = run_context.profile.automation.regression_alpha
+    fall = fall_of(verdicts, settings.baseline, settings.fall, alpha)
+    if fall is None or not fall.shown:
+        return None
+    why = (
+        f"version {version} passes {fall.since:.0%} of the requests with tests, after "
+        f"{fall.level:.0%} of the first {settings.baseline}."
+    )
+    return f"{CAUSE}-version-{version}", why

@@ -1,0 +1,113 @@
+"""A degraded champion starts one retraining, within the cooldown and the budget of all sensors."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+import pytest
+
+from pipelines.sensors.degraded import degraded_champion
+from pipelines.sensors.retraining import champion_regression
+from resources.registry.rollouts import Rollouts
+from resources.run_context import RunContext
+from serving.gateway.observations import Observation, Observations
+from tests.pipelines.home_builder import HomeBuilder
+from tests.pipelines.test_sensors import look, rescored
+from tests.resources.ledger_entries import put
+
+
+@pytest.fixture
+def run_context(home_builder: HomeBuilder) -> RunContext:
+    context = home_builder.run_context
+    put(context.ledger, "a", "install")
+    return context
+
+
+def rolled_back(run_context: RunContext) -> None:
+    put(run_context.ledger, "b")
+    rollouts = Rollouts(run_context.ledger.place)
+    rollout = rollouts.open(1, 2, {"strategy": "gradual"}, why="a test")
+    rollouts.append(rollout.last, "rolled_back", {"reasons": ["quality: worse."]})
+
+
+def answered(run_context: RunContext, passed: Sequence[bool]) -> None:
+    rows = [
+        Observation(
+            f"r{n}", 0.0, 1, "a", 1.0, "", 0, f"user{n}", "k", 0.1, 0.2, 9, 9, verified=verified
+        )
+        for n, verified in enumerate(passed)
+    ]
+    Observations(run_context.home.observations).append(rows)
+
+
+def fallen(run_context: RunContext) -> None:
+    answered(run_context, [n % 10 != 0 for n in range(500)] + [n % 2 == 0 for n in range(500)])
+
+
+def launch(instance: dg.DagsterInstance, request: dg.RunRequest) -> None:
+    instance.create_run_for_job(
+        dg.job(name="full_chain")(lambda: None),
+        tags={**request.tags, "dagster/run_key": str(request.run_key)},
+    )
+
+
+def test_a_rollback_starts_one_retraining(
+    run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    rolled_back(run_context)
+    [request] = look(degraded_champion, home_builder, instance).run_requests or []
+    assert request.job_name == "full_chain"
+    assert "rollout-0001 was rolled back: quality: worse." in request.tags["ratchet/why"]
+    launch(instance, request)
+    assert "was started" in str(look(degraded_champion, home_builder, instance).skip_reason)
+
+
+def test_a_fall_of_verified_answers_starts_a_retraining(
+    run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    fallen(run_context)
+    [request] = look(degraded_champion, home_builder, instance).run_requests or []
+    assert "passes 50% of the requests with tests, after 90%" in request.tags["ratchet/why"]
+
+
+def test_a_steady_version_starts_nothing(
+    run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    draw = random.Random(1)
+    answered(run_context, [draw.random() < 0.7 for _ in range(1500)])
+    assert "no degradation" in str(look(degraded_champion, home_builder, instance).skip_reason)
+
+
+def test_one_user_alone_shows_no_fall(
+    run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    answered(run_context, [True] * 500)
+    row = ("", 0.0, 1, "a", 1.0, "", 0, "flood", "k", 0.1, 0.2, 9, 9)
+    Observations(run_context.home.observations).append(
+        [Observation(*row, verified=False) for _ in range(1000)]
+    )
+    assert "no degradation" in str(look(degraded_champion, home_builder, instance).skip_reason)
+
+
+def test_both_sensors_share_the_cooldown(
+    home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    rescored(home_builder, solved=30)
+    [first] = look(champion_regression, home_builder, instance).run_requests or []
+    tags = {"ratchet/cause": "degraded", "ratchet/why": "a test"}
+    launch(instance, dg.RunRequest(run_key="degraded-rollout-0001", tags=tags))
+    waits = look(champion_regression, home_builder, instance).skip_reason
+    assert first.run_key and "the cooldown is 6 hours" in str(waits)
+
+
+def test_after_a_regressions_retraining_a_rollback_waits(
+    run_context: RunContext, home_builder: HomeBuilder, instance: dg.DagsterInstance
+) -> None:
+    launch(instance, dg.RunRequest(run_key="r", tags={"ratchet/cause": "regression"}))
+    time.sleep(0.01)
+    rolled_back(run_context)
+    waits = look(degraded_champion, home_builder, instance).skip_reason
+    assert "the cooldown is 6 hours" in str(waits)
