@@ -30,6 +30,7 @@ from resources.run_record import PipelineRun
 from resources.settings import Settings
 from verl_jobs.job import metrics
 from verl_jobs.metrics.machine import load, reading
+from verl_jobs.planner.engine import import_fault
 from verl_jobs.trainer.checkpoints import complete_saves
 from verl_jobs.trainer.trainer_lease import lock_holder
 
@@ -41,9 +42,14 @@ UPDATED = "actor/grad_norm"  # in the metrics of every step, not in those of a v
 
 
 def settings_of(device: str, folder: Path) -> Settings:
-    """Return the settings of the run: the profile of the device, in the folder's home."""
+    """Return the settings of the run: the profile of the device, in the folder's home.
+
+    On a GPU the engine is vLLM if it can be imported, else transformers.
+    """
     profile = Path(__file__).with_name(f"{device}.yaml")
-    return Settings(Home(folder / "home"), str(profile), chosen=True)
+    without_vllm = device == "cuda" and import_fault("vllm")
+    changes = ("training.engine=transformers",) if without_vllm else ()
+    return Settings(Home(folder / "home"), str(profile), changes, chosen=True)
 
 
 def state(settings: Settings) -> str:
