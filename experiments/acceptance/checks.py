@@ -12,10 +12,10 @@ from experiments.acceptance.evidence import Evidence, gib
 from verl_jobs.planner.planner import RESERVE
 
 MINUTES = 25.0
-# Mean difference of a sampled token's probability between engine and trainer, in the worst step;
-# and of its log-probability (nats, mean over a completion). bf16 with other kernels differs in the
-# third digit; other weights differ in the first.
-MOST_DIFFERENCE = 0.01
+# Most difference between engine and trainer in a step's mean: of a sampled token's probability, and
+# of a completion's mean log-probability in nats. Ten times the differences of bf16 and fp32 on a CPU:
+# 0.0011 and 0.0052.
+MOST_DIFFERENCE, MOST_LOG_DIFFERENCE = 0.01, 0.05
 DIFFERENCE, LOG_DIFFERENCE = "training/rollout_probs_diff_mean", "rollout_corr/log_ppl_abs_diff"
 MEMORY, SPEED = "actor/perf/max_memory_allocated_gb", "perf/throughput"
 # the planner's parts of a step, and verl's timers
@@ -64,9 +64,11 @@ def measures(evidence: Evidence) -> Iterator[Measure]:
     yield Measure("a step", "s", e.median("timing_s/step"), sum(planned.values()) or None)
     for part, timer in TIMERS.items():
         yield Measure(part, "s", e.median(f"timing_s/{timer}"), planned.get(part))
-    update = sum(plan.update.values()) if plan else e.cpu_bytes
-    yield Measure("memory of the trainer", "GiB", max(e.values(MEMORY), default=None), gib(update))
-    rollout = gib(sum(plan.rollout.values())) if plan else None
+    update, rollout = (
+        gib(sum(phase.values())) if plan else None
+        for phase in ((plan.update, plan.rollout) if plan else ({}, {}))
+    )
+    yield Measure("memory of the trainer", "GiB", max(e.values(MEMORY), default=None), update)
     peaks = {name: peak for name, (peak, _) in e.load.items()}
     means = {name: mean for name, (_, mean) in e.load.items()}
     yield Measure("memory of the GPUs, at most", "GiB", peaks.get("gpu_memory_gib"), rollout)
@@ -111,7 +113,8 @@ def _training(evidence: Evidence) -> Check:
 
 
 def _weights(evidence: Evidence) -> Check:
-    name, limit = "engine and trainer", f"at most {MOST_DIFFERENCE} each, in every step"
+    name = "engine and trainer"
+    limit = f"at most {MOST_DIFFERENCE} and {MOST_LOG_DIFFERENCE} nats, in every step"
     probability, log = evidence.values(DIFFERENCE), evidence.values(LOG_DIFFERENCE)
     if not probability or not log:
         return Check(name, "failed", "no step compared their log-probabilities", limit)
@@ -119,7 +122,8 @@ def _weights(evidence: Evidence) -> Check:
         f"a token's probability differs by {max(probability):.1e}, its log-probability by "
         f"{max(log):.1e} nats (means of the worst of {len(probability)} steps)"
     )
-    return Check(name, _passed(max(*probability, *log) <= MOST_DIFFERENCE), figures, limit)
+    equal = max(probability) <= MOST_DIFFERENCE and max(log) <= MOST_LOG_DIFFERENCE
+    return Check(name, _passed(equal), figures, limit)
 
 
 def _resume(evidence: Evidence) -> Check:
@@ -149,23 +153,21 @@ def _gate(evidence: Evidence) -> Check:
         f"{decision['kind']}"
     )
     if evidence.device == "cpu":
-        return Check("gate", "not applicable", figures, "the reduced training learns nothing")
+        figures += "; so few steps teach nothing"
+        return Check("gate", "not applicable", figures, "a promotion")
     return Check("gate", _passed(decision["kind"] == "promote"), figures, "a promotion")
 
 
 def _memory(evidence: Evidence) -> Check:
-    used, plan = max(evidence.values(MEMORY), default=None), evidence.plan
+    used, plan, reserve = max(evidence.values(MEMORY), default=None), evidence.plan, gib(RESERVE)
+    limit = f"the plan and the {reserve:.0f} GiB that it keeps free"
     if evidence.device == "cpu":
-        return Check("memory", "not applicable", "", "torch's allocator on a GPU")
+        return Check("memory", "not applicable", "the planner's figures are a GPU's", limit)
     if used is None or plan is None:
-        return Check("memory", "failed", "not measured", "")
-    planned, reserve = gib(sum(plan.update.values())), gib(RESERVE)
-    return Check(
-        "memory",
-        _passed(used <= planned + reserve),
-        f"{used:.2f} GiB at most, {planned:.2f} planned for an update",
-        f"the plan and the {reserve:.0f} GiB that it keeps free",
-    )
+        return Check("memory", "failed", "not measured", limit)
+    planned = gib(sum(plan.update.values()))
+    figures = f"{used:.2f} GiB at most, {planned:.2f} planned for an update"
+    return Check("memory", _passed(used <= planned + reserve), figures, limit)
 
 
 def _gpu(evidence: Evidence) -> Check:

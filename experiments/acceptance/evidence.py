@@ -18,7 +18,6 @@ from resources.settings import Settings
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.machine import MEASURED
-from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.planner import Plan, estimate
 from verl_jobs.planner.shapes import GIB, GPUS, Gpu
 
@@ -42,8 +41,7 @@ class Evidence:
     begun: dict[str, float]
     load: dict[str, tuple[float, float]]
     decision: dict[str, Any] | None
-    plan: Plan | None
-    cpu_bytes: int  # planned for an update, on a CPU
+    plan: Plan | None  # for GPUs
 
     def median(self, metric: str) -> float | None:
         """Return the median over the steps; the first one is left out, because it warms up."""
@@ -59,9 +57,6 @@ def collect(device: str, folder: Path, settings: Settings, findings: Sequence[Fi
     home, profile = settings.home, settings.profile
     run, training = home.runs / RUN, training_folder(home)
     report = home.reports / RUN / "summary.json"
-    update = (
-        cpu_phases(shape, profile.training)["update"] if (shape := shape_of_start(profile)) else {}
-    )
     return Evidence(
         device=device,
         findings=findings,
@@ -75,7 +70,6 @@ def collect(device: str, folder: Path, settings: Settings, findings: Sequence[Fi
         load=_load(folder / LOAD),
         decision=(_json(report) or {}).get("decision"),
         plan=planned(profile) if device == "cuda" else None,
-        cpu_bytes=sum(update.values()),
     )
 
 
