@@ -50,7 +50,8 @@ def findings(home: Home, profile: Profile) -> Iterator[Finding]:
 
 def _packages(training: Training) -> Iterator[Finding]:
     engine = training.engine
-    names = ["verl", "torch", "transformers", "ray", *([engine] if engine != "hf" else [])]
+    names = ["verl", "torch", "transformers", "ray"]
+    names += [engine] if engine not in ("hf", *names) else []
     versions = {name: _version(name) for name in names}
     yield Finding(
         "packages", ", ".join(f"{name} {version or '-'}" for name, version in versions.items())

@@ -26,21 +26,21 @@ def decode_batch(
     other rows and of the arrival order. Returns (token_ids, log_probs, stop_reason) per request;
     log_probs are those of the sampled distribution (vLLM's "processed_logprobs").
     """
-    n = len(requests)
+    n, device = len(requests), model.device
     width = max(len(r["prompt_ids"]) for r in requests)
-    ids = torch.full((n, width), pad)
-    mask = torch.zeros((n, width), dtype=torch.long)
+    ids = torch.full((n, width), pad, device=device)
+    mask = torch.zeros((n, width), dtype=torch.long, device=device)
     for i, r in enumerate(
         requests
     ):  # left padding: the last column is every row's next-token position
-        ids[i, width - len(r["prompt_ids"]) :] = torch.tensor(r["prompt_ids"])
+        ids[i, width - len(r["prompt_ids"]) :] = torch.tensor(r["prompt_ids"], device=device)
         mask[i, width - len(r["prompt_ids"]) :] = 1
     position = (mask.cumsum(1) - 1).clamp(min=0)
     tokens: list[list[int]] = [[] for _ in range(n)]
     log_probs: list[list[float]] = [[] for _ in range(n)]
     reason = ["length"] * n
     alive = list(range(n))
-    temperature = torch.tensor([max(r["temperature"], 0.0) for r in requests])
+    temperature = torch.tensor([max(r["temperature"], 0.0) for r in requests], device=device)
     cache = None
     while alive:
         out = model(
@@ -60,7 +60,9 @@ def decode_batch(
         log_p = truncated.log_softmax(-1)
         cdf = log_p.exp().double().cumsum(-1)
         u = torch.tensor(
-            [requests[i]["uniform"][len(tokens[i])] for i in alive], dtype=torch.float64
+            [requests[i]["uniform"][len(tokens[i])] for i in alive],
+            dtype=torch.float64,
+            device=device,
         )
         sampled = torch.searchsorted(cdf, (u * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1)
         choice = torch.where(greedy, logits.argmax(-1), sampled.clamp(max=logits.shape[1] - 1))
@@ -75,7 +77,7 @@ def decode_batch(
                 keep.append(row)
         if not keep:
             break
-        rows = torch.tensor(keep)
+        rows = torch.tensor(keep, device=device)
         if len(keep) < len(alive):
             cache.batch_select_indices(rows)
             mask, position = mask[rows], position[rows]

@@ -38,6 +38,16 @@ def requests(count: int, temperature: float, seed: int = 0) -> list[dict[str, An
     ]
 
 
+def test_all_tensors_are_on_the_model_s_device(model: Any) -> None:
+    from verl_jobs.decoding import decode_batch
+
+    batch = requests(3, 1.0)
+    batch[0]["max_tokens"] = 4  # this row leaves the batch
+    expected = decode_batch(model, batch, {2}, 0)
+    with torch.device("meta"):  # a tensor without a device has no values then
+        assert decode_batch(model, batch, {2}, 0) == expected
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_row_is_independent_of_its_neighbours(model: Any, temperature: float) -> None:
     from verl_jobs.decoding import decode_batch

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from resources.capacity import shape_of_start
 from resources.config.load import FOLDER, load_profile
 from resources.config.profile import Profile
 from verl_jobs.config.environment import environment
 from verl_jobs.config.overrides import overrides
-from verl_jobs.planner.shapes import GIB, SHAPES
+from verl_jobs.planner.shapes import GIB, SHAPES, Shape
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
@@ -125,6 +126,7 @@ def test_vllm_takes_the_arguments_of_every_gpu_profile(python: Path, tmp_path: P
         for name, each in profiles.items()
         if each.training.engine == "vllm" and each.base
     }
+    profiles["acceptance"] = load_profile(str(ROOT / "experiments" / "acceptance" / "cuda.yaml"))
     make(TinyModel(), ["def solve(x): return x"], tmp_path / "tiny")
     lines = {name: lines_of(each, name, tmp_path) for name, each in profiles.items()}
     printed = run(python, SERVE, json.dumps(lines)).splitlines()
@@ -133,10 +135,17 @@ def test_vllm_takes_the_arguments_of_every_gpu_profile(python: Path, tmp_path: P
 
 
 def lines_of(profile: Profile, name: str, folder: Path) -> list[str]:
-    """Return the overrides, with a folder that has the base's configuration and no weights."""
-    shape = SHAPES[profile.base.removesuffix("-Instruct")]
+    """Return the overrides. The model is the tiny one, or a folder that has the base's
+    configuration and no weights.
+    """
     model = shutil.copytree(folder / "tiny", folder / name)
-    path = model / "config.json"
+    if profile.base:
+        configure(model / "config.json", SHAPES[profile.base.removesuffix("-Instruct")])
+    paths = {each: folder / each for each in ("train", "validation", "folder")}
+    return overrides(profile.training, seed=1, model=model, loggers=[], name="t", **paths)
+
+
+def configure(path: Path, shape: Shape) -> None:
     config = json.loads(path.read_text(encoding="utf-8")) | {
         "hidden_size": shape.hidden,
         "num_hidden_layers": shape.layers,
@@ -149,17 +158,16 @@ def lines_of(profile: Profile, name: str, folder: Path) -> list[str]:
     }
     del config["layer_types"]
     path.write_text(json.dumps(config), encoding="utf-8")
-    paths = {each: folder / each for each in ("train", "validation", "folder")}
-    return overrides(profile.training, seed=1, model=model, loggers=[], name="t", **paths)
 
 
 def expected(name: str, profile: Profile) -> dict[str, object]:
-    scale, lora = profile.training.scale, profile.training.lora
+    scale, lora, shape = profile.training.scale, profile.training.lora, shape_of_start(profile)
+    assert shape is not None
     return {
         "profile": name,
         "attention": "sdpa",  # flash-attn is in neither environment
         "dtype": "torch.bfloat16",
-        "layers": SHAPES[profile.base.removesuffix("-Instruct")].layers,
+        "layers": shape.layers,
         "tensor_parallel": scale.tensor_parallel,
         "memory": scale.engine_memory,
         "lora": lora.rank if lora else 0,

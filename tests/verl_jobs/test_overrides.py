@@ -106,7 +106,7 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     runs += [Training(engine="sglang", ranks=8, scale=scale) for scale in PASSED] + [
         Training(algorithm="ppo", trace=(2, 3))
     ]
-    runs += [Training(curriculum=Curriculum(schedule="window"))]
+    runs += [Training(curriculum=Curriculum(schedule="window")), Training(engine="transformers")]
     runs += [
         Training(agents=Agents(turns=2)),
         Training(agents=Agents(trains="reviewer", generator="a b")),

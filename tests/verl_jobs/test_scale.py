@@ -96,7 +96,7 @@ def test_each_scale_setting_becomes_an_override(
     assert settings_of(engine="vllm", ranks=8, scale=Scale(**scale_keys))[key] == value
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "transformers"])
 def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: str) -> None:
     settings = settings_of(engine=engine)
     assert settings["actor_rollout_ref.rollout.name"] == engine
@@ -116,6 +116,10 @@ def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: 
         (
             {"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)},
             "2 ranks .* 4",
+        ),
+        (
+            {"ranks": 2, "engine": "transformers", "scale": Scale(tensor_parallel=2)},
+            "transformers .*tensor_parallel",
         ),
         ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus"),
         (

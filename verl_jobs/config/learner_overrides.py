@@ -97,7 +97,8 @@ def _learned_part(t: Training) -> list[str]:
     modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
     lines = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
     # the engine loads its own copy of the frozen weights
-    engine_lines = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
+    loads = t.engine in ("vllm", "sglang")
+    engine_lines = ["actor_rollout_ref.rollout.load_format=safetensors"] if loads else []
     return [*(f"actor_rollout_ref.model.{line}" for line in lines), *engine_lines]
 
 

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from artifacts.section import Section
 
-Engine = Literal["hf", "vllm", "sglang"]
+Engine = Literal["hf", "vllm", "sglang", "transformers"]
 BUDGET = 16_384  # tokens of a forward pass, verl's default
 
 
@@ -152,6 +152,8 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
     ]
     if engine == "hf" and gpu_only:
         return f"scale.{gpu_only[0]} needs GPUs: set engine to vllm or sglang, or remove it"
+    if engine == "transformers" and scale.tensor_parallel > 1:
+        return "the engine transformers has one GPU: set scale.tensor_parallel to 1, or use vllm"
     if scale.megatron and fsdp_only:
         return f"scale.{fsdp_only[0]} needs FSDP2: remove it, or scale.megatron"
     if ranks % scale.nodes:

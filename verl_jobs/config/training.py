@@ -38,7 +38,9 @@ class Training(Section):
     overrides (verl_jobs/config/algorithms.py).
     """
     engine: Engine = "hf"
-    """Engine that generates the rollouts: `hf` on CPU, `vllm` or `sglang` on GPU."""
+    """Engine that generates the rollouts: `hf` on CPU, `vllm` or `sglang` on GPU.
+    `transformers`: the engine of the CPU on a GPU, slow, for a machine without vLLM.
+    """
     steps: PositiveInt = 20
     """Optimizer steps; a step is one batch of problems."""
     problems_per_step: PositiveInt = 32

@@ -1,9 +1,9 @@
 """Plugin that verl imports in every process of a run.
 
-It registers the CPU platform and the hf_cpu rollout, and gives each training its own queue. verl
-logs a failing plugin only at DEBUG and then falls back to CUDA, so this module must not import
-packages that may be missing. A version of verl without an adapter is refused before a training
-starts (verl_jobs/planner/preflight.py).
+It registers the CPU platform and the rollouts by transformers, and gives each training its own
+queue. verl logs a failing plugin only at DEBUG and then falls back to CUDA, so this module must not
+import packages that may be missing. A version of verl without an adapter is refused before a
+training starts (verl_jobs/planner/preflight.py).
 """
 
 import os
@@ -37,8 +37,10 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     patches().plain_offload()
     adapter().register_rollout("hf_cpu", "verl_jobs.cpu.rollout.HFRollout", _load_replica)
     adapter().around_build(before=_seed)  # after the registrations above, which its engine uses
-elif installed_attention() != FLASH:
-    patches().critic_attention(SDPA)
+else:
+    adapter().register_rollout("transformers", "verl_jobs.cpu.rollout.HFRollout", _load_replica)
+    if installed_attention() != FLASH:
+        patches().critic_attention(SDPA)
 
 # Replaces names in transfer_queue. Last, so that the CPU setup never depends on it.
 adapter().separate_queues()

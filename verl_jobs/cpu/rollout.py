@@ -1,4 +1,5 @@
-"""Rollout backend "hf_cpu": a Ray actor that batches requests and decodes with transformers.
+"""Rollout backends "hf_cpu" and "transformers" (the same on a GPU, never run on one): a Ray actor
+that batches requests and decodes with transformers.
 
 - HFServer: the actor; collects requests that arrive together and decodes them as one batch.
 - HFReplica: starts one server per data-parallel rank (tensor parallelism must be 1).
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 import ray
 import torch
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from verl.plugin.platform import get_platform
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
@@ -23,6 +26,7 @@ from verl_jobs.config.lora import merge_adapter, plain_name
 from verl_jobs.decoding import decode_batch
 from verl_jobs.samples import SampledTokens
 
+GPU_NAME = "transformers"  # verl's name of this engine on a GPU
 QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
 
 
@@ -33,16 +37,23 @@ def server_name(replica_rank: int) -> str:
 class HFServer:
     """Ray actor with the server interface that verl's LLM client and checkpoint engine call."""
 
-    def __init__(self, model_path: str, config: dict[str, Any], threads: int) -> None:
+    def __init__(
+        self, model_path: str, config: dict[str, Any], threads: int, gpu: str = ""
+    ) -> None:
+        """gpu: Ray's number of the GPU that the trainer is on; empty: decode on the CPU."""
         from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
+        if gpu:  # before CUDA is first used in this process
+            os.environ["CUDA_VISIBLE_DEVICES"] = gpu
         torch.set_num_threads(threads)
         self.config = config
         hf_config = AutoConfig.from_pretrained(model_path)
         # Weights arrive with the first update; building from the config avoids reading them from
         # disk.
         self.model = (
-            AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa").float().eval()
+            AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa")
+            .to("cuda" if gpu else "cpu", torch.float32)
+            .eval()
         )
         try:
             eos = GenerationConfig.from_pretrained(model_path).eos_token_id
@@ -194,7 +205,8 @@ class HFServer:
 class HFReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types
     async def launch_servers(self) -> None:
         if self.world_size != 1:
-            raise ValueError("hf_cpu needs rollout tensor/data/pipeline parallel sizes of 1")
+            raise ValueError("this engine needs rollout tensor/data/pipeline parallel sizes of 1")
+        gpu, placement = await self._beside_trainer() if self.config.name == GPU_NAME else ("", {})
         keys = ("prompt_length", "response_length", "max_num_seqs", "seed")
         server = (
             ray.remote(HFServer)
@@ -202,16 +214,37 @@ class HFReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types
                 name=server_name(self.replica_rank),
                 num_cpus=0,
                 max_concurrency=self.max_concurrency,
+                **placement,
             )
             .remote(
                 self.model_config.path,
                 {key: getattr(self.config, key) for key in keys},
                 int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+                gpu,
             )
         )
         self.servers = [server]
         self._server_handle = server
         self._server_address = server_name(self.replica_rank)
+
+    async def _beside_trainer(self) -> tuple[str, dict[str, Any]]:
+        """Return the trainer's GPU, and Ray's options of an actor that shares it.
+
+        As verl's server of vLLM: on the same node, without a GPU of its own.
+        """
+        platform = get_platform()
+        resource = platform.ray_resource_name()
+        node, gpu = await self.workers[0].__ray_call__.remote(
+            lambda worker: (
+                ray.get_runtime_context().get_node_id(),
+                ray.get_runtime_context().get_accelerator_ids()[resource][0],
+            )
+        )
+        variables = dict.fromkeys(platform.ray_noset_envvars(), "1")
+        return str(gpu), {
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=False),
+            "runtime_env": {"env_vars": variables},
+        }
 
 
 class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types

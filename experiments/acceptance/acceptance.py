@@ -1,0 +1,102 @@
+"""Run the acceptance, and write its page and its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from artifacts.atomic import write_atomic
+from artifacts.manifest import code_version, hardware, package_versions
+from experiments.acceptance.checks import Check, checks, measures
+from experiments.acceptance.drive import run_pipeline, settings_of
+from experiments.acceptance.evidence import collect
+from pipelines.launch import INTERRUPTED
+from pipelines.run_worker import BUSY
+from resources.doctor import Finding, findings
+from resources.settings import Settings
+
+Device = Literal["cuda", "cpu"]
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
+MACHINE = "machine.json"
+COLOURS = {"passed": "green", "failed": "red", "not applicable": "dim"}
+
+
+def accept(device: Device, folder: Path, console: Console) -> int:
+    """Run what is left of the acceptance, write `acceptance.json` and `index.html`.
+
+    Return 0 if no check failed, 1 if one did, 3 if another process trains in the folder's home, 130
+    for Ctrl-C. Raises NotReady and other errors of a pipeline run that cannot start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = settings_of(device, folder)
+    found = _found(folder, settings)
+    if not any(finding.blocks for finding in found):
+        code = run_pipeline(folder, settings, console)
+        if code in (BUSY, INTERRUPTED):
+            return code
+    evidence = collect(device, folder, settings, found)
+    results = checks(evidence)
+    content = {
+        "device": device,
+        "passed": all(check.state != "failed" for check in results),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "engine": evidence.training.engine,
+        "checks": [asdict(check) for check in results],
+        "measures": [asdict(measure) for measure in measures(evidence)],
+        "machine": _machine(found),
+        "kill": evidence.kill,
+        "attempts": evidence.attempts,
+        "training": evidence.training.model_dump(mode="json"),
+    }
+    write_atomic(folder / "acceptance.json", json.dumps(content, indent=1, ensure_ascii=False))
+    write_atomic(folder / "index.html", render(content))
+    _show(results, console)
+    console.print(f"Page: {folder / 'index.html'}", soft_wrap=True, highlight=False)
+    return 0 if content["passed"] else 1
+
+
+def render(content: dict[str, Any]) -> str:
+    """Return the page of an `acceptance.json`."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(content)
+
+
+def _found(folder: Path, settings: Settings) -> list[Finding]:
+    """Return the doctor's findings from before the run: during it, memory is taken."""
+    path = folder / MACHINE
+    if path.exists():
+        found = [Finding(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
+        if not any(finding.blocks for finding in found):
+            return found
+    found = list(findings(settings.home, settings.profile))
+    write_atomic(path, json.dumps([asdict(finding) for finding in found], indent=1))
+    return found
+
+
+def _machine(found: Sequence[Finding]) -> dict[str, str]:
+    """Return the machine by part: code and package versions, hardware, and the findings."""
+    packages = ", ".join(f"{name} {version}" for name, version in package_versions().items())
+    parts = ", ".join(f"{name} {value}" for name, value in hardware().items())
+    return {"code": code_version(), "hardware": parts, "all packages": packages} | {
+        finding.part: finding.found for finding in found
+    }
+
+
+def _show(results: Sequence[Check], console: Console) -> None:
+    table = Table("check", "", "figures", "limit", box=None, header_style="dim")
+    for check in results:
+        state = f"[{COLOURS[check.state]}]{check.state}[/]"
+        table.add_row(check.name, state, escape(check.figures), escape(check.limit))
+    console.print(table)

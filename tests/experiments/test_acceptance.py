@@ -1,0 +1,121 @@
+"""`ratchet gpu-acceptance`: each check fails for its own fault; no GPU, no training."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments.acceptance.acceptance import accept, render
+from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, checks
+from experiments.acceptance.drive import UPDATED, settings_of
+from experiments.acceptance.evidence import Evidence, with_rates
+from resources.capacity import shape_of_start
+from resources.doctor import Finding
+from resources.run_record import Record
+from verl_jobs.planner.planner import estimate
+from verl_jobs.planner.shapes import GIB, GPUS, Gpu
+
+TRAINING = settings_of("cuda", Path("nowhere")).profile.training
+RATE = {"share": 0.5, "tasks": 1200}
+DECISION = {
+    "kind": "promote",
+    "comparison": {"before": RATE, "after": RATE}
+    | {"difference": 0.1, "difference_low": 0.05, "difference_high": 0.15},
+}
+
+
+def row(step: int, **values: float) -> dict[str, Any]:
+    good = {UPDATED: 1.0, DIFFERENCE: 1e-3, LOG_DIFFERENCE: 1e-3, MEMORY: 0.5}
+    return {"step": step, "perf/total_num_tokens": 9000} | good | values
+
+
+def good() -> Evidence:
+    """Return the evidence of a run on an H100 in which everything worked."""
+    profile = settings_of("cuda", Path("nowhere")).profile
+    shape = shape_of_start(profile)
+    assert shape is not None
+    record = Record(
+        id="chain-0001", number=1, kind="chain", seed=1, profile="p", why="", champion=None,
+        opened_at="", minutes=14.0,
+    )  # fmt: skip
+    return Evidence(
+        device="cuda",
+        findings=[Finding("driver", "590")],
+        training=TRAINING,
+        record=record,
+        rows=[row(step) for step in range(1, TRAINING.steps + 1)],
+        attempts=[range(1, 7), range(6, TRAINING.steps + 1)],
+        finished=True,
+        kill={"step": 6, "save": 5, "at": 0.0, "fsdp": {"FSDP_version": 2}},
+        begun={"trainer": 10.0, "first_step": 50.0},
+        load={"gpu_percent": (80.0, 30.0)},
+        decision=DECISION,
+        plan=estimate(shape, GPUS["H100"], TRAINING),
+    )
+
+
+def failed(evidence: Evidence) -> list[str]:
+    return [check.name for check in checks(evidence) if check.state == "failed"]
+
+
+def test_a_good_run_fails_no_check() -> None:
+    assert {check.state for check in checks(good())} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ({"findings": [Finding("driver", "none", blocks=True)]}, "machine"),
+        ({"rows": [row(1) | {"perf/total_num_tokens": 0}, row(20)]}, "engine"),
+        ({"kill": {"step": 6, "fsdp": {"FSDP_version": 1}}}, "training"),
+        ({"rows": [row(step) for step in range(1, 20)]}, "training"),
+        ({"rows": [row(1), row(20, **{DIFFERENCE: 0.2})]}, "engine and trainer"),
+        ({"rows": [row(1), row(20, **{LOG_DIFFERENCE: 0.2})]}, "engine and trainer"),
+        ({"attempts": [range(1, 21)]}, "kill and resume"),
+        ({"attempts": [range(1, 7), range(1, 21)]}, "kill and resume"),
+        ({"attempts": [range(1, 7), range(9, 21)]}, "kill and resume"),
+        ({"attempts": [range(1, 13), range(6, 21)]}, "kill and resume"),
+        ({"decision": DECISION | {"kind": "refuse"}}, "gate"),
+        ({"decision": None}, "gate"),
+        ({"rows": [row(1), row(20, **{MEMORY: 9.0})]}, "memory"),
+        ({"load": {"gpu_percent": (0.0, 0.0)}}, "GPU in use"),
+    ],
+)
+def test_a_check_fails_for_its_fault(fault: dict[str, Any], check: str) -> None:
+    assert failed(replace(good(), **fault)) == [check]
+
+
+def test_an_unfinished_training_is_not_accepted() -> None:
+    assert failed(replace(good(), finished=False)) == ["training", "kill and resume"]
+
+
+def test_a_run_of_more_than_25_minutes_is_too_slow() -> None:
+    record = good().record
+    assert record is not None
+    slow = replace(good(), record=record.model_copy(update={"minutes": 26.0}))
+    assert failed(slow) == ["time"]
+
+
+def test_a_gpu_gets_the_rates_of_its_type() -> None:
+    found = with_rates(Gpu("NVIDIA H100 80GB HBM3", 79 * GIB, 1.0, 1.0))
+    assert (found.flops, found.memory) == (GPUS["H100"].flops, 79 * GIB)
+    assert with_rates(Gpu("unknown", GIB, 1.0, 1.0)).flops == 1.0
+
+
+def test_a_machine_without_a_gpu_gets_a_page_and_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    out = StringIO()
+    assert accept("cuda", tmp_path / "run", Console(file=out, width=200)) == 1
+    content = json.loads((tmp_path / "run" / "acceptance.json").read_text(encoding="utf-8"))
+    assert not content["passed"] and content["checks"][0]["state"] == "failed"
+    page = (tmp_path / "run" / "index.html").read_text(encoding="utf-8")
+    assert page == render(content) and "Failed on cuda" in page and "GPUs: none" in page
+    assert not list((tmp_path / "run" / "home").glob("runs/*"))
