@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -119,12 +119,15 @@ class Rollout:
 class Rollouts:
     """The record. Safe among processes and machines; each call is one transaction.
 
-    place: the ledger's file or URL. Each method raises LedgerUnreachable where it cannot be used,
-    and LedgerChanged where an event is not what was recorded.
+    place: the ledger's file or URL. new_salt: makes the secret of a new rollout. Each method raises
+    LedgerUnreachable where the database cannot be used, and LedgerChanged where an event is not
+    what was recorded.
     """
 
-    def __init__(self, place: Path | str) -> None:
-        self.place = place
+    def __init__(
+        self, place: Path | str, new_salt: Callable[[], str] = lambda: secrets.token_hex(16)
+    ) -> None:
+        self.place, self.new_salt = place, new_salt
         self._database = database(place)
 
     def all(self) -> list[Rollout]:
@@ -168,7 +171,7 @@ class Rollouts:
                 "challenger": challenger,
                 "plan": plan,
                 "cause": cause,
-                "salt": secrets.token_hex(16),
+                "salt": self.new_salt(),
                 "reasons": [why],
             }
             name = f"rollout-{len(rollouts) + 1:04d}"

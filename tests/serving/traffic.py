@@ -28,7 +28,7 @@ class Site:
         if not self.ledger.history():
             put(self.ledger, "a", "install")
             put(self.ledger, "b")
-        self.rollouts = Rollouts(path / "promotions.db")
+        self.rollouts = Rollouts(path / "promotions.db", lambda: "the same users each time")
         self.observations = Observations(path / "observations.db")
         self.router = RolloutRouter(self.rollouts, self.ledger, self.champion)
         self.controller = Controller(self.rollouts, self.ledger, self.observations)
