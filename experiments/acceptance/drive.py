@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -140,7 +141,11 @@ class Watcher(threading.Thread):
     def _sample(self) -> None:
         if time.monotonic() - self.sampled_at < SAMPLE_S:
             return
-        self.sampled_at, now = time.monotonic(), reading()
+        self.sampled_at = time.monotonic()
+        try:
+            now = reading()
+        except subprocess.TimeoutExpired:  # nvidia-smi on a busy machine: the next sample counts
+            return
         line = json.dumps({"at": time.time(), **load(self.before, now)})
         with (self.folder / LOAD).open("a", encoding="utf-8") as file:
             file.write(line + "\n")
