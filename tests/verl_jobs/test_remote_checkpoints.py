@@ -350,6 +350,7 @@ def test_a_training_that_stops_early_waits_for_its_upload(
     (job.path / "metrics-001.jsonl").write_text('{"step": 5, "data": {"actor/pg_loss": NaN}}\n')
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(job.path / "metrics-001.jsonl"))
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
+    buffer.step = 5
     buffer.trainer = SimpleNamespace(checkpoint_callback=callback)
     threading.Timer(0.5, released.set).start()
     with pytest.raises(stopping.EarlyStop, match=r"actor/pg_loss.* nan"):
