@@ -66,6 +66,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainingJob]:
     job = a_job(folder / "job", start=str(folder / "base"), training=training)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
+        for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"):  # set for this process by Private
+            patch.setenv(name, "")
         private_ray.ensure_head(folder / "ray", job)
         entry.write_inputs(job, CONFIG, CHATS)
         train(job, Private(folder / "ray", job), entry=entry.__name__, attempts=1)
