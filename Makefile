@@ -73,7 +73,7 @@ lock: .venv  ## resolve requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py $(PYTHON) $(PYTHON312)
 
 clean:  ## remove the environment and caches, never .ratchet/
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .schemathesis .import_linter_cache
 
 .venv:
 	@PYTHON="$(PYTHON)" sh deploy/platform.sh
