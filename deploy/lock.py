@@ -5,7 +5,7 @@ Resolves with a current pip and the public registry, first for 3.11 and then wit
 for 3.12; after that with this machine's own pip settings. Those must offer a `+cpu` wheel of torch
 for 3.11 (a folder in PIP_FIND_LINKS, or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets
 the hashes of all these files. What only the registry's torch needs (CUDA, several GB) goes to
-`requirements-cuda.lock`. `requirements-gpu.lock` is resolved by itself, because vLLM wants other
+`requirements-cuda.lock`. `requirements-gpu.lock` is resolved separately, because vLLM wants other
 versions of some packages: it is a complete environment.
 
 Arguments: the interpreters, by default python3.11 and python3.12; `--keep` keeps the versions of

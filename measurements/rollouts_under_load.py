@@ -3,7 +3,7 @@
 `python -m measurements.rollouts_under_load FOLDER [pairs]`: 100 rollouts that promote and 100 that
 are rolled back, alternating, while eight clients send requests to one gateway, half of them as
 streams. The challenger of a rollback fails in a third of its requests. FOLDER keeps the home;
-called again, it goes on. Prints a table.
+called again, it continues. Prints a table.
 """
 
 from __future__ import annotations

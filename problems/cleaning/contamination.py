@@ -159,7 +159,7 @@ def judge_overlaps(
     run: the longest common run of words, and the share of the gated statement's words that are in
     such runs. A run is a leak if it covers most of a short statement or half of any statement:
     sentences such as "since the answer may be very large, return it modulo 10^9 + 7" occur in
-    hundreds of tasks. It is none where one says "upper" and the other "lower".
+    hundreds of tasks. It does not count if one says "upper" and the other "lower".
     """
     longest, share = run
     if core(problem.statement) == core(gated.statement):

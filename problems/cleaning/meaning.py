@@ -132,7 +132,7 @@ class Limits:
     """Similarities from which on two statements ask for the same.
 
     short, long: of statements with fewer than LONG words, and the others. one_word: of short
-    statements of which one has a contrasting word that the other lacks. name: of problems whose
+    statements where a contrasting word is in one of them alone. name: of problems whose
     function has the same name.
     """
 

@@ -118,7 +118,7 @@ def _tables(source: Folder, name: str, rows: int) -> Arrivals:
 
 def _converted(source: Folder, name: str, rows: int) -> Arrivals:
     """Yield the problems of another file as `ratchet data add` reads it, so many at once, and the
-    rows that are none. Raises ProblemError.
+    rows that are not problems. Raises ProblemError.
     """
     with source.local(name) as file:
         each = problems_in(source_name(Path(source.at(name))), file)

@@ -89,7 +89,7 @@ def source_name(file: Path) -> str:
 
 
 def problems_in(name: str, file: Path) -> Iterator[tuple[str, Problem | ProblemError]]:
-    """Yield the place of each row of a file with its problem, or why it is none. Raises as `load`.
+    """Yield the place of each row of a file with its problem, or the error. Raises as `load`.
 
     name: of the source; rows with further samples of the same problem are not joined.
     """

@@ -247,7 +247,7 @@ class Service:
             async for _ in self._attempt(copy, choice, loaded, deadline, shadow=True):
                 pass
         except (Refused, _Failed):
-            pass  # it is in the observation
+            pass  # `_attempt` has recorded it, and nobody waits for the answer of a shadow
 
     async def close(self) -> None:
         for running in list(self._shadows):

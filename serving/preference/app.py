@@ -21,18 +21,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from evaluation.preference.pairs import Chosen
+from serving.page_headers import HEADERS
 from serving.preference.round import AlreadyJudged, Round
 
 FOLDER = Path(__file__).parent
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 OPEN = {  # needs no token: the same for every judge, without data of the round
     "/page.css": "text/css",
     "/page.js": "text/javascript",

@@ -21,19 +21,11 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
+from serving.page_headers import HEADERS
 from serving.rollout.comparison import Comparison
 from serving.rollout.view import details, overview
 
 FOLDER = Path(__file__).parent
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
 
 
 def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:

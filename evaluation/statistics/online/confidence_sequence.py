@@ -91,7 +91,7 @@ def pairs_needed(difference: float, spread: float, alpha: float) -> int:
 
 
 def _lower_limit(values: Floats, alpha: float) -> float:
-    """Return the largest mean that is ruled out from below, 0 if there is none.
+    """Return the largest mean that is ruled out from below, or 0.
 
     The capital falls as the mean rises, so bisection finds it.
     """
