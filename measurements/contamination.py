@@ -1,6 +1,6 @@
 """Share of leaks found, and of different problems removed, beside n-grams, MinHash and embeddings.
 
-    python -m measurements.contamination --outside FOLDER [--out FINDINGS.jsonl]
+    python -m measurements.contamination --outside FOLDER [--out FINDINGS.jsonl] [--alone]
 
 FOLDER has checkouts of three public repositories: lm-sys/llm-decontaminator (HumanEval rephrased,
 pairs of HumanEval and CodeAlpaca that GPT-4 judged), amazon-science/recode (statements translated
@@ -199,6 +199,7 @@ def main() -> None:
     )
     parser.add_argument("--outside", type=Path, required=True)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--alone", action="store_true", help="without the other methods")
     arguments = parser.parse_args()
     gated = {
         task.problem_id: task
@@ -228,6 +229,8 @@ def main() -> None:
         "Ratchet, words and programs": lexical,
         "Ratchet": ratchet,
     }
+    if arguments.alone:
+        methods = {"Ratchet": ratchet}
     print(f"{len(rows)} rows, {len(tasks)} gated tasks, load {os.getloadavg()[0]:.1f}\n")
     results, seconds = dict[str, list[set[str]]](), dict[str, tuple[float, float]]()
     for name, method in methods.items():

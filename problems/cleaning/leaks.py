@@ -6,6 +6,7 @@ is what cleaning removes; a suspect is kept, and its task is left out of the cle
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ from sandbox.sandbox import Sandbox
 class Finding:
     """The verdict on one row, with the strongest evidence.
 
+    gated_id: the task with the most kinds of evidence; of equals, that of equal behaviour.
     also: other tasks that the row leaks.
     """
 
@@ -40,7 +42,7 @@ def find_leaks(
 
     model: see `MeaningIndex`. Raises NoOutput if the sandbox fails.
     """
-    overlaps = BothIndexes(gated, model).overlaps(problems, sandbox)
+    overlaps = BothIndexes(gated, model).overlaps(problems, sandbox, every=True)
     by_id: dict[str, list[Overlap]] = {problem.problem_id: [] for problem in problems}
     for overlap in overlaps:
         by_id[overlap.problem_id].append(overlap)
@@ -48,7 +50,12 @@ def find_leaks(
 
 
 def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
-    ranked = sorted(overlaps, key=lambda overlap: not overlap.leak)
+    overlaps = list(overlaps)
+    leaks = Counter(overlap.gated_id for overlap in overlaps if overlap.leak)
+    ranked = sorted(
+        overlaps,
+        key=lambda one: (not one.leak, -leaks[one.gated_id], one.kind != "same behaviour"),
+    )
     if not any(overlap.leak for overlap in ranked):
         if task := gated_as(problem):
             return Finding(problem.problem_id, "leak", task, "gated task", "by name or statement")

@@ -148,12 +148,17 @@ class BothIndexes:
         sandbox: Sandbox,
         own: Sketch | None = None,
         processes: int = 1,
+        every: bool = False,
     ) -> list[Overlap]:
-        """Return all overlaps. own: see `GatedIndex.overlaps_of`."""
+        """Return the overlaps.
+
+        own: see `GatedIndex.overlaps_of`. every: also run problems that leak already, to name each
+        task that they leak; to remove them, one is enough.
+        """
         overlaps = (
             self.lexical.overlaps_of(problems, own)
             if own
             else self.lexical.overlaps(problems, processes)
         )
         leaks = {overlap.problem_id for overlap in overlaps if overlap.leak}
-        return overlaps + self.semantic.overlaps(problems, sandbox, leaks)
+        return overlaps + self.semantic.overlaps(problems, sandbox, () if every else leaks)

@@ -12,6 +12,7 @@ import decimal
 import gzip
 import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -195,9 +196,10 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     try:
         value = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
+        encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
         return where, ProblemError(
             f"byte {error.start} is not UTF-8",
-            "save the file as UTF-8 (iconv -f latin1 -t utf-8)",
+            f"save the file as UTF-8 (iconv -f {encoding} -t utf-8)",
             where,
         )
     except json.JSONDecodeError as error:

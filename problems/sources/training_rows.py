@@ -1,4 +1,6 @@
-"""Read any training file: problems in the columns of the schema, or prompts with answers."""
+"""Read any training file: problems in the columns of the schema, published rows, or prompts with
+answers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from pathlib import Path
 
 from problems.columns import ProblemError
 from problems.schema import Problem
+from problems.sources.fine_tuning_rows import pair_of
 from problems.sources.mapping import record_of
 from problems.sources.own import own
 from problems.sources.place import Place
@@ -28,8 +31,7 @@ def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Re
         try:
             if isinstance(row, ProblemError):
                 raise row
-            published = None if place.columns else published_record(row, where)
-            problem = _training_row(published or record_of(row, place, where), where)
+            problem = _training_row(_record(row, place, where), where)
         except ProblemError as error:
             rejected.append(Rejected(where, error.reason, error.fix))
             continue
@@ -38,6 +40,21 @@ def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Re
             rejected.append(Rejected(where, reason, "give each row an id of its own"))
         problems.setdefault(problem.problem_id, problem)
     return list(problems.values()), rejected
+
+
+def _record(row: Row, place: Place, where: str) -> Row:
+    if not place.columns:
+        if published := published_record(row, where):
+            return published
+        row = row if "statement" in row else pair_of(row) or row
+    record = record_of(row, place, where)
+    if "statement" not in record:
+        raise ProblemError(
+            f"no statement among {', '.join(map(str, row))}"[:200],
+            "name its column: --columns statement=...",
+            where,
+        )
+    return record
 
 
 def _training_row(row: Row, where: str) -> Problem:

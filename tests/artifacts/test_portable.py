@@ -11,6 +11,7 @@ from artifacts.integrity import CorruptArtifact, content_of, hashes_of
 from artifacts.manifest import Manifest
 from artifacts.portable import export, fetch, manifest_at
 from artifacts.store import Artifact, Store
+from tests.web_server import served
 
 
 def published(folder: Path, text: str) -> Artifact:
@@ -33,6 +34,23 @@ def test_a_fetched_artifact_has_the_same_content(tmp_path: Path, scheme: str) ->
     assert content_of(hashes_of(folder)) == artifact.content_hash == manifest.content_hash
     with pytest.raises(FileExistsError, match="there"):
         export(published(tmp_path / "other", "[2]"), url)
+
+
+def test_an_artifact_is_fetched_from_a_web_server(tmp_path: Path) -> None:
+    artifact, folder = published(tmp_path / "home", "[1]"), tmp_path / "here"
+    export(artifact, f"{tmp_path}/there")
+    folder.mkdir()
+    with served(tmp_path) as url:
+        manifest = manifest_at(f"{url}/there")
+        fetch(f"{url}/there/", manifest, folder)
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            manifest_at(f"{url}/nowhere")
+        (tmp_path / "there" / "rows" / "a.json").unlink()
+        with pytest.raises(FileNotFoundError, match=r"rows/a\.json"):
+            fetch(f"{url}/there", manifest, tmp_path / "two")
+    with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+        manifest_at(f"{url}/there")
+    assert content_of(hashes_of(folder)) == artifact.content_hash
 
 
 def test_a_changed_or_missing_file_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ writes it:
 - codeforces, verifiable-coding-problems-python: the cards of open-r1 on the hub, and
   github.com/huggingface/open-r1 (1416fa0), src/open_r1/rewards.py.
 - Eurus-2-RL-Data, PRIME: github.com/PRIME-RL/PRIME (18ad596), training/scripts/data_prepare.py, and
-  github.com/volcengine/verl (b178a3c), verl/utils/reward_score/prime_code.
+  github.com/volcengine/verl (b178a3c), verl/utils/reward_score/prime_code and its tests.
+- ScaleBox: github.com/pengbo121/ScaleBox (158e71f), verl_compatibility.md.
 - DeepCoder: github.com/rllm-org/rllm (9beb6e0), cookbooks/deepcoder/prepare_deepcoder_data.py.
 - rLLM: the same, rllm/data/dataset.py and scripts/data/code_dataset.py.
 - KodCode-V1: its card, and github.com/KodCode-AI/kodcode (1d3515b), demo/. The tests of its
@@ -28,6 +29,12 @@ from typing import Any
 Row = dict[str, Any]
 DOUBLE = "print(2 * int(input()))"
 TWICE = "def twice(n):\n    return 2 * n"
+MAYBE = "import sys\nfor n in sys.stdin:\n    print(2 * int(n))"
+TWICE_NODES = (
+    "class Solution:\n    def twice(self, node):\n"
+    "        other = node\n        while other:\n            other.val = 2 * other.val\n"
+    "            other = getattr(other, 'next', None)\n        return node"
+)
 METHOD = "class Solution:\n    def twice(self, n):\n        return 2 * n"
 STDIO = [{"input": "2\n", "output": "4\n", "type": "stdin_stdout", "fn_name": None}]
 LIVE = [{"input": "2", "output": "4", "testtype": "stdin"}]
@@ -43,7 +50,9 @@ def packed(cases: list[Row]) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(cases)))).decode()
 
 
-def verl(truth: Any, question: str = "Double n.", **info: Any) -> Row:
+def verl(
+    truth: Any, question: str = "Double n.", ground_truth: str | None = None, **info: Any
+) -> Row:
     return {
         "data_source": "taco",
         "prompt": [
@@ -55,7 +64,7 @@ def verl(truth: Any, question: str = "Double n.", **info: Any) -> Row:
             },
         ],
         "ability": "code",
-        "reward_model": {"style": "rule", "ground_truth": json.dumps(truth)},
+        "reward_model": {"style": "rule", "ground_truth": ground_truth or json.dumps(truth)},
         "extra_info": {"split": "train", "index": 0} | info,
     }
 
@@ -89,7 +98,10 @@ CODEFORCES: Row = {
     "editorial": None,
     "rating": 800,
     "tags": ["brute force"],
-    "official_tests": [{"input": "2\n", "output": "4\n"}, {"input": "3\n", "output": "6\n"}],
+    "official_tests": [
+        {"input": "2\r\n", "output": "4\r\n"},
+        {"input": "3\r\n", "output": "6\r\n"},
+    ],
     "official_tests_complete": True,
     "input_mode": "stdio",
     "generated_checker": None,
@@ -97,11 +109,24 @@ CODEFORCES: Row = {
 CHECKED = CODEFORCES | {
     "id": "4/B",
     "generated_checker": (
-        "import sys\n"
-        "got = open(sys.argv[3]).read().split()\n"
-        "n = int(open(sys.argv[1]).read())\n"
-        "print(1 if got == [str(2 * n)] else 0)\n"
+        "import sys\n\n"
+        "def main(input_path, output_path, submission_path):\n"
+        "    with open(input_path) as f_in, open(submission_path, 'r') as f_sub:\n"
+        "        n = int(f_in.readline())\n"
+        "        if [line.strip() for line in f_sub] != [str(2 * n)]:\n"
+        "            print(0)\n"
+        "            return\n"
+        "    print(1)\n\n"
+        'if __name__ == "__main__":\n'
+        "    main(sys.argv[1], sys.argv[2], sys.argv[3])\n"
     ),
+}
+SINGLE = {"fn_name": "twice", "inputs": ["2"], "outputs": ["[4]"]}
+PYTEST = "def test_two():\n    assert twice(2) == 4\n"
+NODES = {
+    "functional": "def check(f):\n"
+    "    assert is_same_list(f(list_node([1, 2])), list_node([2, 4]))\n"
+    "    assert f(tree_node([1, None, 2])).val == 2\n\n\ncheck(Solution().twice)"
 }
 TEXT_CALLS = {"fn_name": "twice", "inputs": ["2", "5"], "outputs": ["4", "10"]}
 LISTED_CALLS = {"fn_name": "twice", "inputs": [[2], [5]], "outputs": [[4], [10]]}
@@ -239,6 +264,16 @@ ROWS: dict[str, tuple[Row, str]] = {
     ),
     "eurus": (verl({"inputs": ["2\n", "3\n"], "outputs": ["4\n", "6\n"]}), DOUBLE),
     "prime function": (verl(TEXT_CALLS), TWICE),
+    "prime with a list as result": (verl(SINGLE), "def twice(n):\n    return [2 * n]"),
+    "prime with a result in a list": (verl(SINGLE), TWICE),
+    "more outputs than inputs": (verl({"inputs": ["2\n", None], "outputs": ["4", "", "9"]}), MAYBE),
+    "verl asserts": (verl({"fn_name": "twice", "assert_case": ["assert twice(2) == 4"]}), TWICE),
+    "verl pytest": (verl(None, ground_truth=PYTEST), TWICE),
+    "scalebox": (
+        verl({"input": [[2]], "output": [[4]], "fn_name": "twice", "type": "function_call"})
+        | {"prompt": AROUND.format("Double n."), "solutions": [FENCED.format(TWICE)]},
+        TWICE,
+    ),
     "rllm verl": (verl(STDIO, reference=FENCED.format(DOUBLE)), DOUBLE),
     "rllm": (RLLM, DOUBLE),
     "rllm leetcode": (
@@ -279,6 +314,10 @@ ROWS: dict[str, tuple[Row, str]] = {
     "deepcoder taco": (
         {"problem": "Twice n.", "solutions": [METHOD], "tests": json.dumps(LISTED_CALLS)},
         METHOD,
+    ),
+    "deepcoder nodes": (
+        {"problem": "Twice each value.", "solutions": TWICE_NODES, "tests": json.dumps(NODES)},
+        TWICE_NODES,
     ),
     "deepcoder lcbv5": (
         {

@@ -165,7 +165,7 @@ def test_a_taco_id_depends_on_the_statement(tmp_path: Path) -> None:
         ({"input_output": "{"}, "'input_output'"),
         ({"input_output": ""}, "no tests"),
         ({"input_output": "[1]"}, "'input_output'"),
-        ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "same length"),
+        ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "an output for each input"),
         (
             {"input_output": '{"inputs": [1], "outputs": ["1"]}'},
             "number 1",

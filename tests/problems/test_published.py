@@ -112,6 +112,11 @@ def test_each_pytest_function_is_a_test(tmp_path: Path) -> None:
     assert len(problem.tests) == 3 and problem.style == "assert" and problem.packages == ()
 
 
+def test_an_official_test_that_is_an_example_counts_once(tmp_path: Path) -> None:
+    [problem] = read(tmp_path, CODEFORCES).problems
+    assert problem.visible_tests == 1 and len(problem.tests) == 2
+
+
 def test_completions_of_models_become_samples(tmp_path: Path) -> None:
     [problem] = read(tmp_path, ACECODE).problems
     assert len(problem.extra["samples"]) == 3 and not problem.solutions
@@ -155,7 +160,7 @@ def test_benchmark_tasks_stay_gated(tmp_path: Path, row: dict[str, Any], split: 
         (synthetic("no object"), "verification_info"),
         (synthetic({"language": "python", "answer": "4"}), "verification_info"),
         (verl("42") | {"ability": "math"}, "'math'"),
-        (verl({"inputs": ["2"], "outputs": []}), "same length"),
+        (verl({"inputs": ["2"], "outputs": []}), "an output for each input"),
         (verl([STDIO[0], {"input": "2"}]), "reward_model.ground_truth"),
         (verl({"fn_name": "f", "inputs": ["nan?"], "outputs": ["1"]}), "'nan"),
         (ACECODE | {"test_cases": ["assert (", "assert f(1)"]}, "test_cases"),

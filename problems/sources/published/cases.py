@@ -1,10 +1,11 @@
 """Read tests in the forms in which datasets publish them.
 
 - an object with lists `inputs` and `outputs`, and `fn_name` if a function is called (APPS, TACO,
-  Eurus, PRIME), or lists `stdin` and `stdout` (KodCode);
+  Eurus, PRIME), or lists `input` and `output` (ScaleBox), or lists `stdin` and `stdout` (KodCode);
 - a list of objects with `input` and `output`, and `type` or `testtype`, `fn_name` or
   `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
-- a list of Python texts with `assert` statements (AceCode);
+- a list of Python texts with `assert` statements (AceCode), or an object with `assert_case`, such a
+  list (verl);
 - an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows).
 
 Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
@@ -29,10 +30,18 @@ from problems.sources.input_output import (
     stdio_tests,
 )
 from problems.sources.mbpp import check
+from problems.sources.published.leetcode_nodes import nodes_for
 from problems.sources.published.shape import Record
 from problems.syntax import parse
 
 FUNCTIONAL = ("functional", "function_call")
+LISTS = (("stdin", "stdout"), ("input", "output"))  # other names of `inputs` and `outputs`
+# PRIME's judge accepts a result and a list of it.
+EITHER = """\
+def check(args, got, expected, **kwargs):
+    got = list(got) if isinstance(got, tuple) else got
+    return bool(got == expected or got == expected[0])
+"""
 
 
 def value_of(written: Any, key: str, where: str) -> Any:
@@ -65,13 +74,21 @@ def read_tests(
     which shows whether the function is a method of upstream's class. Raises ProblemError.
     """
     value = value_of(written, key, where)
-    if isinstance(value, Mapping) and {"stdin", "stdout"} <= set(value):
-        value = {"inputs": value["stdin"], "outputs": value["stdout"]}
-    if isinstance(value, Mapping) and "inputs" in value:
-        name = value.get("fn_name") or name
-        return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)
-    if isinstance(value, Mapping) and isinstance(value.get("functional"), str):
-        return _checked(value["functional"], key, where)
+    if isinstance(value, Mapping):
+        for given, expected in LISTS:
+            if isinstance(value.get(given), list):
+                value = {**value, "inputs": value[given], "outputs": value.get(expected)}
+        if "inputs" in value:
+            name = value.get("fn_name") or name
+            return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)
+        if isinstance(value.get("functional"), str):
+            return _checked(value["functional"], key, where)
+        value = value.get("assert_case") or value
+    return _listed(value, key, where, name, code)
+
+
+def _listed(value: Any, key: str, where: str, name: str | None, code: str) -> Record:
+    """Return what `read_tests` returns, from a list of tests."""
     if not isinstance(value, list) or not value:
         raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of tests", where)
     if all(isinstance(test, str) for test in value):
@@ -130,7 +147,7 @@ def _checked(source: str, key: str, where: str) -> Record:
                     "style": "assert",
                     "tests": [{"source": f"{defined.rstrip()}\n"}],
                     "entry_point": ast.unparse(function),
-                    "starter_code": IMPORTS,
+                    "starter_code": f"{IMPORTS}{nodes_for(source)}",
                 }
     except (SyntaxError, ValueError, RecursionError):
         pass
@@ -160,16 +177,19 @@ def _pairs(
             "compare": "tokens",
             "extra": extra,
         }
-    if paired and _texts(inputs):
+    texts = paired and _texts(inputs)
+    if texts:
         inputs = [_arguments(text, "function_call" in kinds, where) for text in inputs]
         outputs = [_json(text) for text in outputs]
-    if paired and "functional" in kinds:  # LiveCodeBench never wraps a result in a list
+    either = texts and "functional" not in kinds and all(_single(result) for result in outputs)
+    if paired and (texts or "functional" in kinds):  # here a result is never wrapped in a list
         outputs = [[result] for result in outputs]
     return {
         "style": "call",
         "tests": list(call_tests(inputs, outputs, where)),
         "entry_point": entry_point(str(name), code),
         "starter_code": IMPORTS,
+        "checker": EITHER if either else None,
         "extra": extra,
     }
 
@@ -185,6 +205,10 @@ def _arguments(written: str, listed: bool, where: str) -> Any:
             where,
         ) from error
     return values[0] if listed and len(values) == 1 and isinstance(values[0], list) else values
+
+
+def _single(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 1
 
 
 def _texts(values: Any) -> bool:

@@ -1,7 +1,8 @@
-"""verl's training rows: Eurus-2-RL-Data, PRIME's code rows, and what rLLM writes for verl.
+"""verl's training rows: Eurus-2-RL-Data, PRIME's code rows, ScaleBox's, and what rLLM writes.
 
-`prompt` is a chat and `reward_model.ground_truth` holds the tests; rLLM leaves both empty and keeps
-its own row in `extra_info`. There is no solution, except `extra_info.reference`.
+`prompt` is a chat or a text, and `reward_model.ground_truth` holds the tests; rLLM leaves both
+empty and keeps its own row in `extra_info`. There is no solution, except `solutions` (ScaleBox) and
+`extra_info.reference`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from problems.columns import ProblemError
 from problems.sources.published import rllm
-from problems.sources.published.cases import read_tests, solved
+from problems.sources.published.cases import solved
 from problems.sources.published.prose import messages, programs, statement
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row
@@ -22,7 +23,7 @@ CODE = ("code", "coding")
 def _fits(row: Row) -> bool:
     reward: Any = row["reward_model"]
     return (
-        isinstance(row["prompt"], list)
+        isinstance(row["prompt"], (list, str))
         and isinstance(reward, Mapping)
         and (bool(reward.get("ground_truth")) or rllm.RLLM.matches(_info(row)))
     )
@@ -40,12 +41,10 @@ def read(row: Row, where: str) -> Record:
     if not row["reward_model"].get("ground_truth"):
         return rllm.read(_info(row), where)
     system = [each["content"] for each in messages(row["prompt"]) if each["role"] == "system"]
-    solutions = programs(_info(row).get("reference"))
-    record: Record = {"statement": statement(row, "prompt", where)}
-    code = "\n".join([record["statement"], *solutions])
-    record |= read_tests(
-        row["reward_model"]["ground_truth"], "reward_model.ground_truth", where, code=code
-    )
+    solutions = programs(row.get("solutions") or _info(row).get("reference"))
+    task, truth = statement(row, "prompt", where), row["reward_model"]["ground_truth"]
+    record = rllm.truth_tests(truth, "reward_model.ground_truth", where, task, solutions)
+    record["statement"] = task
     if system:
         record["system_prompt"] = "\n\n".join(system)
     return solved(record, solutions)
@@ -56,7 +55,7 @@ CHAT = Shape(
     "Eurus-2-RL-Data, PRIME's code rows, rLLM's parquet for verl",
     ("data_source", "prompt", "reward_model"),
     read,
-    ("prompt", "reward_model"),
+    ("prompt", "reward_model", "solutions"),
     None,
     _fits,
 )

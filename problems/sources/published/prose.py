@@ -11,9 +11,12 @@ from problems.sources.source import Row, text
 
 _FENCED = re.compile(r"```[ \t]*(\w*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _PYTHON = ("python", "py", "python3")
-# Instructions around the statement, each as its dataset writes it: SYNTHETIC-1, Eurus-2.
+# Instructions around the statement, each as its dataset writes it: SYNTHETIC-1, rLLM's LeetCode
+# rows, Eurus-2.
 _AROUND = re.compile(
     r"^\s*Solve the following coding problem using the programming language python:\s*"
+    r"|^\s*Please solve the programming task below using a self-contained code snippet in a "
+    r"markdown code block\.\s*"
     r"|\s*Now solve the problem and return the code\.\s*$"
     r"|\s*Write Python code to solve the problem\. Present the code in\s*"
     r"```python\s*Your code\s*```\s*at the end\.\s*$",

@@ -9,6 +9,7 @@ takes from the program, and for `pytest.raises`, which becomes `assertRaises` of
 from __future__ import annotations
 
 import ast
+import builtins
 
 from problems.columns import ProblemError
 from problems.sources.published.program_imports import take_imports
@@ -19,15 +20,16 @@ from problems.syntax import parse
 def pytest_tests(source: str, module: str, solution: str, key: str, where: str) -> Record:
     """Return the tests of a pytest module that imports the solution from `module`.
 
-    Without that import, the names are those that the solution defines and the tests use. Raises
-    ProblemError if it is not Python, tests nothing, or uses fixtures.
+    Without that import, the names are those that the solution defines and the tests use; without a
+    solution, those that the module uses and does not define. Raises ProblemError if it is not
+    Python, tests nothing, or uses fixtures.
     """
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ProblemError(f"key {key!r} is no Python ({error})", "fix the row", where) from error
     tree.body = [node for node in tree.body if not _starts(node)]
-    names = take_imports(tree, module) or _defined(solution, tree)
+    names = take_imports(tree, module) or _defined(solution, tree) or _undefined(tree)
     calls = [call for node in tree.body for call in _calls(node, key, where)]
     if not calls or not names:
         what = "has no test function" if names else "uses nothing of the solution"
@@ -60,6 +62,23 @@ def _defined(solution: str, tests: ast.Module) -> list[str]:
         for node in body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in used
     ]
+
+
+def _undefined(tree: ast.Module) -> list[str]:
+    """Return the names that a module uses without defining or importing them, in order."""
+    nodes = list(ast.walk(tree))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    known = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    known |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    used = dict.fromkeys(node.id for node in names)
+    return [name for name in used if name not in known and not hasattr(builtins, name)]
 
 
 def _calls(node: ast.stmt, key: str, where: str) -> list[str]:

@@ -8,6 +8,8 @@ are read.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from problems.sources.published.cases import read_tests, solved
 from problems.sources.published.prose import programs, statement
@@ -23,17 +25,22 @@ _BEFORE = re.compile(
 _AFTER = re.compile(r"\s*### Format: .*\Z", re.DOTALL)
 
 
+def truth_tests(written: Any, key: str, where: str, code: str, solutions: Sequence[str]) -> Record:
+    """Return the tests of a ground truth: a pytest module about `solution`, or what `read_tests`
+    reads.
+
+    code: starter code or statement. Raises ProblemError.
+    """
+    if isinstance(written, str) and written.lstrip().startswith(("from ", "import ", "def ")):
+        return pytest_tests(written, "solution", "".join(solutions[:1]), key, where)
+    return read_tests(written, key, where, code="\n".join([code, *solutions[:1]]))
+
+
 def read(row: Row, where: str) -> Record:
     """Read a row of `train.parquet`, or of `train.arrow` saved as parquet."""
     written = statement(row, "problem" if row.get("problem") else "question", where)
     starter, solutions = str(row.get("starter_code") or ""), programs(row.get("solutions"))
-    code = "\n".join([starter, *solutions[:1]])
-    tests = row["ground_truth"]
-    record = (
-        pytest_tests(tests, "solution", "".join(solutions[:1]), "ground_truth", where)
-        if isinstance(tests, str) and tests.lstrip().startswith(("from ", "import ", "def "))
-        else read_tests(tests, "ground_truth", where, code=code)
-    )
+    record = truth_tests(row["ground_truth"], "ground_truth", where, starter, solutions)
     record["statement"] = _AFTER.sub("", _BEFORE.sub("", written)).strip()
     if starter:
         record["extra"] = record.get("extra", {}) | {"signature": starter}

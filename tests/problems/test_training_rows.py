@@ -1,0 +1,60 @@
+"""Rows of files for fine-tuning are read as a statement and a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.sources.place import Place
+from problems.sources.training_rows import read_training_rows
+
+ASKED, CODE = "Double n.", "def twice(n):\n    return 2 * n\n"
+FENCED = f"Here it is:\n\n```python\n{CODE}```\n"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": ASKED, "completion": CODE},
+        {"instruction": "Double", "input": "n.", "output": FENCED},
+        {"instruction": ASKED, "input": "", "output": CODE},
+        {"question": ASKED, "answer": FENCED},
+        {"messages": [{"role": "system", "content": "Think."}, {"role": "user", "content": ASKED},
+                      {"role": "assistant", "content": FENCED}]},
+        {"conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": FENCED}]},
+        {"statement": ASKED, "solutions": [CODE], "prompt": "other"},
+    ],
+)  # fmt: skip
+def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
+    tmp_path: Path, row: dict[str, Any]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(row) + "\n")
+    [problem], rejected = read_training_rows(file, Place())
+    assert not rejected and problem.solutions == (CODE,)
+    assert problem.statement.split() == ASKED.split()
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        (b'{"text": "Double n."}\n', "no statement among text"),
+        (b'{"prompt": "", "completion": "x"}\n', "no statement among prompt, completion"),
+        ('{"prompt": "Double n."}'.encode("utf-16"), "byte 0 is not UTF-8"),
+    ],
+)
+def test_a_row_without_a_statement_is_named(tmp_path: Path, written: bytes, named: str) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(written)
+    problems, [rejected] = read_training_rows(file, Place())
+    assert not problems and named in rejected.reason
+
+
+def test_an_answer_that_is_no_python_leaves_the_statement(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"prompt": ASKED, "completion": "Sure, it is 2 times n!"}))
+    [problem], _ = read_training_rows(file, Place())
+    assert problem.statement == ASKED and not problem.solutions
