@@ -5,11 +5,13 @@ Every private name of verl that Ratchet uses is in this file. Each hook says wha
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from transfer_queue import interface
@@ -191,6 +193,50 @@ def around_build(
         return module
 
     transformer_impl.FSDPEngine._build_module = built
+
+
+class SaveState(NamedTuple):
+    """What one rank has to save. Its tensors are the live ones, not copies."""
+
+    module: Any  # sharded by FSDP2
+    files: dict[str, Any]  # content by the first word of verl's file name: model, optim, ...
+    exports: bool  # whether weights for other programs are wanted
+    rank: int
+    ranks: int
+
+
+def replace_save(save: Callable[[SaveState, Path], None]) -> None:
+    """Call a function in each rank instead of verl's save of an FSDP2 model, where
+    `checkpoint.async_save` is set: verl has such saves for Megatron only.
+
+    verl itself still writes configuration and tokenizer. The function gets verl's folder.
+    """
+    from verl.utils.checkpoint.fsdp_checkpoint_manager import FSDPCheckpointManager
+    from verl.utils.fsdp_utils import fsdp_version
+
+    save_of_verl = FSDPCheckpointManager.save_checkpoint
+
+    def save_checkpoint(self: Any, local_path: str, *args: Any, **kwargs: Any) -> None:
+        if not (self.checkpoint_config or {}).get("async_save", False):
+            return save_of_verl(self, local_path, *args, **kwargs)
+        if fsdp_version(self.model) != 2:
+            raise ValueError(
+                "checkpoint.async_save needs FSDP2: remove `strategy` from the overrides"
+            )
+        contents = self.checkpoint_save_contents
+        self.checkpoint_save_contents = []
+        save_of_verl(self, local_path, *args, **kwargs)
+        self.checkpoint_save_contents = contents
+        schedule = self.lr_scheduler.state_dict() if self.lr_scheduler else None
+        files = {
+            "model": self.model.state_dict(),
+            "optim": self.optimizer.state_dict(),
+            "extra_state": {"lr_scheduler": copy.deepcopy(schedule), "rng": self.get_rng_state()},
+        }
+        exports = "hf_model" in contents
+        save(SaveState(self.model, files, exports, self.rank, self.world_size), Path(local_path))
+
+    FSDPCheckpointManager.save_checkpoint = save_checkpoint
 
 
 def register_rollout(name: str, rollout: str, replica: Callable[[], type]) -> None:

@@ -30,7 +30,13 @@ def actor_overrides(t: Training, seed: int, model: Path) -> list[str]:
         *_betas(t),
         f"{actor}.optim.weight_decay={t.weight_decay}",
         f"{actor}.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+        f"{actor}.checkpoint.async_save={saves_in_background(t)}",
     ]
+
+
+def saves_in_background(t: Training) -> bool:
+    """Whether ranks write their saves while the training continues: with FSDP2."""
+    return t.scale.megatron is None
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
@@ -113,6 +119,7 @@ def critic_overrides(t: Training, model: Path) -> list[str]:
         f"critic.model.path='{model}'",
         *_pace(t, "critic", (3 if cpu else 10) * t.learning_rate),
         "critic.checkpoint.save_contents=[model,optimizer,extra]",
+        f"critic.checkpoint.async_save={saves_in_background(t)}",
         f"critic.model.use_remove_padding={not cpu}",
         *(["critic.fsdp.use_torch_compile=False"] if cpu else []),
     ]
