@@ -10,7 +10,7 @@ In: REQUEST, a JSON object with these keys:
 - save: a folder for a checkpoint after the first step; load: such a folder, to resume from.
 Out, on rank 0's last line: losses and gradient norms of each update; with `memory` the peak bytes
 of each phase in torch's allocator; with `save` the seconds that the checkpoint stops the training,
-and the bytes that this rank reads and writes for it. The overrides are those of a training
+and the bytes that all ranks read and write for it. The overrides are those of a training
 (verl_jobs/config/overrides.py); the advantages and the completions of the updates are random.
 """
 
@@ -54,6 +54,7 @@ def main(request: dict[str, Any]) -> None:
 
 def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
     """Run the requested steps. Return losses and gradient norms, one per update."""
+    import torch
     from hydra import compose, initialize_config_module
     from torch.profiler import record_function
     from verl.workers.engine_workers import ActorRolloutRefWorker
@@ -92,7 +93,9 @@ def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
             saved["blocked_s"] = time.perf_counter() - began
     if saved:
         wait_for_writers()
-        saved["bytes"] = moved_bytes() - before
+        moved = torch.tensor(moved_bytes() - before)
+        torch.distributed.all_reduce(moved)
+        saved["bytes"] = moved.item()
     if request.get("rollout"):
         with record_function("phase: rollout"):
             rollout(request)

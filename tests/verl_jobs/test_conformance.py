@@ -75,6 +75,10 @@ RELIES = {
         ),
         f"{V1}/trainer_base.py:PPOTrainer._save_checkpoint": (),
         "workers/engine/fsdp/transformer_impl.py:FSDPEngine._build_module": (),
+        "utils/checkpoint/fsdp_checkpoint_manager.py:FSDPCheckpointManager.save_checkpoint": (
+            "local_path",
+        ),
+        "utils/fsdp_utils.py:fsdp_version": ("model",),
     },
     "agent loop": {
         f"{V1}/agent_loop_tq.py:AgentLoopWorkerTQ._run_prompt": (
@@ -108,6 +112,8 @@ RELIES = {
 # names that the adapter replaces or reads
 NAMES = {
     "utils/fsdp_utils.py": ["CPUOffloadPolicy"],
+    "utils/checkpoint/checkpoint_manager.py": ["self.checkpoint_save_contents", "get_rng_state"],
+    "trainer/config/config.py": ["async_save"],
     "workers/rollout/base.py": ["_ROLLOUT_REGISTRY"],
     "trainer/ppo/core_algos.py": ["POLICY_LOSS_REGISTRY", "ADV_ESTIMATOR_REGISTRY"],
     f"{V1}/trainer_base.py": ["uuid"],
