@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import psutil
+from verl_jobs.metrics.machine import available_bytes
 
 ROOM = 2  # the copies of a machine's ranks take at most one part in so many of its free memory
 
@@ -46,7 +46,7 @@ class Background:
 
 def fits(state: Any, ranks: int) -> bool:
     """Whether this machine has room for a copy of the state of each of its ranks."""
-    return ROOM * ranks * size_of(state) <= psutil.virtual_memory().available
+    return ROOM * ranks * size_of(state) <= available_bytes()
 
 
 def size_of(state: Any) -> int:
