@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -120,12 +121,13 @@ class ReplayBufferAsync(_Hooked, verl_buffers.ReplayBufferAsync):  # type: ignor
 def number_prompts() -> None:
     """Name prompts by numbers that sort in dispatch order, instead of by uuid4.
 
-    Equal seeds then give equal batches.
+    Equal seeds then give equal batches. The numbers begin with the time: a save of an asynchronous
+    trainer holds prompts of the attempt before, whose numbers must differ.
     """
     from verl.trainer.ppo.v1 import trainer_base
 
-    ids = itertools.count()
-    trainer_base.uuid = SimpleNamespace(uuid4=lambda: f"{next(ids):012d}")
+    ids = itertools.count(time.time_ns() // 1000)
+    trainer_base.uuid = SimpleNamespace(uuid4=lambda: f"{next(ids):020d}")
 
 
 def agent_worker() -> type:

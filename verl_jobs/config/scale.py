@@ -141,7 +141,7 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
         *(["fused_head"] if scale.fused_head else []),
         *(["megatron"] if scale.megatron else []),
         *(["distillation"] if scale.distillation else []),
-        *(["placement"] if scale.placement != "colocated" else []),
+        *(["placement"] if scale.placement == "colocated_async" else []),
     ]
     fsdp_only = [
         *(["shards"] if scale.shards else []),
