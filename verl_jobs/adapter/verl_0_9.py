@@ -5,18 +5,18 @@ Every private name of verl that Ratchet uses is in this file. Each hook says wha
 
 from __future__ import annotations
 
-import copy
 import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from transfer_queue import interface
 from verl.trainer.ppo.v1 import replay_buffer as verl_buffers
+
+from verl_jobs.adapter.verl_0_9_patches import ENTROPY_WEIGHT
 
 
 def job_namespace(namespace: str) -> str:
@@ -197,48 +197,21 @@ def around_build(
     transformer_impl.FSDPEngine._build_module = built
 
 
-class SaveState(NamedTuple):
-    """What one rank has to save. Its tensors are the live ones, not copies."""
+def weigh_entropy(weight: Callable[[float, dict[str, float]], float]) -> None:
+    """Choose the weight of the entropy in the loss of each update; verl's is constant.
 
-    module: Any  # sharded by FSDP2
-    files: dict[str, Any]  # content by the first word of verl's file name: model, optim, ...
-    exports: bool  # whether weights for other programs are wanted
-    rank: int
-    ranks: int
-
-
-def replace_save(save: Callable[[SaveState, Path], None]) -> None:
-    """Call a function in each rank instead of verl's save of an FSDP2 model, where
-    `checkpoint.async_save` is set: verl has such saves for Megatron only.
-
-    verl itself still writes configuration and tokenizer. The function gets verl's folder.
+    weight: gets the entropy of the step's batch in nats a token, and the step's metrics. Called in
+    the trainer's process; `take_entropy_weight` in the workers'.
     """
-    from verl.utils.checkpoint.fsdp_checkpoint_manager import FSDPCheckpointManager
-    from verl.utils.fsdp_utils import fsdp_version
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
-    save_of_verl = FSDPCheckpointManager.save_checkpoint
+    update = PPOTrainer._update_actor
 
-    def save_checkpoint(self: Any, local_path: str, *args: Any, **kwargs: Any) -> None:
-        if not (self.checkpoint_config or {}).get("async_save", False):
-            return save_of_verl(self, local_path, *args, **kwargs)
-        if fsdp_version(self.model) != 2:
-            raise ValueError(
-                "checkpoint.async_save needs FSDP2: remove `strategy` from the overrides"
-            )
-        contents = self.checkpoint_save_contents
-        self.checkpoint_save_contents = []
-        save_of_verl(self, local_path, *args, **kwargs)
-        self.checkpoint_save_contents = contents
-        schedule = self.lr_scheduler.state_dict() if self.lr_scheduler else None
-        files = {
-            "model": self.model.state_dict(),
-            "optim": self.optimizer.state_dict(),
-            "extra_state": {"lr_scheduler": copy.deepcopy(schedule), "rng": self.get_rng_state()},
-        }
-        exports = "hf_model" in contents
-        save(SaveState(self.model, files, exports, self.rank, self.world_size), Path(local_path))
+    def _update_actor(self: Any, batch: Any, metrics: dict[str, float]) -> Any:
+        batch.extra_info[ENTROPY_WEIGHT] = weight(metrics["actor/entropy"], metrics)
+        return update(self, batch, metrics)
 
-    FSDPCheckpointManager.save_checkpoint = save_checkpoint
+    PPOTrainer._update_actor = _update_actor
 
 
 def register_rollout(name: str, rollout: str, replica: Callable[[], type]) -> None:

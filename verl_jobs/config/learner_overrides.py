@@ -23,6 +23,7 @@ def actor_overrides(t: Training, seed: int, model: Path) -> list[str]:
         *(f"{actor}.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low")),
         f"{actor}.clip_ratio_high={t.clip_high or t.clip}",
         f"{actor}.entropy_coeff={t.entropy_coefficient}",
+        *([f"{actor}.calculate_entropy=True"] if t.entropy_target else []),
         *t.method.overrides,
         # without it verl divides each micro-batch by the length of its longest completion
         *([f"{actor}.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),

@@ -1,9 +1,10 @@
 """Plugin that verl imports in every process of a run.
 
 It registers the CPU platform and the rollouts by transformers, has FSDP models saved in the
-background, and gives each training its own queue. verl logs a failing plugin only at DEBUG and then
-falls back to CUDA, so this module must not import packages that may be missing. A version of verl
-without an adapter is refused before a training starts (verl_jobs/planner/preflight.py).
+background, lets the entropy's weight change, and gives each training its own queue. verl logs a
+failing plugin only at DEBUG and then falls back to CUDA, so this module must not import packages
+that may be missing. A version of verl without an adapter is refused before a training starts
+(verl_jobs/planner/preflight.py).
 """
 
 import os
@@ -49,6 +50,7 @@ else:
     if installed_attention() != FLASH:
         patches().critic_attention(SDPA)
 
-adapter().replace_save(_save)
+patches().replace_save(_save)
+patches().take_entropy_weight()
 # Replaces names in transfer_queue. Last, so that the CPU setup never depends on it.
 adapter().separate_queues()

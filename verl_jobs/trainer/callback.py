@@ -21,11 +21,13 @@ from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, check, read_manifest, reading
 from artifacts.manifest import NAME
 from verl_jobs import faults
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_attempt
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.background import Background
+from verl_jobs.trainer.entropy import WEIGHT, Entropy
 from verl_jobs.trainer.rank_save import WEIGHTS, collect
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
@@ -127,10 +129,23 @@ class AfterSave:
         if self.job.tracking_uri:
             os.environ["MLFLOW_TRACKING_URI"] = self.job.tracking_uri
         self.mirror = Mirror(self.job.mirror) if self.job.mirror else None
+        self.entropy: Entropy | None = None
+        if target := self.job.training.entropy_target:
+            # of the save that this attempt resumes from (verl_jobs/trainer/checkpoints.py)
+            start = float(config.actor_rollout_ref.actor.entropy_coeff)
+            self.entropy = Entropy(start, target)
+            adapter().weigh_entropy(self._weigh_entropy)
         self.completing = Background("save")
         self.uploads = ThreadPoolExecutor(1, "mirror")
         self.upload: Future[None] | None = None
         threading.Thread(target=self._save_after_notice, daemon=True, name="notice").start()
+
+    def _weigh_entropy(self, entropy: float, metrics: dict[str, float]) -> float:
+        """Return the weight of the entropy in this update's loss."""
+        assert self.entropy
+        self.entropy = self.entropy.after(entropy)
+        metrics[WEIGHT] = self.entropy.weight(entropy)
+        return metrics[WEIGHT]
 
     def on_save(
         self,
@@ -146,8 +161,11 @@ class AfterSave:
         """
         save, critic = Path(checkpoint_dir), getattr(trainer, "use_critic", False)
         self._store_wandb_address()
+        state = {"entropy_coefficient": self.entropy.coefficient} if self.entropy else {}
         if controller := getattr(trainer, "kl_ctrl_in_reward", None):
-            write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
+            state["kl_coefficient"] = float(controller.value)
+        if state:
+            write_atomic(save / saving.STATE, json.dumps(state))
         writing = (("actor", "critic") if critic else ("actor",)) if async_save else ()
         self.completing.start(lambda: self._complete(save, global_step, writing))
         notice = owner.notice(self.job.path)

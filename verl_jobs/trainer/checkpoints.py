@@ -121,7 +121,7 @@ def _newest_intact(folder: Path) -> int | None:
 def restore_settings(job: TrainingJob, step: int | None) -> TrainingJob:
     """Return the job with the settings saved at this step.
 
-    verl does not store the adaptive KL coefficient in its checkpoints.
+    verl does not store the adaptive coefficients of KL and entropy in its checkpoints.
     """
     path = job.path / "saves" / f"global_step_{step}" / STATE
     if step is None or not path.exists():
