@@ -8,10 +8,6 @@ first save.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,13 +21,10 @@ from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
-from tests.journeys.demo_run import wait_until
-from tests.journeys.test_examples import ROOT
+from tests.journeys.one_kill import train_with_a_kill
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.trainer.checkpoints import complete_saves
 from verl_jobs.trainer.export import INDEX
-from verl_jobs.trainer.trainer_lease import lock_holder
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3000)]
 HERE = {  # what the profile leaves to the machine and to the problems
@@ -47,15 +40,6 @@ HERE = {  # what the profile leaves to the machine and to the problems
     "entropy_coefficient": 0.01,  # all rewards are equal: without it no weight would change
 }
 SCALE = {"precision": "bf16", "activation_checkpointing": True, "micro_batch_tokens": 512}
-TRAIN = """
-import sys
-from pathlib import Path
-from resources.ray.private import Private
-from resources.ray.job import train
-from verl_jobs.job import TrainingJob
-job = TrainingJob.read(Path(sys.argv[1]))
-train(job, Private(job.path / "ray", job), attempts=2)
-"""
 
 
 def updated(folder: Path) -> list[int]:
@@ -93,20 +77,8 @@ def test_the_shape_of_half_a_billion_parameters_trains_resumes_and_is_scored(
         isolation="auto",
         seed=1,
     )
-    command = [sys.executable, "-c", TRAIN, str(job.write())]
-    with (tmp_path / "owner.log").open("wb") as log:
-        owner = subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=log, stderr=log
-        )
-        wait_until(
-            lambda: complete_saves(tmp_path / "saves") == [1] or owner.poll() is not None, 1800
-        )
-        trainer = lock_holder(tmp_path)
-        assert trainer is not None, (tmp_path / "owner.log").read_text()[-3000:]
-        os.kill(trainer, signal.SIGKILL)
-        assert owner.wait() == 0, (tmp_path / "owner.log").read_text()[-3000:]
+    assert train_with_a_kill(job) == 1
     assert 2 in updated(tmp_path)
-    assert len(list(tmp_path.glob("metrics-*.jsonl"))) == 2
     candidate = candidates(tmp_path)[2]
     index = json.loads((candidate / INDEX).read_text())
     assert len(set(index["weight_map"].values())) == 2  # each rank wrote a file, in bf16

@@ -106,16 +106,16 @@ class Scale(Section):
     distillation: Distillation | None = None
     """A teacher in addition to the reward."""
 
-    @property
-    def unrun(self) -> str:
+    def unrun(self, engine: Engine) -> str:
         """Return a sentence naming the options no training has been run with.
 
         Empty if there are none.
         """
+        run = ("colocated", "separate_async") if engine == "hf" else ("colocated",)
         names = [
             *(["Megatron"] if self.megatron else []),
             *(["distillation"] if self.distillation else []),
-            *([f"placement {self.placement}"] if self.placement != "colocated" else []),
+            *([f"placement {self.placement}"] if self.placement not in run else []),
         ]
         return f"Passed to verl, never run in our tests: {', '.join(names)}." if names else ""
 
