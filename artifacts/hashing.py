@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 
@@ -18,6 +20,42 @@ def hash_data(data: Any) -> str:
 def hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class HashedFile:
+    """A new binary file that is hashed while it is written, so that nobody has to read it again.
+
+    A context manager: at its end the file is on the disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file, self._sha256 = path.open("wb"), hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._sha256.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        """Return the hash of all bytes written so far."""
+        return self._sha256.hexdigest()
+
+    def __enter__(self) -> HashedFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._file:
+            if error is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
 
 MEASURED = ("measured.json",)  # files whose values differ between equal runs

@@ -2,7 +2,8 @@
 files.
 
 In: a folder with `.safetensors` files. Out: a sha256 over each tensor's name, type, shape and data,
-sorted by name. Format: https://huggingface.co/docs/safetensors.
+sorted by name. Such a file can also be written here, tensor by tensor and without torch.
+Format: https://huggingface.co/docs/safetensors.
 """
 
 from __future__ import annotations
@@ -12,15 +13,45 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
 
 LENGTH = 8  # bytes of the header's length, little endian
 METADATA = "__metadata__"  # key of the header that is no tensor
+
+
+class RawTensor(NamedTuple):
+    """One tensor as it lies in a file. dtype: the format's name (`F32`, `BF16`)."""
+
+    dtype: str
+    shape: Sequence[int]
+    data: memoryview  # of bytes, row-major
+
+
+class Writable(Protocol):
+    def write(self, data: bytes | memoryview, /) -> int: ...
+
+
+def write_tensors(file: Writable, tensors: Mapping[str, RawTensor]) -> None:
+    """Write a `.safetensors` file front to back, sorted by name."""
+    header: dict[str, Any] = {METADATA: {"format": "pt"}}
+    end = 0
+    for name in sorted(tensors):
+        dtype, shape, data = tensors[name]
+        header[name] = {
+            "dtype": dtype,
+            "shape": list(shape),
+            "data_offsets": [end, end := end + data.nbytes],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % LENGTH)  # the data begins at a multiple of 8
+    file.write(len(text).to_bytes(LENGTH, "little") + text)
+    for name in sorted(tensors):
+        file.write(tensors[name].data)
 
 
 def weights_hash(folder: Path, content_hash: str = "") -> str:

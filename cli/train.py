@@ -28,7 +28,9 @@ def show_algorithm(settings: Settings, console: Console) -> int:
         f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False
     )
     console.print(escape(method.rule), soft_wrap=True, highlight=False)
-    for limit in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
+    for limit in filter(
+        None, (method.unrun, method.blocked, training.scale.unrun(training.engine))
+    ):
         console.print(f"[yellow]{escape(limit)}[/]", soft_wrap=True, highlight=False)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
     lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)

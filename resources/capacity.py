@@ -74,7 +74,10 @@ def check_machines(profile: Profile) -> None:
             f"training.scale.nodes is {training.scale.nodes}, this machine's own Ray has one "
             "node: set ray.address to a Ray that has them"
         )
-    if (training.scale.engine_gpus or training.scale.distillation) and not elsewhere(profile):
+    separate = training.scale.distillation or (
+        training.scale.engine_gpus and training.engine != "hf"
+    )
+    if separate and not elsewhere(profile):
         raise NotReady(
             "training.scale: a separate engine and a teacher need GPUs besides the ranks', and "
             "this machine's own Ray has only the ranks': set ray.address to a Ray that has them"

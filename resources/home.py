@@ -149,20 +149,7 @@ class Home:
 
 
 def available_memory_gib() -> float:
-    """Return the memory that this process may still use.
+    """Return the memory that this process may still use."""
+    from verl_jobs.metrics.machine import available_bytes
 
-    This is MemAvailable, or the rest under the cgroup's limit if that is less.
-    """
-    lines = dict(
-        line.split(":", 1)
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-    )
-    available = int(lines["MemAvailable"].split()[0]) * 1024
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    if (
-        limit.exists()
-        and used.exists()
-        and (text := limit.read_text(encoding="utf-8").strip()) != "max"
-    ):
-        available = min(available, int(text) - int(used.read_text(encoding="utf-8")))
-    return available / 2**30
+    return available_bytes() / 2**30

@@ -231,7 +231,7 @@ def _running(folder: Path) -> Head | None:
 
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     here = {
-        "RATCHET_RANKS": str(ranks),
+        "RATCHET_RANKS": str(ranks + job.training.scale.engine_gpus),
         ray_head.CPUS: str(max(LEAST_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
         "RATCHET_RAY_BIND": bind,
         owner.HOLDERS: str(folder / ray_head.HOLDERS),

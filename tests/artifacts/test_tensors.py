@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
-from artifacts.tensors import weights_hash
+from artifacts.hashing import HashedFile, hash_file
+from artifacts.tensors import RawTensor, weights_hash, write_tensors
 
 Tensors = Mapping[str, npt.NDArray[Any]]
 TENSORS: Tensors = {
@@ -40,6 +41,25 @@ def test_the_same_tensors_in_other_files_have_the_same_hash(places: list[int]) -
     with TemporaryDirectory() as folder:
         one = saved(Path(folder, "one"), [TENSORS])
         assert saved(Path(folder, "parts"), parts, {"format": "pt"}) == one
+
+
+def test_a_file_written_front_to_back_holds_the_tensors_and_knows_its_hash(tmp_path: Path) -> None:
+    dtypes = {"float32": "F32", "float16": "F16"}
+    path = tmp_path / "model.safetensors"
+    with HashedFile(path) as file:
+        write_tensors(
+            file,
+            {
+                name: RawTensor(dtypes[str(each.dtype)], each.shape, memoryview(each).cast("B"))
+                if each.size
+                else RawTensor(dtypes[str(each.dtype)], each.shape, memoryview(b""))
+                for name, each in TENSORS.items()
+            },
+        )
+    assert file.sha256 == hash_file(path)
+    assert weights_hash(tmp_path) == saved(tmp_path / "by_safetensors", [TENSORS])
+    loaded = load_file(path)
+    assert all(np.array_equal(loaded[name], each) for name, each in TENSORS.items())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from verl_jobs.job import VALIDATION, TrainingJob
 from verl_jobs.trainer.callback import AfterSave
-from verl_jobs.trainer.checkpoints import seal
+from verl_jobs.trainer.checkpoints import publish_candidate, seal
 
 SHARD = "actor/model_world_size_1_rank_0.pt"
 
@@ -26,6 +26,14 @@ def a_save(folder: Path, step: int, *, whole: bool = True) -> Path:
     if whole:
         seal(save)
     return save
+
+
+def published(job: TrainingJob, step: int) -> Path:
+    """Make a whole save and its candidate, in the order of the callback; return the candidate."""
+    save = a_save(job.path, step, whole=False)
+    candidate = publish_candidate(job, step, save / "actor" / "huggingface")
+    seal(save)
+    return candidate
 
 
 def scored(folder: Path, scores: dict[int, float]) -> None:
@@ -64,5 +72,5 @@ def save_as_verl(job: TrainingJob, steps: list[int], kl: float | None = None) ->
     )
     for step in steps:
         callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
-    callback.await_upload()
+    callback.await_save()
     return callback

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts.integrity import CorruptArtifact
-from tests.verl_jobs.saves import SHARD, a_save, scored
+from tests.verl_jobs.saves import SHARD, a_save, published, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults
 from verl_jobs.config.checkpoints import Keep
@@ -134,7 +134,7 @@ def test_only_the_newest_best_and_periodic_checkpoints_are_kept(
 def test_checkpoints_and_candidates_follow_one_retention_policy(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=25)))
     for step in (5, 10, 15, 20, 25, 30, 35):
-        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+        published(job, step)
     scored(tmp_path, {0: 0.9, 5: 0.1, 10: 0.4, 15: 0.4, 20: 0.2, 25: 0.1, 30: 0.0})
     prune(job)
     assert complete_saves(tmp_path / "saves") == [10, 25, 30, 35] == list(candidates(tmp_path))
@@ -144,7 +144,7 @@ def test_checkpoints_and_candidates_follow_one_retention_policy(tmp_path: Path) 
 def test_the_score_at_an_interruption_is_ignored_after_a_resume(tmp_path: Path) -> None:
     job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=0)))
     for step in (5, 7, 10, 15, 20):
-        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+        published(job, step)
     scored(tmp_path, {0: 0.3, 5: 0.4, 7: 0.9, 10: 0.5})
     assert job.validations() == {0: 0.3, 5: 0.4, 10: 0.5}
     prune(job)
@@ -166,7 +166,7 @@ def test_a_candidate_is_published_once_and_completely(tmp_path: Path) -> None:
         parents=True
     )  # left by a kill during a removal
     first = publish_candidate(job, 10, weights)
-    (weights / "model.safetensors").write_bytes(b"changed afterwards")
+    assert not weights.exists()  # moved, not copied
     assert publish_candidate(job, 10, weights) == first
     assert (first / "model.safetensors").read_bytes() == bytes([10])
     assert candidates(tmp_path) == {10: first}
@@ -177,7 +177,7 @@ def test_candidates_of_repeated_steps_are_removed(
 ) -> None:
     job = a_job(tmp_path)
     for step in (5, 10):
-        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+        published(job, step)
     publish_candidate(
         job, 15, weights_of(a_save(tmp_path, 15, whole=False))
     )  # killed before the seal
@@ -193,13 +193,13 @@ def test_candidates_of_repeated_steps_are_removed(
 def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     for step in (10, 20, 30):
-        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+        published(job, step)
     assert best(tmp_path, {0: 0.9, 10: 0.4, 20: 0.5, 30: 0.5})[0] == 20
 
 
 def test_a_changed_candidate_is_not_the_best(tmp_path: Path) -> None:
-    published = publish_candidate(a_job(tmp_path), 10, weights_of(a_save(tmp_path, 10)))
-    (published / "model.safetensors").write_bytes(b"other weights")
+    candidate = published(a_job(tmp_path), 10)
+    (candidate / "model.safetensors").write_bytes(b"other weights")
     with pytest.raises(CorruptArtifact, match=r"step-000010/model\.safetensors"):
         best(tmp_path, {10: 0.4})
 

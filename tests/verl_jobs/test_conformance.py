@@ -75,6 +75,10 @@ RELIES = {
         ),
         f"{V1}/trainer_base.py:PPOTrainer._save_checkpoint": (),
         "workers/engine/fsdp/transformer_impl.py:FSDPEngine._build_module": (),
+        "utils/checkpoint/fsdp_checkpoint_manager.py:FSDPCheckpointManager.save_checkpoint": (
+            "local_path",
+        ),
+        "utils/fsdp_utils.py:fsdp_version": ("model",),
     },
     "agent loop": {
         f"{V1}/agent_loop_tq.py:AgentLoopWorkerTQ._run_prompt": (
@@ -93,6 +97,10 @@ RELIES = {
             "token_level_rewards", "reward_baselines", "response_mask",
         ),
     },
+    "entropy": {
+        f"{V1}/trainer_base.py:PPOTrainer._update_actor": ("batch", "metrics"),
+        "workers/utils/losses.py:ppo_loss": ("config", "model_output", "data", "dp_group"),
+    },
     "CPU": {
         "utils/distributed.py:initialize_global_process_group_ray": (),
         "utils/distributed.py:initialize_global_process_group": (),
@@ -103,17 +111,26 @@ RELIES = {
         "workers/rollout/replica.py:RolloutReplica.launch_servers": (),
         "workers/rollout/base.py:BaseRollout.update_weights": ("weights",),
         "plugin/platform/platform_manager.py:PlatformRegistry.register": ("platform",),
+        "checkpoint_engine/base.py:CheckpointEngineRegistry.register": ("backend",),
+        "checkpoint_engine/base.py:CheckpointEngine.build_topology": (
+            "actor_wg_world_size", "rollout_world_size", "metadata",
+        ),
+        "checkpoint_engine/base.py:CheckpointEngine.send_weights": ("weights", "global_steps"),
+        "checkpoint_engine/base.py:CheckpointEngine.receive_weights": ("global_steps",),
+        "workers/rollout/utils.py:ensure_async_iterator": (),
     },
 }  # fmt: skip
 # names that the adapter replaces or reads
 NAMES = {
     "utils/fsdp_utils.py": ["CPUOffloadPolicy"],
+    "utils/checkpoint/checkpoint_manager.py": ["self.checkpoint_save_contents", "get_rng_state"],
+    "trainer/config/config.py": ["async_save"],
     "workers/rollout/base.py": ["_ROLLOUT_REGISTRY"],
     "trainer/ppo/core_algos.py": ["POLICY_LOSS_REGISTRY", "ADV_ESTIMATOR_REGISTRY"],
     f"{V1}/trainer_base.py": ["uuid"],
 }
 PRIVATE = re.compile(
-    r"_dapo_filtered_keys|_evict_terminal_groups|_clear_groups|_select_prompt_uids|_run_prompt"
+    r"_dapo_filtered_keys|_update_actor|_evict_terminal_groups|_clear_groups|_select_prompt_uids|_run_prompt"
     r"|_materialize_batch|_build_module|_ROLLOUT_REGISTRY|__ray_metadata__|\b_run_agent_loop"
     r"|\b_local_tensor|\b_dtensor_spec"
 )
@@ -160,6 +177,8 @@ def test_every_setting_of_our_overrides_is_one_of_verl_s() -> None:
         Training(algorithm="ppo"),
         Training(engine="vllm", ranks=8, algorithm="ppo", dynamic_sampling=True),
         Training(engine="vllm", ranks=8, scale=Scale(placement="separate_async", engine_gpus=2)),
+        Training(ranks=2, scale=Scale(placement="separate_async", engine_gpus=1)),
+        Training(entropy_target=0.2),
     ]
     paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
     lines = [

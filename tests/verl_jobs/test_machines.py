@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from verl_jobs.metrics import machines
-from verl_jobs.metrics.machine import Reading, load
+from verl_jobs.metrics.machine import Reading, available_bytes, load
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.trainer.entry import Reporter
 
@@ -97,3 +97,13 @@ def test_machine_load_is_reported_with_the_newest_step_only(
 
 def test_a_rounding_error_gives_no_negative_load() -> None:
     assert load(Reading(0.3, 1.0, {}), Reading(0.1 + 0.2 - 1e-12, 2.0, {})) == {"cpu_percent": 0.0}
+
+
+def test_memory_under_a_limit_is_what_is_left_of_it_and_dropped_files(tmp_path: Path) -> None:
+    whole = available_bytes(tmp_path)  # no limit
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_bytes(tmp_path) == pytest.approx(whole, rel=0.2)
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("900000\n")
+    (tmp_path / "memory.stat").write_text("anon 200000\ninactive_file 600000\n")
+    assert available_bytes(tmp_path) == 700_000

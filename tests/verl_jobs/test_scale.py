@@ -143,5 +143,7 @@ def test_untested_scale_settings_are_listed() -> None:
     scale = Scale(
         megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async"
     )
-    assert scale.unrun.endswith(": Megatron, distillation, placement colocated_async.")
-    assert Scale().unrun == ""
+    assert scale.unrun("vllm").endswith(": Megatron, distillation, placement colocated_async.")
+    separate = Scale(placement="separate_async", engine_gpus=1)
+    assert separate.unrun("vllm").endswith(": placement separate_async.")
+    assert Scale().unrun("vllm") == separate.unrun("hf") == ""

@@ -6,6 +6,7 @@ Every private name of verl that Ratchet uses is in this file. Each hook says wha
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ from typing import Any
 import ray
 from transfer_queue import interface
 from verl.trainer.ppo.v1 import replay_buffer as verl_buffers
+
+from verl_jobs.adapter.verl_0_9_patches import ENTROPY_WEIGHT
 
 
 def job_namespace(namespace: str) -> str:
@@ -118,12 +121,13 @@ class ReplayBufferAsync(_Hooked, verl_buffers.ReplayBufferAsync):  # type: ignor
 def number_prompts() -> None:
     """Name prompts by numbers that sort in dispatch order, instead of by uuid4.
 
-    Equal seeds then give equal batches.
+    Equal seeds then give equal batches. The numbers begin with the time: a save of an asynchronous
+    trainer holds prompts of the attempt before, whose numbers must differ.
     """
     from verl.trainer.ppo.v1 import trainer_base
 
-    ids = itertools.count()
-    trainer_base.uuid = SimpleNamespace(uuid4=lambda: f"{next(ids):012d}")
+    ids = itertools.count(time.time_ns() // 1000)
+    trainer_base.uuid = SimpleNamespace(uuid4=lambda: f"{next(ids):020d}")
 
 
 def agent_worker() -> type:
@@ -191,6 +195,23 @@ def around_build(
         return module
 
     transformer_impl.FSDPEngine._build_module = built
+
+
+def weigh_entropy(weight: Callable[[float, dict[str, float]], float]) -> None:
+    """Choose the weight of the entropy in the loss of each update; verl's is constant.
+
+    weight: gets the entropy of the step's batch in nats a token, and the step's metrics. Called in
+    the trainer's process; `take_entropy_weight` in the workers'.
+    """
+    from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+
+    update = PPOTrainer._update_actor
+
+    def _update_actor(self: Any, batch: Any, metrics: dict[str, float]) -> Any:
+        batch.extra_info[ENTROPY_WEIGHT] = weight(metrics["actor/entropy"], metrics)
+        return update(self, batch, metrics)
+
+    PPOTrainer._update_actor = _update_actor
 
 
 def register_rollout(name: str, rollout: str, replica: Callable[[], type]) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import verl.utils.distributed as verl_distributed
 import verl.utils.fsdp_utils as verl_fsdp
 import verl.utils.model as verl_model
+
+ENTROPY_WEIGHT = "entropy_weight"  # of a batch's extra information
 
 
 def _on_gloo(init: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,3 +84,65 @@ def one_process_a_gpu() -> None:
     from verl.single_controller import ray as verl_ray
 
     verl_ray.RayResourcePool = functools.partial(verl_ray.RayResourcePool, max_colocate_count=1)
+
+
+def take_entropy_weight() -> None:
+    """Use the batch's weight of the entropy in the loss, where it has one."""
+    from verl.utils import tensordict_utils
+    from verl.workers.utils import losses
+
+    loss_of_verl = losses.ppo_loss
+
+    def ppo_loss(config: Any, model_output: Any, data: Any, dp_group: Any = None) -> Any:
+        weight = tensordict_utils.get(data, key=ENTROPY_WEIGHT, default=None)
+        if weight is not None:
+            object.__setattr__(config, "entropy_coeff", weight)  # verl's configs are frozen
+        return loss_of_verl(config, model_output, data, dp_group)
+
+    for module in (losses, sys.modules.get("verl.workers.engine_workers")):
+        if module:
+            module.ppo_loss = ppo_loss
+
+
+class SaveState(NamedTuple):
+    """What one rank has to save. Its tensors are the live ones, not copies."""
+
+    module: Any  # sharded by FSDP2
+    files: dict[str, Any]  # content by the first word of verl's file name: model, optim, ...
+    exports: bool  # whether weights for other programs are wanted
+    rank: int
+    ranks: int
+
+
+def replace_save(save: Callable[[SaveState, Path], None]) -> None:
+    """Call a function in each rank instead of verl's save of an FSDP2 model, where
+    `checkpoint.async_save` is set: verl has such saves for Megatron only.
+
+    verl itself still writes configuration and tokenizer. The function gets verl's folder.
+    """
+    from verl.utils.checkpoint.fsdp_checkpoint_manager import FSDPCheckpointManager
+    from verl.utils.fsdp_utils import fsdp_version
+
+    save_of_verl = FSDPCheckpointManager.save_checkpoint
+
+    def save_checkpoint(self: Any, local_path: str, *args: Any, **kwargs: Any) -> None:
+        if not (self.checkpoint_config or {}).get("async_save", False):
+            return save_of_verl(self, local_path, *args, **kwargs)
+        if fsdp_version(self.model) != 2:
+            raise ValueError(
+                "checkpoint.async_save needs FSDP2: remove `strategy` from the overrides"
+            )
+        contents = self.checkpoint_save_contents
+        self.checkpoint_save_contents = []
+        save_of_verl(self, local_path, *args, **kwargs)
+        self.checkpoint_save_contents = contents
+        schedule = self.lr_scheduler.state_dict() if self.lr_scheduler else None
+        files = {
+            "model": self.model.state_dict(),
+            "optim": self.optimizer.state_dict(),
+            "extra_state": {"lr_scheduler": copy.deepcopy(schedule), "rng": self.get_rng_state()},
+        }
+        exports = "hf_model" in contents
+        save(SaveState(self.model, files, exports, self.rank, self.world_size), Path(local_path))
+
+    FSDPCheckpointManager.save_checkpoint = save_checkpoint

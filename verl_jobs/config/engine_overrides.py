@@ -23,7 +23,6 @@ CPU = [
     # the replay buffer and the dataset share the TaskRunner's process
     "data.dataloader_num_workers=0",
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.cpu.replay_buffer",
-    "trainer.v1.sampler.custom_sampler.name=FastReplayBuffer",
     BATCHED,
     "actor_rollout_ref.model.use_remove_padding=False",  # needs flash attention
     "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",

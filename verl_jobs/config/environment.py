@@ -24,6 +24,10 @@ def environment(training: Training) -> dict[str, str]:
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
     }
+    if training.scale.placement == "separate_async":
+        # trainer_separate_async.py of verl 0.9.1, line 181: logger.info(..., flush=True), a
+        # TypeError wherever that level is logged
+        common["VERL_LOGGING_LEVEL"] = "WARNING"
     if training.engine != "hf":
         return (
             common

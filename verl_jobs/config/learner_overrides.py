@@ -23,6 +23,7 @@ def actor_overrides(t: Training, seed: int, model: Path) -> list[str]:
         *(f"{actor}.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low")),
         f"{actor}.clip_ratio_high={t.clip_high or t.clip}",
         f"{actor}.entropy_coeff={t.entropy_coefficient}",
+        *([f"{actor}.calculate_entropy=True"] if t.entropy_target else []),
         *t.method.overrides,
         # without it verl divides each micro-batch by the length of its longest completion
         *([f"{actor}.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),
@@ -30,7 +31,13 @@ def actor_overrides(t: Training, seed: int, model: Path) -> list[str]:
         *_betas(t),
         f"{actor}.optim.weight_decay={t.weight_decay}",
         f"{actor}.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+        f"{actor}.checkpoint.async_save={saves_in_background(t)}",
     ]
+
+
+def saves_in_background(t: Training) -> bool:
+    """Whether ranks write their saves while the training continues: with FSDP2."""
+    return t.scale.megatron is None
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
@@ -113,6 +120,7 @@ def critic_overrides(t: Training, model: Path) -> list[str]:
         f"critic.model.path='{model}'",
         *_pace(t, "critic", (3 if cpu else 10) * t.learning_rate),
         "critic.checkpoint.save_contents=[model,optimizer,extra]",
+        f"critic.checkpoint.async_save={saves_in_background(t)}",
         f"critic.model.use_remove_padding={not cpu}",
         *(["critic.fsdp.use_torch_compile=False"] if cpu else []),
     ]

@@ -1,8 +1,8 @@
 """Low-rank adapters (LoRA; Hu et al. 2021, arXiv:2106.09685): W' = W + (alpha / rank) B A.
 
 Only A and B are trained. verl wraps the model with PEFT. The Hugging Face model that verl saves
-then uses PEFT's parameter names, which no loader reads. So this module merges the adapter into the
-weights in fp32, the precision of training. It also writes the adapter alone in PEFT's format.
+then uses PEFT's parameter names, which no loader reads. So this module merges the adapter, which is
+in fp32, the precision of training, into the weights. It also writes it alone in PEFT's format.
 
 verl's own `lora.merge` passes bfloat16 weights to the engine. On a CPU the rollouts would then be
 sampled from weights other than the policy's.
@@ -71,6 +71,11 @@ def plain_name(name: str) -> str:
     return name.removeprefix(WRAPPER).replace(".base_layer.", ".")
 
 
+def is_adapter(name: str) -> bool:
+    """Whether a parameter belongs to an adapter, by its name."""
+    return f".{A}." in name or f".{B}." in name
+
+
 def split_adapter(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Split a state into weights and adapter.
 
@@ -78,9 +83,7 @@ def split_adapter(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[
     (`....lora_A.weight`).
     """
     adapter = {
-        name.replace(".default.", "."): tensor
-        for name, tensor in state.items()
-        if f".{A}." in name or f".{B}." in name
+        name.replace(".default.", "."): tensor for name, tensor in state.items() if is_adapter(name)
     }
     return {
         plain_name(name): tensor
@@ -94,6 +97,7 @@ def merge_adapter(
 ) -> dict[str, Tensor]:
     """Return the weights with scale * B A added wherever the adapter has a pair of matrices.
 
+    The sum is that of the more precise of the two, and is then rounded to the weights' precision.
     weights: (out, in) under plain names; adapter: A (rank, in) and B (out, rank). Weights without a
     pair are returned as the same tensors. Raises KeyError if a pair has no matching weight.
     """
@@ -106,7 +110,8 @@ def merge_adapter(
             raise KeyError(
                 f"the adapter has {name}, but the model has no {target}: their architectures differ"
             )
-        result[target] = result[target] + scale * (adapter[name.replace(f".{A}.", f".{B}.")] @ a)
+        change = scale * (adapter[name.replace(f".{A}.", f".{B}.")] @ a)
+        result[target] = (result[target] + change).to(result[target].dtype)
     return result
 
 

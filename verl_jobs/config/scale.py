@@ -106,16 +106,16 @@ class Scale(Section):
     distillation: Distillation | None = None
     """A teacher in addition to the reward."""
 
-    @property
-    def unrun(self) -> str:
+    def unrun(self, engine: Engine) -> str:
         """Return a sentence naming the options no training has been run with.
 
         Empty if there are none.
         """
+        run = ("colocated", "separate_async") if engine == "hf" else ("colocated",)
         names = [
             *(["Megatron"] if self.megatron else []),
             *(["distillation"] if self.distillation else []),
-            *([f"placement {self.placement}"] if self.placement != "colocated" else []),
+            *([f"placement {self.placement}"] if self.placement not in run else []),
         ]
         return f"Passed to verl, never run in our tests: {', '.join(names)}." if names else ""
 
@@ -141,7 +141,7 @@ def layout_error(scale: Scale, engine: Engine, ranks: int, problems: int, group:
         *(["fused_head"] if scale.fused_head else []),
         *(["megatron"] if scale.megatron else []),
         *(["distillation"] if scale.distillation else []),
-        *(["placement"] if scale.placement != "colocated" else []),
+        *(["placement"] if scale.placement == "colocated_async" else []),
     ]
     fsdp_only = [
         *(["shards"] if scale.shards else []),

@@ -155,11 +155,11 @@ def _megatron(megatron: Megatron, offload: str, recompute_activations: bool) -> 
 
 
 def _placement(scale: Scale, cpu: bool) -> list[str]:
-    lines = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}"]
-    if not cpu:
-        waits = scale.placement == "colocated"
-        buffer = "WatchedReplayBuffer" if waits else "WatchedAsyncReplayBuffer"
-        lines.append(f"trainer.v1.sampler.custom_sampler.name={buffer}")
+    kind = "" if scale.placement == "colocated" else "Async"
+    lines = [
+        f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}",
+        f"trainer.v1.sampler.custom_sampler.name={'Fast' if cpu else 'Watched'}{kind}ReplayBuffer",
+    ]
     if scale.placement != "colocated":
         lines.append(f"trainer.v1.sampler.max_off_policy_threshold={scale.weight_versions}")
     if scale.placement == "separate_async":
@@ -168,8 +168,11 @@ def _placement(scale: Scale, cpu: bool) -> list[str]:
             f"trainer.v1.separate_async.parameter_sync_step={scale.updates}",
             "actor_rollout_ref.rollout.nnodes=1",
             f"actor_rollout_ref.rollout.n_gpus_per_node={scale.engine_gpus}",
-            "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl",
+            f"actor_rollout_ref.rollout.checkpoint_engine.backend={'tcp' if cpu else 'nccl'}",
         ]
+        if cpu:
+            module = "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module"
+            lines.append(f"{module}=verl_jobs.cpu.weights")
     return lines
 
 

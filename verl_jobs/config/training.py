@@ -25,6 +25,7 @@ from verl_jobs.config.scale import Engine, Scale, layout_error
 from verl_jobs.config.validation import Validation
 from verl_jobs.config.verl_schema import checked
 
+MOST_ENTROPY = 0.005  # of an adaptive weight (verl_jobs/trainer/entropy.py)
 CLIP = 0.2  # arXiv:1707.06347, and verl's default
 
 
@@ -70,6 +71,10 @@ class Training(Section):
     """
     entropy_coefficient: NonNegativeFloat = 0.0
     """Weight of the entropy in the loss; above 0, higher entropy is rewarded."""
+    entropy_target: NonNegativeFloat = 0.0
+    """Entropy in nats a token below which its weight in the loss grows, by 0.0001 a step to at most
+    0.005; it shrinks again above, where the entropy does not count. 0: the weight is constant.
+    """
     gradient_clip: PositiveFloat = 1.0
     """Maximum norm of the gradient; a longer gradient is scaled down."""
     weight_decay: NonNegativeFloat = 0.01
@@ -209,6 +214,15 @@ class Training(Section):
             raise ValueError(
                 f"steps must be a multiple of save_every ({self.save_every}), got {self.steps}: "
                 "the last steps would not be saved"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def check_entropy(self) -> Training:
+        if self.entropy_target and self.entropy_coefficient > MOST_ENTROPY:
+            raise ValueError(
+                f"entropy_coefficient is where the weight starts if entropy_target is set, at most "
+                f"{MOST_ENTROPY}, got {self.entropy_coefficient}"
             )
         return self
 

@@ -1,12 +1,14 @@
 """Plugin that verl imports in every process of a run.
 
-It registers the CPU platform and the rollouts by transformers, and gives each training its own
-queue. verl logs a failing plugin only at DEBUG and then falls back to CUDA, so this module must not
-import packages that may be missing. A version of verl without an adapter is refused before a
-training starts (verl_jobs/planner/preflight.py).
+It registers the CPU platform and the rollouts by transformers, has FSDP models saved in the
+background, lets the entropy's weight change, and gives each training its own queue. verl logs a
+failing plugin only at DEBUG and then falls back to CUDA, so this module must not import packages
+that may be missing. A version of verl without an adapter is refused before a training starts
+(verl_jobs/planner/preflight.py).
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 from verl_jobs.adapter.versions import adapter, patches
@@ -29,6 +31,12 @@ def _seed(engine: Any) -> None:
     torch.manual_seed(engine.engine_config.seed)
 
 
+def _save(state: Any, folder: Path) -> None:
+    from verl_jobs.trainer.rank_save import save
+
+    save(state, folder)
+
+
 if os.environ.get("VERL_PLATFORM") == "cpu":
     from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
 
@@ -42,5 +50,7 @@ else:
     if installed_attention() != FLASH:
         patches().critic_attention(SDPA)
 
+patches().replace_save(_save)
+patches().take_entropy_weight()
 # Replaces names in transfer_queue. Last, so that the CPU setup never depends on it.
 adapter().separate_queues()

@@ -12,6 +12,8 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from verl.plugin.platform import get_platform
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+from verl.workers.rollout.utils import ensure_async_iterator
 
 from verl_jobs.config.lora import merge_adapter, plain_name
 from verl_jobs.decoding import decode_batch
@@ -64,9 +67,19 @@ class HFServer:
         self.max_len = hf_config.max_position_embeddings
         self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
         self.version = 0
-        self.pending: list[tuple[dict[str, Any], asyncio.Future[SampledTokens]]] = []
+        self.pending: list[tuple[dict[str, Any], asyncio.Future[tuple[SampledTokens, int]]]] = []
         self.seen: Counter[bytes] = Counter()
         self.worker: asyncio.Task[None] | None = None
+        self.resumed = asyncio.Event()
+        self.resumed.set()
+        self.busy = asyncio.Lock()  # a batch is decoded, or the weights change
+
+    @asynccontextmanager
+    async def _decoding(self) -> AsyncIterator[None]:
+        """Wait until generation is not paused; all within it is by the same weights."""
+        await self.resumed.wait()
+        async with self.busy:
+            yield
 
     async def load_adapter(
         self, adapter: dict[str, torch.Tensor], scale: float, global_steps: int | None
@@ -79,7 +92,8 @@ class HFServer:
     async def load_weights(
         self, weights: dict[str, torch.Tensor], global_steps: int | None
     ) -> None:
-        missing, unexpected = self.model.load_state_dict(weights, strict=False)
+        async with self.busy:
+            missing, unexpected = self.model.load_state_dict(weights, strict=False)
         missing = [
             m
             for m in missing
@@ -114,12 +128,14 @@ class HFServer:
         ]
         decoded: list[SampledTokens] = []
         size = self.config["max_num_seqs"]
-        for i in range(0, len(requests), size):
-            decoded += await asyncio.to_thread(
-                decode_batch, self.model, requests[i : i + size], self.eos, self.pad
-            )
+        async with self._decoding():
+            version = self.version
+            for i in range(0, len(requests), size):
+                decoded += await asyncio.to_thread(
+                    decode_batch, self.model, requests[i : i + size], self.eos, self.pad
+                )
         completions = iter(decoded)
-        return [[next(completions) for _ in range(count)] for count in counts], self.version
+        return [[next(completions) for _ in range(count)] for count in counts], version
 
     def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:
         c = self.config
@@ -154,12 +170,12 @@ class HFServer:
         self.pending.append((request, future))
         if self.worker is None or self.worker.done():
             self.worker = asyncio.create_task(self._drain())
-        tokens, log_probs, reason = await future
+        (tokens, log_probs, reason), version = await future
         return TokenOutput(
             token_ids=tokens,
             log_probs=log_probs if sampling_params.get("logprobs") else None,
             stop_reason=reason,
-            extra_fields={"global_steps": self.version},
+            extra_fields={"global_steps": version},
         )
 
     async def _drain(self) -> None:
@@ -171,16 +187,19 @@ class HFServer:
             self.pending.sort(key=lambda item: item[0]["order"])
             size = self.config["max_num_seqs"]
             batch, self.pending = self.pending[:size], self.pending[size:]
+            requests = [request for request, _ in batch]
             try:
-                results = await asyncio.to_thread(
-                    decode_batch, self.model, [request for request, _ in batch], self.eos, self.pad
-                )
+                async with self._decoding():
+                    version = self.version
+                    results = await asyncio.to_thread(
+                        decode_batch, self.model, requests, self.eos, self.pad
+                    )
             except BaseException as error:  # pass it to the callers; their agent loops report it
                 for _, future in batch:
                     future.set_exception(error)
                 continue
             for (_, future), result in zip(batch, results, strict=True):
-                future.set_result(result)
+                future.set_result((result, version))
 
     # Nothing is freed between phases: weights and caches are in host memory anyway.
     async def wake_up(self, *args: Any, **kwargs: Any) -> None: ...
@@ -193,9 +212,17 @@ class HFServer:
 
     async def resume_kv_cache(self) -> None: ...
 
-    async def abort_all_requests(self, reject_request: bool = False) -> None: ...
+    async def abort_all_requests(self, reject_request: bool = False) -> None:
+        """Pause: finish the batch that is decoded, and start no other.
 
-    async def resume_generation(self) -> None: ...
+        Nothing is aborted, so that each completion is by one version of the weights.
+        """
+        self.resumed.clear()
+        async with self.busy:
+            pass
+
+    async def resume_generation(self) -> None:
+        self.resumed.set()
 
     async def start_profile(self, **kwargs: Any) -> None: ...
 
@@ -270,7 +297,10 @@ class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
     ) -> None:
         if self.server is None:
             self.server = ray.get_actor(server_name(self.replica_rank))
-        state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
+        state = {
+            name: tensor.detach().float().cpu().clone()
+            async for name, tensor in ensure_async_iterator(weights)
+        }
         if peft_config is None:
             await self.server.load_weights.remote(state, global_steps)
         elif base_sync_done:  # verl sends the frozen weights once, then only adapters

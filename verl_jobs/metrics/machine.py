@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -38,6 +39,19 @@ def reading() -> Reading:
     values = {"memory_gib": (memory.total - memory.available) / 2**30}
     values |= gpus(process.stdout) if (process := _smi()) and process.returncode == 0 else {}
     return Reading(passed - times.idle - times.iowait, passed, values)
+
+
+def available_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the memory that this process may still use: the machine's, or the rest under its
+    cgroup's limit if that is less. Files in the page cache that are not in use count as free.
+    """
+    available: int = psutil.virtual_memory().available
+    limit = cgroup / "memory.max"
+    if not limit.exists() or (text := limit.read_text(encoding="utf-8").strip()) == "max":
+        return available
+    stat = dict(line.split() for line in (cgroup / "memory.stat").read_text("utf-8").splitlines())
+    used = int((cgroup / "memory.current").read_text(encoding="utf-8"))
+    return min(available, int(text) - used + int(stat["inactive_file"]))
 
 
 def load(before: Reading | None, after: Reading) -> dict[str, float]:

@@ -125,15 +125,15 @@ def check_disk(folder: Path, training: Training, parameters: int) -> None:
     """Raise CannotTrain if the run's saves do not fit on the disk.
 
     folder: of the run, existing or not; its present files count as free, even while they change. A
-    save holds weights, two moments and an export in fp32, and the same of a critic without the
-    export; each candidate is an export. One additional save is being written.
+    save holds weights and two moments in fp32, and the same of a critic; each candidate holds
+    weights, at most in fp32. One additional save is being written.
     """
     t, saves_in_total = training, training.steps // training.save_every
     saves = min(
         saves_in_total,
         t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1,
     )
-    needed = parameters * saves * (16 + 12 * t.method.critic + 4)
+    needed = parameters * saves * (12 + 12 * t.method.critic + 4)
     existing = folder
     while not existing.exists():
         existing = existing.parent

@@ -1,8 +1,8 @@
 """Checkpoint callback of verl, and the download from the mirror before a start.
 
-After each save, the callback seals it and uploads it to the mirror. A notice to end triggers an
-extra save. verl creates `AfterSave` in the trainer's process and calls it after each save. All
-files are in the job's folder.
+After each save, the callback seals it and uploads it to the mirror, while the training continues. A
+notice to end triggers an extra save, and waits for it. verl creates `AfterSave` in the trainer's
+process and calls it after each save. All files are in the job's folder.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,14 @@ from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, check, read_manifest, reading
 from artifacts.manifest import NAME
 from verl_jobs import faults
+from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_attempt
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.background import Background
+from verl_jobs.trainer.entropy import WEIGHT, Entropy
+from verl_jobs.trainer.rank_save import WEIGHTS, collect
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
 KEY = "key"
@@ -98,9 +103,9 @@ def fetch(job: TrainingJob) -> None:
 class AfterSave:
     """Implementation of verl's `trainer.checkpoint_callback_class`, which runs after each save.
 
-    Interface: verl/trainer/ppo/checkpoint_callback.py. Its exceptions end the training, because a
-    checkpoint that was not stored safely on the local disk is worthless. A failure of the mirror is
-    only recorded as a fault, and the training continues.
+    Interface: verl/trainer/ppo/checkpoint_callback.py. Its exceptions end the training, at the next
+    save, because a checkpoint that was not stored safely on the local disk is worthless. A failure
+    of the mirror is only recorded as a fault, and the training continues.
     """
 
     def __init__(self, config: Any = None) -> None:
@@ -124,9 +129,23 @@ class AfterSave:
         if self.job.tracking_uri:
             os.environ["MLFLOW_TRACKING_URI"] = self.job.tracking_uri
         self.mirror = Mirror(self.job.mirror) if self.job.mirror else None
+        self.entropy: Entropy | None = None
+        if target := self.job.training.entropy_target:
+            # of the save that this attempt resumes from (verl_jobs/trainer/checkpoints.py)
+            start = float(config.actor_rollout_ref.actor.entropy_coeff)
+            self.entropy = Entropy(start, target)
+            adapter().weigh_entropy(self._weigh_entropy)
+        self.completing = Background("save")
         self.uploads = ThreadPoolExecutor(1, "mirror")
         self.upload: Future[None] | None = None
         threading.Thread(target=self._save_after_notice, daemon=True, name="notice").start()
+
+    def _weigh_entropy(self, entropy: float, metrics: dict[str, float]) -> float:
+        """Return the weight of the entropy in this update's loss."""
+        assert self.entropy
+        self.entropy = self.entropy.after(entropy)
+        metrics[WEIGHT] = self.entropy.weight(entropy)
+        return metrics[WEIGHT]
 
     def on_save(
         self,
@@ -136,25 +155,59 @@ class AfterSave:
         async_save: bool = False,
         **_: Any,
     ) -> None:
-        save = Path(checkpoint_dir)
+        """Complete the save in the background, after the one before it.
+
+        async_save: whether the ranks still write (verl_jobs/trainer/rank_save.py).
+        """
+        save, critic = Path(checkpoint_dir), getattr(trainer, "use_critic", False)
         self._store_wandb_address()
-        if self.job.training.lora:
-            merge_folder(save / "actor" / "huggingface", self.job.training.lora)
-        saving.publish_candidate(self.job, global_step, save / "actor" / "huggingface")
+        state = {"entropy_coefficient": self.entropy.coefficient} if self.entropy else {}
         if controller := getattr(trainer, "kl_ctrl_in_reward", None):
-            write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
-        saving.seal(save)
-        self.await_upload()  # do not prune files that are being uploaded
-        saving.prune(self.job)
-        if self.mirror:
-            self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
+            state["kl_coefficient"] = float(controller.value)
+        if state:
+            write_atomic(save / saving.STATE, json.dumps(state))
+        writing = (("actor", "critic") if critic else ("actor",)) if async_save else ()
+        self.completing.start(lambda: self._complete(save, global_step, writing))
         notice = owner.notice(self.job.path)
         if notice or global_step >= self.job.training.steps:
-            self.await_upload()
+            self.await_save()
         # All is saved. Skip the validation, because the next attempt starts with it;
         # verl_jobs/trainer/replay_buffer.py ends this attempt before its next step.
         if notice:
             self.config.trainer.test_freq = -1
+
+    def _complete(self, save: Path, step: int, writing: Iterable[str]) -> None:
+        """Publish the candidate, seal the save and start its upload, once the ranks have written.
+
+        writing: folders of the save in which ranks write.
+        """
+        trainer = self.config.trainer
+        ranks = trainer.nnodes * trainer.n_gpus_per_node if writing else 0
+        hashes = collect(save, writing, ranks)
+        weights = save / "actor" / WEIGHTS
+        known = {
+            name.removeprefix(f"actor/{WEIGHTS}/"): each
+            for name, each in hashes.items()
+            if name.startswith(f"actor/{WEIGHTS}/")
+        }
+        if self.job.training.lora:
+            merge_folder(weights, self.job.training.lora)
+            known = {}
+        saving.publish_candidate(self.job, step, weights, known)
+        saving.seal(save, hashes)
+        write_atomic(save.parent / saving.TRACKER, str(step))
+        self._await_upload()  # do not prune files that are being uploaded
+        saving.prune(self.job)
+        if self.mirror:
+            self.upload = self.uploads.submit(self._push, self.mirror, save, step)
+
+    def await_save(self) -> None:
+        """Wait until the last save is complete and uploaded. Raises the error that prevents it.
+
+        A failure of the upload is only recorded.
+        """
+        self.completing.wait()
+        self._await_upload()
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
         """Upload the metrics, the candidates and the save, and prune the mirror.
@@ -187,7 +240,7 @@ class AfterSave:
         if wandb.run and not wandb.run.offline and wandb.run.url:
             write_atomic(self.job.path / WANDB_ADDRESS, wandb.run.url)
 
-    def await_upload(self) -> None:
+    def _await_upload(self) -> None:
         """Wait for the upload; record a failure as a fault and do not raise."""
         if self.upload and (error := self.upload.exception()):
             faults.record(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_file
-from artifacts.integrity import check, content_of, hashes_of, read_manifest, reading
+from artifacts.integrity import check, content_of, files_of, read_manifest, reading
 from artifacts.integrity import seal as sealed
 from artifacts.manifest import NAME, Manifest
 from verl_jobs import faults
@@ -43,15 +43,19 @@ def steps_of(names: Iterable[str]) -> list[int]:
     return sorted(int(match.group(1)) for match in matches if match)
 
 
-def seal(save: Path) -> None:
-    """Flush the save to disk, then write the hash of each of its files."""
-    files = {
-        path.relative_to(save).as_posix(): hash_file(path)
-        for path in sorted(save.rglob("*"))
-        if path.is_file() and path.name != SEAL
-    }
+def seal(save: Path, known: Mapping[str, str] | None = None) -> None:
+    """Flush the save to disk, then write the hash of each of its files.
+
+    known: hashes by name, of files that were hashed while they were written.
+    """
+    files = {name: each for name, each in hashed(save, known or {}).items() if name != SEAL}
     sync(save)
     write_atomic(save / SEAL, json.dumps(files, indent=1))
+
+
+def hashed(folder: Path, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the hash of each file, by its name relative to the folder. known: see `seal`."""
+    return {name: known.get(name) or hash_file(path) for name, path in files_of(folder).items()}
 
 
 def damage(save: Path) -> str:
@@ -117,7 +121,7 @@ def _newest_intact(folder: Path) -> int | None:
 def restore_settings(job: TrainingJob, step: int | None) -> TrainingJob:
     """Return the job with the settings saved at this step.
 
-    verl does not store the adaptive KL coefficient in its checkpoints.
+    verl does not store the adaptive coefficients of KL and entropy in its checkpoints.
     """
     path = job.path / "saves" / f"global_step_{step}" / STATE
     if step is None or not path.exists():
@@ -157,19 +161,23 @@ def sync(folder: Path) -> None:
                 os.close(handle)
 
 
-def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
-    """Publish a Hugging Face folder as a candidate with a manifest.
+def publish_candidate(
+    job: TrainingJob, step: int, weights: Path, known: Mapping[str, str] | None = None
+) -> Path:
+    """Publish a Hugging Face folder of a save as a candidate with a manifest.
 
-    The copy is made under a temporary name, hashed, and renamed into place. Each step is published
-    once, even after kills in between.
+    The folder is moved: a save needs no weights for other programs to resume. It gets a temporary
+    name, then the manifest, then its own name. Each step is published once, even after kills in
+    between. known: hashes by name, of files that were hashed while they were written.
     """
     target = job.path / "candidates" / f"step-{step:06d}"
     if (target / NAME).exists():
         return target
     temporary = target.with_name(f".{target.name}")
     shutil.rmtree(temporary, ignore_errors=True)
-    shutil.copytree(weights, temporary)
-    files = hashes_of(temporary)
+    temporary.parent.mkdir(exist_ok=True)
+    weights.replace(temporary)
+    files = hashed(temporary, known or {})
     manifest = Manifest(
         kind="checkpoints",
         name=f"{job.chain}-step-{step}",

@@ -22,6 +22,7 @@ PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one ne
 START_S = 1800.0  # seconds that a new training waits for the nodes of an existing Ray
 POLL_S = 2.0
 CPUS = 3  # of a rank in verl's placement group (ResourcePoolManager.create_resource_pool)
+ENGINE_CPUS = 2  # of a separate engine's GPU (RolloutReplica.init_standalone)
 # of TransferQueue's controller, and one for actors that claim a CPU only while they are placed:
 # verl's task runner, agent loops, reward workers
 BESIDE = 2
@@ -30,9 +31,11 @@ BESIDE = 2
 def cpus_beside(training: Training) -> int:
     """Return the CPUs of Ray that verl needs besides its ranks', on any node.
 
-    TransferQueue's storage holds one for each of its units (verl_jobs/config/engine_overrides.py).
+    TransferQueue's storage holds one for each of its units (verl_jobs/config/engine_overrides.py),
+    and a separate engine ENGINE_CPUS for each of its GPUs.
     """
-    return BESIDE + (1 if training.engine == "hf" else STORAGE_UNITS)
+    storage = 1 if training.engine == "hf" else STORAGE_UNITS
+    return BESIDE + storage + ENGINE_CPUS * training.scale.engine_gpus
 
 
 class NoRoom(RuntimeError):
@@ -142,7 +145,11 @@ def missing(training: Training, nodes: Sequence[tuple[int, int]]) -> str:
     wanted, each = training.scale.nodes, training.ranks // training.scale.nodes
     beside = cpus_beside(training)
     here = ", ".join(f"{gpus} GPUs and {cpus} CPUs" for gpus, cpus in nodes) or "no node"
-    if sum(gpus >= each for gpus, _ in nodes) < wanted:
+    gpus_in_all = training.ranks + training.scale.engine_gpus
+    if (
+        sum(gpus >= each for gpus, _ in nodes) < wanted
+        or sum(gpus for gpus, _ in nodes) < gpus_in_all
+    ):
         what = "GPUs"
     elif sum(gpus >= each and cpus >= CPUS * each for gpus, cpus in nodes) < wanted or (
         sum(cpus for _, cpus in nodes) < CPUS * training.ranks + beside

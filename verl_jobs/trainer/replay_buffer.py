@@ -143,7 +143,7 @@ class Watched:
             stopping.check(_job_folder())
         except stopping.EarlyStop:
             # this process ends with the training
-            self.trainer.checkpoint_callback.await_upload()
+            self.trainer.checkpoint_callback.await_save()
             raise
         job = TrainingJob.read(_job_folder() / "job.json")
         return self._set_temperature(job.training, step)
