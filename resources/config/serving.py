@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from artifacts.section import Section
 
@@ -24,6 +31,35 @@ class Breaker(Section):
     """Seconds until a few requests probe the version again."""
     probes: PositiveInt = 2
     """Successful probes that close the breaker; so many run at once."""
+
+
+class Replicas(Section):
+    """Copies of a version on a Ray cluster (engine `ray`). Ray Serve starts them, spreads the
+    requests, replaces those that end, and adds or removes some with the load.
+    """
+
+    address: str = "auto"
+    """Address of the cluster; `auto`: of this machine, or in the variable RAY_ADDRESS."""
+    engine: str = "transformers"
+    """Engine that each replica runs."""
+    least: PositiveInt = 1
+    """Replicas of a version without load."""
+    most: PositiveInt = 1
+    """Replicas of a version under load."""
+    ongoing: PositiveFloat = 8.0
+    """Requests that run on a replica at the same time, which Ray Serve aims at by their number."""
+    cpus: NonNegativeFloat = 1.0
+    """CPUs that Ray reserves for a replica."""
+    gpus: NonNegativeFloat = 0.0
+    """GPUs that Ray reserves for a replica; a part of one is possible."""
+
+    @model_validator(mode="after")
+    def can_run(self) -> Replicas:
+        if self.most < self.least:
+            raise ValueError(f"most ({self.most}) is less than least ({self.least})")
+        if self.engine == "ray":
+            raise ValueError("engine: a replica needs an engine that holds the model")
+        return self
 
 
 class Serving(Section):
@@ -74,6 +110,7 @@ class Serving(Section):
     tls_key: str = ""
     """PEM file of its private key."""
     breaker: Breaker = Breaker()
+    replicas: Replicas = Replicas()
 
     @model_validator(mode="after")
     def both_files(self) -> Serving:
