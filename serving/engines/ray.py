@@ -82,6 +82,15 @@ class Replicated:
             finally:
                 pieces.cancel()  # nothing happens if it has ended
 
+    def healthy(self) -> bool:
+        """Return whether Ray Serve still runs the version; it replaces single replicas itself."""
+        from ray import serve
+
+        try:
+            return self.name in serve.status().applications
+        except Exception:  # whatever Ray raises when its cluster is gone
+            return False
+
     def close(self) -> None:
         from ray import serve
 
