@@ -66,6 +66,8 @@ def native_routes(
         except sqlite3.Error as error:
             reason = f"the observations cannot be read: {one_line(error)}"
             raise Refused(503, "not_recorded", reason, 5) from error
+        if recorder.fault:
+            raise Refused(503, "not_recorded", f"votes are not written: {recorder.fault}", 5)
         key = request.state.caller.id
         if row is None or row.key != key:
             raise Refused(404, "unknown_response", "this key has no response with that id")
@@ -93,6 +95,8 @@ def native_routes(
             raise Refused(503, "not_ready", str(error), 5) from error
         if serving.version not in pool.loaded:
             fault = fault or "the champion's engine is being restarted"
+        if recorder.fault:
+            fault = fault or f"answers are not recorded: {recorder.fault}"
         state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
         state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
         return JSONResponse(state | ({"fault": fault} if fault else {}))

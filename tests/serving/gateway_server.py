@@ -49,7 +49,11 @@ def running(app: Any, settings: Serving | None = None) -> Iterator[str]:
 
 
 def promote(home: Home, name: str, path: Path) -> Entry:
-    ledger = Ledger(home.ledger)
+    return promoted(Ledger(home.ledger), name, path)
+
+
+def promoted(ledger: Ledger, name: str, path: Path) -> Entry:
+    """Record a real checkpoint as the new champion."""
     champion = ledger.champion()
     return ledger.append(
         "promote",
