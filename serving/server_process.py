@@ -48,17 +48,22 @@ class ServerProcess:
             )
         except OSError as error:
             raise EngineFailed(f"cannot start {command[0]}: {error.strerror}") from error
-        address = f"http://127.0.0.1:{port}"
-        self._upstream, self._health = Upstream(f"{address}/v1", model), f"{address}{health}"
+        self.address = f"http://127.0.0.1:{port}"
+        self._upstream = Upstream(f"{self.address}/v1", model)
+        self._health = f"{self.address}{health}"
         try:
             self._wait(start_s)
         except EngineFailed:
             self.close()
             raise
 
-    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+    def check(self) -> None:
+        """Raise EngineFailed if the process has ended."""
         if (code := self.process.poll()) is not None:
             raise EngineFailed(f"the engine's process ended with {code}")
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        self.check()
         async for delta in self._upstream.stream(request):
             yield delta
 

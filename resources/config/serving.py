@@ -78,8 +78,13 @@ class Serving(Section):
     memory_gib: PositiveFloat = 4.0
     """Memory for the weights of all loaded versions together."""
     gpu_share: float = Field(0.45, gt=0, le=1)
-    """Share of the GPU's memory for each version, with the engine `vllm`: the champion and the one
-    before it are loaded together.
+    """Share of the GPU's memory for each version, with the engines `vllm` and `sglang`: the
+    champion and the one before it are loaded together.
+    """
+    lora: bool = False
+    """Whether versions that were trained as LoRA adapters are served as adapters of one process
+    with their base, with the engines `vllm` and `sglang`. Otherwise their merged weights are
+    served.
     """
     at_once: PositiveInt = 16
     """Requests that run at the same time on a version."""

@@ -34,7 +34,7 @@ from serving.rollout.opening import open_rollout
 from tests.resources.postgres import PASSWORD, postgres
 from tests.sandbox.engines import ray_cluster
 from tests.serving import vllm_stand_in
-from tests.serving.gateway_server import eventually, promoted
+from tests.serving.gateway_server import call, eventually, promoted
 from tests.serving.test_replicas import replicas
 from tests.serving.test_serve_process import ROOT, free_port, ready
 
@@ -70,11 +70,21 @@ class Gateway:
 
     def kill_engine(self) -> None:
         """Kill one of the engine's processes; the gateway starts it again."""
-        engines = [p for p in self.process_children() if "serve" in p.cmdline()]
-        random.choice(engines).kill()
+        random.choice(self.engines()).kill()
 
-    def process_children(self) -> list[psutil.Process]:
-        return psutil.Process(self.process.pid).children()
+    def engines(self) -> list[psutil.Process]:
+        """Return the engines' processes that run."""
+        with suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self.process.pid).children()
+            return [c for c in children if c.status() != "zombie" and "serve" in c.cmdline()]
+        return []
+
+    def loaded(self) -> int:
+        """Return how many versions are loaded."""
+        with suppress(OSError, ValueError, KeyError):
+            versions = call(f"{self.url}/models")[1]["versions"]
+            return sum(version["loaded"] for version in versions)
+        return 0
 
 
 class Client(threading.Thread):
@@ -148,9 +158,16 @@ def clients(url: str) -> Iterator[list[Client]]:
 
 
 def kill_under_load(
-    gateway: Gateway, place: Path | str, kills: int, ways: dict[str, Callable[[], None]]
+    gateway: Gateway,
+    place: Path | str,
+    kills: int,
+    ways: dict[str, Callable[[], None]],
+    whole: Callable[[], bool],
 ) -> None:
-    """Kill in random ways, each time after every client has got answers again."""
+    """Kill in random ways, each time after every client has got answers again.
+
+    whole: whether all engines run, so that never two of them are dead at once.
+    """
     ledger, rollouts = Ledger(place, gateway.home.path), Rollouts(place)
     done: Counter[str] = Counter()
     with clients(gateway.url) as threads:
@@ -159,7 +176,7 @@ def kill_under_load(
 
             def settled(before: list[int] = before) -> bool:
                 assert not any(each.lost for each in threads), [each.lost for each in threads]
-                return all(
+                return whole() and all(
                     len(each.answered) > start + 2
                     for each, start in zip(threads, before, strict=True)
                 )
@@ -220,13 +237,16 @@ def test_gateway_engines_and_database_are_killed(
             time.sleep(random.uniform(0, 2))
             server.start()
 
+        def whole() -> bool:
+            return len(gateway.engines()) == 2 and gateway.loaded() == 2
+
         ways = {
             "gateway": gateway.kill,
             "engine": gateway.kill_engine,
             "database": restart_database,
         }
         try:
-            kill_under_load(gateway, place, KILLS - KILLS // 4, ways)
+            kill_under_load(gateway, place, KILLS - KILLS // 4, ways, whole)
         finally:
             gateway.process.kill()
 
@@ -250,9 +270,8 @@ def test_gateway_and_replicas_are_killed(
             with suppress(IndexError, psutil.NoSuchProcess):
                 random.choice(replicas()).kill()
 
+        ways = {"gateway": gateway.kill, "replica": kill_replica}
         try:
-            kill_under_load(
-                gateway, home.ledger, KILLS // 4, {"gateway": gateway.kill, "replica": kill_replica}
-            )
+            kill_under_load(gateway, home.ledger, KILLS // 4, ways, lambda: len(replicas()) == 4)
         finally:
             gateway.process.kill()
