@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from cli import manifests
 from cli.options import ProfileOption
 from resources.registry.rollouts import Kind, NoRollout, Rollout, Rollouts
 from resources.settings import Settings
@@ -141,3 +142,6 @@ def resume(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
 def abort(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
     """End the rollout; all requests go to the champion."""
     raise typer.Exit(move("aborted", reason, Settings.read(profile), Console()))
+
+
+app.command("manifests")(manifests.command)

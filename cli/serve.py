@@ -22,6 +22,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     from serving.gateway.server import listen, server_of
     from serving.rollout.attach import attached_router
     from serving.rollout.page import rollout_routes
+    from serving.rollout.web_metric import analysis_routes
 
     home, serving = settings.home, settings.profile.serving
     has_keys = bool(Keys(home.api_keys).all())
@@ -34,7 +35,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
         sandbox=sandbox,
         production=settings.profile.production,
         router_of=lambda catalog: attached_router(home, ledger, catalog),
-        pages=[rollout_routes(home, ledger)],
+        pages=[rollout_routes(home, ledger), analysis_routes(home, ledger)],
     )
     server = server_of(app, serving)
     listener = listen(serving, port, has_keys)

@@ -99,9 +99,9 @@ async def client(url: str, number: int, stop: threading.Event, outcomes: Counter
                 print(reply.status_code, reply.text[:300], file=sys.stderr)
 
 
-def load(url: str, stop: threading.Event, outcomes: Counter[str]) -> None:
+def load(url: str, stop: threading.Event, outcomes: Counter[str], clients: int = CLIENTS) -> None:
     async def all_clients() -> None:
-        await asyncio.gather(*(client(url, n, stop, outcomes) for n in range(CLIENTS)))
+        await asyncio.gather(*(client(url, n, stop, outcomes) for n in range(clients)))
 
     asyncio.run(all_clients())
 

@@ -89,6 +89,10 @@ class Engine(Protocol):
         """
         ...
 
+    def healthy(self) -> bool:
+        """Return whether it can answer. May take two seconds; called in a thread."""
+        ...
+
     def close(self) -> None:
         """Release everything. No request is under way."""
         ...

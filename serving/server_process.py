@@ -18,6 +18,7 @@ from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.upstream import Upstream
 
 STOP_S = 30.0
+HEALTH_S = 2.0  # longest wait for the health endpoint
 PR_SET_PDEATHSIG = 1
 
 
@@ -47,19 +48,33 @@ class ServerProcess:
             )
         except OSError as error:
             raise EngineFailed(f"cannot start {command[0]}: {error.strerror}") from error
-        address = f"http://127.0.0.1:{port}"
-        self._upstream = Upstream(f"{address}/v1", model)
+        self.address = f"http://127.0.0.1:{port}"
+        self._upstream = Upstream(f"{self.address}/v1", model)
+        self._health = f"{self.address}{health}"
         try:
-            self._wait(f"{address}{health}", start_s)
+            self._wait(start_s)
         except EngineFailed:
             self.close()
             raise
 
-    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+    def check(self) -> None:
+        """Raise EngineFailed if the process has ended."""
         if (code := self.process.poll()) is not None:
             raise EngineFailed(f"the engine's process ended with {code}")
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        self.check()
         async for delta in self._upstream.stream(request):
             yield delta
+
+    def healthy(self) -> bool:
+        if self.process.poll() is not None:
+            return False
+        try:
+            with urllib.request.urlopen(self._health, timeout=HEALTH_S):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
 
     def close(self) -> None:
         self._upstream.close()
@@ -70,16 +85,14 @@ class ServerProcess:
             self.process.kill()
             self.process.wait()
 
-    def _wait(self, url: str, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if (code := self.process.poll()) is not None:
                 raise EngineFailed(f"the engine's process ended with {code} before it was ready")
-            try:
-                with urllib.request.urlopen(url, timeout=2):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
+            if self.healthy():
+                return
+            time.sleep(0.2)
         raise EngineFailed(f"the engine's process was not ready within {seconds:g} s")
 
 

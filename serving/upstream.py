@@ -69,6 +69,12 @@ class Upstream:
         if open_ > 0:
             raise EngineFailed("the server ended the stream too early")
 
+    def healthy(self) -> bool:
+        """Return True: another process, which nobody here can restart. Its failures are counted by
+        the circuit breaker.
+        """
+        return True
+
     def close(self) -> None:
         if self._client and self._loop and self._loop.is_running():
             asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result(CONNECT_S)

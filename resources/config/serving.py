@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from artifacts.section import Section
 
@@ -26,6 +33,35 @@ class Breaker(Section):
     """Successful probes that close the breaker; so many run at once."""
 
 
+class Replicas(Section):
+    """Copies of a version on a Ray cluster (engine `ray`). Ray Serve starts them, spreads the
+    requests, replaces those that end, and adds or removes some with the load.
+    """
+
+    address: str = "auto"
+    """Address of the cluster; `auto`: of this machine, or in the variable RAY_ADDRESS."""
+    engine: str = "transformers"
+    """Engine that each replica runs."""
+    least: PositiveInt = 1
+    """Replicas of a version without load."""
+    most: PositiveInt = 1
+    """Replicas of a version under load."""
+    ongoing: PositiveFloat = 8.0
+    """Requests that run on a replica at the same time, which Ray Serve aims at by their number."""
+    cpus: NonNegativeFloat = 1.0
+    """CPUs that Ray reserves for a replica."""
+    gpus: NonNegativeFloat = 0.0
+    """GPUs that Ray reserves for a replica; a part of one is possible."""
+
+    @model_validator(mode="after")
+    def can_run(self) -> Replicas:
+        if self.most < self.least:
+            raise ValueError(f"most ({self.most}) is less than least ({self.least})")
+        if self.engine == "ray":
+            raise ValueError("engine: a replica needs an engine that holds the model")
+        return self
+
+
 class Serving(Section):
     """How requests are answered. TLS needs both files."""
 
@@ -42,8 +78,13 @@ class Serving(Section):
     memory_gib: PositiveFloat = 4.0
     """Memory for the weights of all loaded versions together."""
     gpu_share: float = Field(0.45, gt=0, le=1)
-    """Share of the GPU's memory for each version, with the engine `vllm`: the champion and the one
-    before it are loaded together.
+    """Share of the GPU's memory for each version, with the engines `vllm` and `sglang`: the
+    champion and the one before it are loaded together.
+    """
+    lora: bool = False
+    """Whether versions that were trained as LoRA adapters are served as adapters of one process
+    with their base, with the engines `vllm` and `sglang`. Otherwise their merged weights are
+    served.
     """
     at_once: PositiveInt = 16
     """Requests that run at the same time on a version."""
@@ -73,7 +114,12 @@ class Serving(Section):
     """PEM file of the certificate. Empty: plain HTTP."""
     tls_key: str = ""
     """PEM file of its private key."""
+    version_header: str = Field("", pattern=r"^[a-z0-9-]*$")
+    """Header in which a proxy in front names the version of each request, if it splits the traffic
+    of rollouts. The proxy must replace what a client sends. Empty: the gateway splits it.
+    """
     breaker: Breaker = Breaker()
+    replicas: Replicas = Replicas()
 
     @model_validator(mode="after")
     def both_files(self) -> Serving:

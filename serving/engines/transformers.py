@@ -115,6 +115,8 @@ class TransformersEngine:
             )
         if not ids:
             raise Unsupported("the prompt is empty, and this model has no token to begin with")
+        if not self.healthy():
+            raise EngineFailed("the engine's thread has ended")
         stream = _Stream(asyncio.get_running_loop())
         limit = min(request.max_tokens, self.positions - len(ids))
         for index in range(request.n):
@@ -138,6 +140,9 @@ class TransformersEngine:
                 yield item
         finally:
             stream.cancelled = True
+
+    def healthy(self) -> bool:
+        return self._thread.is_alive()
 
     def close(self) -> None:
         self._arrivals.put(None)

@@ -1,8 +1,8 @@
 """Keeps the versions loaded that the ledger and the router want.
 
 In: the catalog and the router, looked at every `poll_s`. Out: a pool with the champion, the version
-before it as its fallback, and the challengers of the router. A new champion answers only once it is
-loaded and warm; until then the one before it does.
+before it as its fallback, and the challengers of the router, each with a healthy engine. A new
+champion answers only once it is loaded and warm; until then the one before it does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from contextlib import suppress
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.gateway.catalog import Catalog, Fault
-from serving.gateway.pool import CannotLoad, Pool
+from serving.gateway.pool import CannotLoad, Loaded, Pool
 from serving.gateway.routing import Router
 
+FAILED_CHECKS = 3  # in a row, after which an engine is restarted
 AGAIN_S = 5.0  # between two attempts to load a version that could not be loaded
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class Keeper:
         """Load what is missing, and let go what nobody wants."""
         await asyncio.to_thread(self.catalog.read)
         await asyncio.to_thread(self.also)
+        await asyncio.gather(*map(self._check, list(self.pool.loaded.values())))
         catalog = self.catalog
         for entry in self._routed()[:1]:  # the deployed version, before a challenger takes memory
             await self._loaded(entry)
@@ -79,9 +81,28 @@ class Keeper:
         catalog.loaded = frozenset(self.pool.loaded)
         for version, loaded in list(self.pool.loaded.items()):
             if version not in keep and not loaded.pinned:
-                leaving = asyncio.create_task(self.pool.unload(version))
-                self._leaving.add(leaving)
-                leaving.add_done_callback(self._leaving.discard)
+                self._let_go(version)
+
+    async def _check(self, loaded: Loaded) -> None:
+        """Take out a version whose engine failed its health check repeatedly. It is loaded again
+        like any other that is missing; meanwhile another version answers.
+        """
+        healthy = await asyncio.to_thread(loaded.engine.healthy)
+        loaded.sick = 0 if healthy else loaded.sick + 1
+        if loaded.sick < FAILED_CHECKS or loaded.closing:
+            return
+        version = loaded.entry.version
+        logger.warning("version %d is restarted: its engine failed the health checks", version)
+        self._let_go(version)
+        if loaded.pinned:
+            await asyncio.sleep(0)  # until it is out
+            with suppress(CannotLoad):
+                await self.pool.load(loaded.entry, pinned=True)
+
+    def _let_go(self, version: int) -> None:
+        leaving = asyncio.create_task(self.pool.unload(version))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
 
     def wanted(self) -> list[Entry]:
         """Return the champion that answers, the router's versions, and the champion before it."""

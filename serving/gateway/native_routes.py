@@ -66,6 +66,8 @@ def native_routes(
         except sqlite3.Error as error:
             reason = f"the observations cannot be read: {one_line(error)}"
             raise Refused(503, "not_recorded", reason, 5) from error
+        if recorder.fault:
+            raise Refused(503, "not_recorded", f"votes are not written: {recorder.fault}", 5)
         key = request.state.caller.id
         if row is None or row.key != key:
             raise Refused(404, "unknown_response", "this key has no response with that id")
@@ -83,12 +85,18 @@ def native_routes(
         give them.
         """
         serving, fault = catalog.serving, catalog.fault
-        if serving is None or serving.version not in pool.loaded or service.draining:
+        before = catalog.before(serving)
+        able = any(each and each.version in pool.loaded for each in (serving, before))
+        if serving is None or not able or service.draining:
             raise Refused(503, "not_ready", "draining" if service.draining else fault, 5)
         try:
             service.router.choose("")
         except LookupError as error:  # the record of rollouts was never read
             raise Refused(503, "not_ready", str(error), 5) from error
+        if serving.version not in pool.loaded:
+            fault = fault or "the champion's engine is being restarted"
+        if recorder.fault:
+            fault = fault or f"answers are not recorded: {recorder.fault}"
         state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
         state |= {"version": serving.version, "checkpoint_hash": serving.checkpoint_hash}  # type: ignore[dict-item]
         return JSONResponse(state | ({"fault": fault} if fault else {}))

@@ -46,7 +46,14 @@ class Answers:
             caller.id,
             caller.consent,
             caller.priority + body.priority,
+            version=self._version(request),
         )
+
+    def _version(self, request: Request) -> int | None:
+        """Return the version that a proxy in front has chosen."""
+        name = self.service.settings.version_header
+        value = request.headers.get(name, "") if name else ""
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
 
     async def replies(self, task: Task) -> list[EngineReply]:
         replies = [EngineReply() for _ in range(task.request.n)]

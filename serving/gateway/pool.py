@@ -33,7 +33,9 @@ class CannotLoad(RuntimeError):
 
 @dataclass(eq=False)
 class Loaded:
-    """A version with its engine. users: requests under way. pinned: an operator loaded it."""
+    """A version with its engine. users: requests under way. pinned: an operator loaded it. sick:
+    failed health checks in a row.
+    """
 
     entry: Entry
     engine: Engine
@@ -43,6 +45,7 @@ class Loaded:
     loaded_at: float
     users: int = 0
     pinned: bool = False
+    sick: int = 0
     closing: bool = False
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -1,7 +1,8 @@
 """Writes observations, feedback and candidates without a request waiting for the disk.
 
-In: rows, from the event loop. Out: rows in the home's files, within about `PAUSE_S`. After
-`kill -9` the rows of that time are missing; the tables are whole.
+In: rows, from the event loop. Out: rows in the home's files, within about `PAUSE_S`. A disk that
+takes none (full, read-only) is tried again until it does; up to `MOST` rows wait in memory. After
+`kill -9` these and the rows of the last `PAUSE_S` are missing; the tables are whole.
 """
 
 from __future__ import annotations
@@ -11,25 +12,29 @@ import queue
 import sqlite3
 import time
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from serving.gateway.candidates import Candidate, Candidates
 from serving.gateway.observations import Feedback, Observation, Observations
 
 PAUSE_S = 0.05  # rows of this time are written together
+AGAIN_S = 1.0  # between two attempts
 MOST = 100_000  # rows kept in memory while the disk takes none
 Row = Observation | Feedback | Candidate
 logger = logging.getLogger(__name__)
 
 
 class Recorder:
-    """lost: rows that could not be written because the disk took none for too long."""
+    """lost: rows that were not written: too many for memory, or the file is damaged. fault: why the
+    last attempt failed; "" if it did not.
+    """
 
     def __init__(self, observations: Observations, candidates: Candidates) -> None:
         self.observations, self.candidates = observations, candidates
-        self.lost = 0
+        self.lost, self.fault = 0, ""
         self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+        self._closing = Event()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -40,30 +45,48 @@ class Recorder:
             self.lost += 1
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left, with one attempt."""
+        self._closing.set()
         self._rows.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        closed = False
-        while not closed:
-            rows = [self._rows.get()]
-            time.sleep(PAUSE_S if rows[0] else 0)
-            while not self._rows.empty():
-                rows.append(self._rows.get())
-            closed = None in rows
-            candidates = [row for row in rows if isinstance(row, Candidate)]
-            others = [row for row in rows if row and not isinstance(row, Candidate)]
-            self._write(self.observations.append, others)
-            self._write(self.candidates.append, candidates)
+        rows: list[Row] = []
+        while not self._closing.is_set():
+            if first := self._rows.get():
+                time.sleep(PAUSE_S)
+                rows = self._write([first, *self._arrived()])
+            while rows and not self._closing.wait(AGAIN_S):
+                rows = self._write([*rows, *self._arrived(MOST - len(rows))])
+        self.lost += len(self._write([*rows, *self._arrived()]))
 
-    def _write(self, append: Callable[[list[Any]], None], rows: list[Any]) -> None:
-        for attempt in range(3):
+    def _arrived(self, most: int = MOST) -> list[Row]:
+        """Return up to `most` rows that wait."""
+        rows: list[Row] = []
+        while len(rows) < most and not self._rows.empty():
+            if row := self._rows.get():
+                rows.append(row)
+        return rows
+
+    def _write(self, rows: list[Row]) -> list[Row]:
+        """Write rows, and return those that can be written later."""
+        candidates = [row for row in rows if isinstance(row, Candidate)]
+        others = [row for row in rows if not isinstance(row, Candidate)]
+        left: list[Row] = []
+        fault = ""
+        parts: list[tuple[Callable[[list[Any]], None], list[Row]]] = [
+            (self.observations.append, list(others)),
+            (self.candidates.append, list(candidates)),
+        ]
+        for append, part in parts:
             try:
-                if rows:
-                    append(rows)
-                return
-            except (sqlite3.Error, OSError) as error:  # a full disk: requests go on
-                logger.warning("rows are not written: %s", error)
-                time.sleep(0.5 * attempt)
-        self.lost += len(rows)
+                if part:
+                    append(part)
+            except (sqlite3.OperationalError, OSError) as error:  # a full or read-only disk
+                fault, left = str(error), [*left, *part]
+            except sqlite3.Error as error:  # a damaged file
+                fault, self.lost = str(error), self.lost + len(part)
+        if fault and fault != self.fault:  # once, not at every attempt
+            logger.warning("rows are not written: %s", fault)
+        self.fault = fault
+        return left

@@ -7,7 +7,7 @@ the default; a rollout brings another `Router`, which reads its record.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
@@ -27,6 +27,19 @@ class Choice:
     rollout: str = ""
     step: int = 0
     shadows: tuple[int, ...] = ()
+
+
+def as_assigned(choice: Choice, version: int, versions: Sequence[int]) -> Choice:
+    """Return the choice with the version that a proxy in front has assigned.
+
+    versions: the router's, the champion first. Only a rollout of two versions can be split there;
+    outside of one, and for any other version, the router's choice holds.
+    """
+    known = choice.rollout and not choice.shadows and len(versions) == 2 and version in versions
+    if not known or version == choice.version:
+        return choice
+    arm = "champion" if version == versions[0] else f"version {version}"
+    return replace(choice, version=version, arm=arm, share=1 - choice.share)
 
 
 class Router(Protocol):

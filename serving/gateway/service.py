@@ -21,7 +21,7 @@ from serving.gateway.catalog import Catalog
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
 from serving.gateway.refusals import Refused, one_line
-from serving.gateway.routing import Choice, Router
+from serving.gateway.routing import Choice, Router, as_assigned
 
 CHAMPION = "champion"
 UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in its place
@@ -32,7 +32,8 @@ class Task:
     """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
     the API key. consent: of its owner, that a failed task may be trained on. entry: the version
     that answers, known with the first piece. held: takes the observations, which the caller
-    completes and records; None: they are recorded at once.
+    completes and records; None: they are recorded at once. version: that a proxy in front has
+    chosen for this request; None: the router chooses.
     """
 
     request: EngineRequest
@@ -44,6 +45,7 @@ class Task:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     entry: Entry | None = None
     held: list[Observation] | None = None
+    version: int | None = None
 
     @property
     def unit(self) -> str:
@@ -100,6 +102,8 @@ class Service:
             return Choice(loaded.entry.version, NAMED), [loaded]
         try:
             choice = self.router.choose(task.unit)
+            if task.version is not None:
+                choice = as_assigned(choice, task.version, self.router.versions())
         except LookupError as error:
             message = str(error.args[0]) if error.args else "no champion"
             raise Refused(503, "no_champion", message, 5) from error

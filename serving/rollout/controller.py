@@ -24,6 +24,7 @@ from serving.gateway.observations import Observations
 from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
 from serving.rollout.plan import OtherPlan, recorded_plan
+from serving.rollout.step_clock import StepClock
 
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Controller:
     ) -> None:
         self.rollouts, self.ledger, self.observations = rollouts, ledger, observations
         self.clock, self.faults = clock, {} if faults is None else faults
+        self.step_clock = StepClock()
         self._progress: Progress | None = None
 
     def run(
@@ -133,14 +135,15 @@ class Controller:
             return None
         if not plan.steps:
             return "promoted", 0, {"reasons": ["The plan has no steps."]}
-        if waiting_for(rollout, progress.comparison, self.clock()):
+        now = self.step_clock.now(rollout, self.clock())
+        if waiting_for(rollout, progress.comparison, now):
             return None
-        now = plan.steps[step]
-        if now.shadow and rollout.last.kind != "resumed":
+        present = plan.steps[step]
+        if present.shadow and rollout.last.kind != "resumed":
             reason = "The shadow has answered enough: resume to promote it, or abort."
             return "paused", step, {"reasons": [reason], **progress.evidence()}
         pairs = progress.comparison.pairs(step)
-        reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
+        reasons = [f"{present.title}: no guardrail was breached in {pairs} pairs."]
         if step + 1 < len(plan.steps):
             return "step", step + 1, {"reasons": reasons, **progress.evidence()}
         if plan.gain is None:

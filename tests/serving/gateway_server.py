@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,11 @@ def running(app: Any, settings: Serving | None = None) -> Iterator[str]:
 
 
 def promote(home: Home, name: str, path: Path) -> Entry:
-    ledger = Ledger(home.ledger)
+    return promoted(Ledger(home.ledger), name, path)
+
+
+def promoted(ledger: Ledger, name: str, path: Path) -> Entry:
+    """Record a real checkpoint as the new champion."""
     champion = ledger.champion()
     return ledger.append(
         "promote",
@@ -63,9 +67,13 @@ def promote(home: Home, name: str, path: Path) -> Entry:
 
 
 def call(
-    url: str, body: Any = None, key: str = "", method: str | None = None
+    url: str,
+    body: Any = None,
+    key: str = "",
+    method: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json"} | dict(headers or {})
     headers |= {"Authorization": f"Bearer {key}"} if key else {}
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers, method=method)

@@ -34,6 +34,9 @@ class Identity:
         for index in range(request.n):
             yield Delta(index, "def f(x):\n    return x", 5, ending="stop", prompt_tokens=3)
 
+    def healthy(self) -> bool:
+        return True
+
     def close(self) -> None:
         pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from resources.home import Home
 from serving.engines import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
 from serving.engines.transformers import TransformersEngine
 from serving.server_process import ServerProcess
+from serving.server_versions import Served
 from serving.upstream import Upstream
 from tests.serving.gateway_server import (
     CHAT,
@@ -171,13 +173,16 @@ def test_a_server_process_that_ends_at_once_is_reported() -> None:
         ServerProcess([sys.executable, "-c", "raise SystemExit(3)"], 1, "old", "/health")
 
 
-def test_the_vllm_command_names_folder_port_and_model(home: Home, tmp_path: Path) -> None:
-    from serving.engines.vllm import command_of
-
-    entry = promote(home, "old", tmp_path)
-    command = " ".join(command_of(entry, Serving(at_once=8), 8123))
-    assert command.startswith(f"vllm serve {tmp_path} ") and "--port 8123" in command
-    assert "--served-model-name old" in command and "--max-num-seqs 8" in command
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_the_command_of_a_server_names_model_port_and_rank(name: str) -> None:
+    command_of = importlib.import_module(f"serving.engines.{name}").command_of
+    command = " ".join(command_of(Served("/models/a", "old"), Serving(at_once=8), 8123))
+    flag = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests"}[name]
+    assert command.startswith(f"{name} serve ") and " /models/a " in command
+    assert "--port 8123" in command and "--served-model-name old" in command
+    assert f"{flag} 8" in command and "lora" not in command
+    command = " ".join(command_of(Served("/models/a", "base", 16), Serving(), 8123))
+    assert "--enable-lora --max-lora-rank 16" in command
 
 
 def test_the_gateway_lists_what_is_loaded(server: str) -> None:

@@ -177,3 +177,17 @@ def test_observations_that_cannot_be_written_are_counted_and_answers_go_on(
     eventually(lost)
     status, reply = call(f"{url}/feedback", {"response": "x", "value": "accepted"})
     assert status == 503 and reply["error"]["code"] == "not_recorded"
+
+
+def test_an_engine_that_ends_is_replaced_while_the_version_before_answers(
+    start: Start, home: Home
+) -> None:
+    faulty = Faulty()
+    url = start(faulty, fast())
+    assert ask(url)[1]["model"] == "new"
+    first = faulty.opened["new"]
+    first.close()  # its thread ends, as a server process does that was killed
+    assert ask(url)[0] == 200
+    eventually(lambda: faulty.opened["new"] is not first)
+    eventually(lambda: ask(url)[1]["model"] == "new")
+    assert {row.error for row in observed(home, 2)} <= {"", "engine"}

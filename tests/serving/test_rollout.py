@@ -19,6 +19,7 @@ import pytest
 from resources.config.rollout import RolloutSettings
 from resources.registry.rollouts import NoRollout, RolloutMoved
 from serving.rollout.comparison import Comparison
+from serving.rollout.controller import Controller
 from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
 from serving.rollout.router import RolloutRouter
@@ -93,7 +94,25 @@ def test_a_step_bakes_for_its_time(site: Site) -> None:
     site.send(500)
     assert site.tick() == ""
     now = time.time()
-    site.controller.clock = lambda: now + 61
+    site.controller = Controller(
+        site.rollouts, site.ledger, site.observations, clock=lambda: now + 61
+    )
+    assert site.tick() == "step"
+
+
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+def test_a_clock_that_jumps_neither_shortens_nor_lengthens_a_step(
+    site: Site, jump_s: float
+) -> None:
+    steady = [0.0]
+    site.controller.step_clock.steady = lambda: steady[0]
+    site.open(settings=SETTINGS.model_copy(update={"bake_s": 60.0}))
+    site.send(500)
+    assert site.tick() == ""
+    site.controller.clock = lambda: time.time() + jump_s
+    steady[0] = 55.0
+    assert site.tick() == ""
+    steady[0] = 61.0
     assert site.tick() == "step"
 
 

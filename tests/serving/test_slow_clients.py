@@ -34,6 +34,9 @@ class Flood:
             yield Delta(0, "x" * 100_000, 1)
         yield Delta(0, "", 0, (), "stop", 1)
 
+    def healthy(self) -> bool:
+        return True
+
     def close(self) -> None:
         pass
 

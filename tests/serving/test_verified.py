@@ -31,6 +31,9 @@ class Programs:
             program = self.programs[0 if greedy else (1 + index) % len(self.programs)]
             yield Delta(index, program, 5, ending="stop", prompt_tokens=3)
 
+    def healthy(self) -> bool:
+        return True
+
     def close(self) -> None:
         pass
 

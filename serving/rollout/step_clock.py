@@ -1,0 +1,32 @@
+"""How long a step has lasted, whatever a jump of the machine's clock says.
+
+In: the record's time of a step's beginning, and two clocks. Out: seconds. A process that has seen
+the step counts on the clock that never goes back; the other one only says how old the step was when
+it was first seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from resources.registry.rollouts import Rollout
+
+
+class StepClock:
+    """steady: seconds that never go back."""
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self.steady = steady
+        self._step: tuple[str, int] | None = None
+        self._began = 0.0  # on the steady clock
+
+    def now(self, rollout: Rollout, wall: float) -> float:
+        """Return the present on the record's clock: the step's beginning and what has passed.
+
+        wall: the machine's clock, in seconds since 1970.
+        """
+        if self._step != (rollout.id, rollout.step):
+            age = max(0.0, wall - rollout.step_since)
+            self._step, self._began = (rollout.id, rollout.step), self.steady() - age
+        return rollout.step_since + self.steady() - self._began

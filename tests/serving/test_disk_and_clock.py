@@ -1,0 +1,156 @@
+"""`ratchet serve` on a full disk, on a read-only one, and with a clock that jumps by an hour."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.config.rollout import RolloutSettings
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.rollouts import Rollouts
+from serving.gateway.observations import Observations
+from serving.rollout.opening import open_rollout
+from tests.serving.gateway_server import ask, call, eventually, promote
+from tests.serving.test_serve_process import free_port, serving
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+STEPS = RolloutSettings(shares=(0.5,), bake_s=0, least_pairs=10)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of its own, so that filling it affects nothing else."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    mounted = subprocess.run(command, capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.fixture
+def site(small_disk: Path, checkpoints: dict[str, Path]) -> Home:
+    """A home on the small disk, with two versions and an open rollout."""
+    home = Home(small_disk)
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    return home
+
+
+def fill(disk: Path) -> Path:
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return filler
+
+
+def remount(disk: Path, how: str) -> None:
+    def done() -> bool:  # busy while a database is open
+        command = ["mount", "-o", f"remount,{how}", str(disk)]
+        return not subprocess.run(command, capture_output=True, check=False).returncode
+
+    eventually(done, 30)
+
+
+def recorded(home: Home) -> set[str]:
+    return {row.response for _, row in Observations(home.observations).read()}
+
+
+def ids(url: str, count: int) -> list[str]:
+    """Send requests that must be answered, and return the responses' ids."""
+    names = []
+    for _ in range(count):
+        status, reply = ask(url, max_tokens=4)
+        assert status == 200, reply
+        names.append(reply["id"].removeprefix("chatcmpl-"))
+    return names
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_without_a_writable_disk_answers_continue_and_no_record_is_lost(
+    site: Home, small_disk: Path, fault: str
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with serving(site, port):
+        open_rollout(Ledger(site.ledger), Rollouts(site.ledger), STEPS, 2, why="a test")
+        first = ids(url, 3)
+        eventually(lambda: set(first) <= recorded(site))
+        if fault == "full":
+            filler = fill(small_disk)
+        else:
+            remount(small_disk, "ro")
+        meanwhile = ids(url, 60)  # enough for the next step of the rollout
+        time.sleep(3)
+        state = call(f"{url}/health/ready")
+        assert state[0] == 200 and state[1]["status"] == "degraded", state
+        vote = {"response": f"chatcmpl-{first[0]}", "value": "accepted"}
+        status, refusal = call(f"{url}/feedback", vote)
+        assert (status, refusal["error"]["code"]) == (503, "not_recorded"), refusal
+        if fault == "full":
+            filler.unlink()
+        else:
+            remount(small_disk, "rw")
+        eventually(lambda: set(meanwhile) <= recorded(site), 30)
+        eventually(lambda: call(f"{url}/health/ready")[1]["status"] == "ok", 30)
+        assert call(f"{url}/feedback", vote)[0] == 200
+        eventually(lambda: ids(url, 5) and Rollouts(site.ledger).all()[-1].state == "promoted", 60)
+
+
+def shim(folder: Path) -> Path:
+    """Compile the shim of the clock."""
+    if not (compiler := shutil.which("cc")):
+        pytest.skip("no C compiler for the shim of the clock")
+    library = folder / "clock.so"
+    source = Path(__file__).parent / "clock_shim.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    return library
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_a_clock_that_jumps_by_an_hour_changes_nothing(
+    home: Home,
+    checkpoints: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    jump_s: int,
+) -> None:
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    monkeypatch.setenv("LD_PRELOAD", str(shim(tmp_path)))
+    monkeypatch.setenv("RATCHET_TEST_CLOCK", str(offset))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    with serving(home, port):
+        monkeypatch.delenv("LD_PRELOAD")
+        rollouts = Rollouts(home.ledger)
+        steps = STEPS.model_copy(update={"shares": (0.3, 0.6), "bake_s": 8.0})
+        open_rollout(Ledger(home.ledger), rollouts, steps, 2, why="a test")
+        ids(url, 60)
+        opened = rollouts.all()[-1]
+        offset.write_text(str(jump_s))
+        ids(url, 5)
+        eventually(lambda: abs(last(home).time - time.time() - jump_s) < 60)
+        assert rollouts.all()[-1].step == opened.step  # not an hour older
+        eventually(lambda: ids(url, 5) and rollouts.all()[-1].step == 1, 60)
+        offset.write_text("0")
+        eventually(lambda: ids(url, 5) and rollouts.all()[-1].state == "promoted", 60)
+        assert call(f"{url}/health/ready")[1]["status"] == "ok"
+    assert all(row.total_s >= 0 for _, row in Observations(home.observations).read())
+
+
+def last(home: Home) -> Any:
+    return list(Observations(home.observations).read())[-1][1]

@@ -1,0 +1,158 @@
+"""Traffic that somebody else splits: manifests of a rollout's step, and the analysis for Argo."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from resources.config.rollout import RolloutSettings
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.rollouts import Rollouts
+from serving.gateway.observations import Observations
+from serving.rollout.manifests import (
+    Place,
+    analysis_template,
+    http_route,
+    inference_service,
+    shares_of,
+)
+from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
+from tests.serving.traffic import Site
+
+CRDS = json.loads((Path(__file__).parent / "traffic_crds.json").read_text(encoding="utf-8"))
+HEADER = "x-ratchet-version"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def check(document: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(CRDS[document["kind"]]).validate(document["spec"])
+
+
+def weights(route: dict[str, Any]) -> dict[str, int]:
+    backends = route["spec"]["rules"][0]["backendRefs"]
+    named = {b["filters"][0]["requestHeaderModifier"]["set"][0]["value"]: b for b in backends}
+    return {version: backend["weight"] for version, backend in named.items()}
+
+
+def test_the_schemas_refuse_unknown_fields_and_wrong_types(site: Site) -> None:
+    route = http_route(site.open(), Place(), HEADER)
+    for change in ({"weights": 1}, {"weight": "1"}, {"weight": -1}, {"port": 0}):
+        broken = json.loads(json.dumps(route))
+        broken["spec"]["rules"][0]["backendRefs"][0] |= change
+        with pytest.raises(jsonschema.ValidationError):
+            check(broken)
+
+
+def test_every_manifest_is_valid_at_every_step_and_follows_the_record(site: Site) -> None:
+    rollout, seen, kserve = site.open(), [], []
+    for _ in range(3):
+        for document in (
+            http_route(rollout, Place(), HEADER),
+            inference_service(rollout, Place(), "chain-0002"),
+            analysis_template(rollout, Place()),
+        ):
+            check(document)
+        seen.append(weights(http_route(rollout, Place(), HEADER)))
+        service = inference_service(rollout, Place(), "chain-0002")
+        kserve.append(service["spec"]["predictor"].get("canaryTrafficPercent"))
+        site.send(200)
+        site.tick()
+        rollout = site.last()
+    assert seen == [{"1": 9000, "2": 1000}, {"1": 5000, "2": 5000}, {"1": 0, "2": 10000}]
+    assert kserve == [10, 50, None]
+
+
+def test_after_a_rollback_the_champion_gets_everything(site: Site) -> None:
+    rollout = site.open("blue-green")
+    site.rollouts.append(rollout.last, "rolled_back", {"reasons": ["a test"]})
+    assert shares_of(site.last()) == {1: 1.0, 2: 0.0}
+    service = inference_service(site.last(), Place(), "chain-0002")
+    assert service["spec"]["predictor"]["canaryTrafficPercent"] == 0
+
+
+def test_a_shadow_gets_no_part_of_the_traffic(site: Site) -> None:
+    assert shares_of(site.open("shadow")) == {1: 1.0, 2: 0.0}
+
+
+def test_the_command_prints_a_manifest_and_refuses_a_gateway_that_splits_too(
+    tmp_path: Path,
+) -> None:
+    site = Site(tmp_path)
+    site.open()
+    profile = tmp_path / "mesh.yaml"
+    profile.write_text("extends: embedded\nserving: {version_header: x-ratchet-version}\n")
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "cli.main", "rollout", "manifests", "gateway-api", *more]
+        environment = {"RATCHET_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+    route = yaml.safe_load(run("--profile", str(profile)).stdout)
+    check(route)
+    assert weights(route) == {"1": 9000, "2": 1000}
+    assert "serving.version_header is empty" in run().stderr
+
+
+def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
+    home: Home, checkpoints: dict[str, Path]
+) -> None:
+    from serving.gateway.app import make_app
+    from serving.rollout.attach import attached_router
+    from serving.rollout.opening import open_rollout
+    from serving.rollout.web_metric import analysis_routes
+    from tests.serving.faulty_engine import Faulty
+
+    ledger, rollouts = Ledger(home.ledger), Rollouts(home.ledger)
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    plan = RolloutSettings(shares=(0.4,), bake_s=600)
+    rollout = open_rollout(ledger, rollouts, plan, 2, why="a test")
+    [(_, champion), (_, challenger)] = weights(http_route(rollout, Place(), HEADER)).items()
+    assert (champion, challenger) == (6000, 4000)
+    settings = fast(version_header=HEADER)
+    app = make_app(
+        home,
+        settings,
+        router_of=lambda catalog: attached_router(home, ledger, catalog),
+        pages=[analysis_routes(home, ledger)],
+        open_engine=Faulty(new={"fail"}),
+    )
+    split: Counter[int] = Counter()
+
+    def send(url: str, number: int) -> None:
+        place = int(hashlib.sha256(str(number).encode()).hexdigest(), 16) % 10_000
+        version = 1 if place < champion else 2
+        split[version] += 1
+        body = {"messages": [{"role": "user", "content": "fail"}], "max_tokens": 2}
+        request = json.dumps(body).encode()
+        status, _ = call(f"{url}/v1/chat/completions", request, headers={HEADER: str(version)})
+        assert status == 200
+
+    with running(app, settings) as url:
+        analysis = f"{url}/rollouts/latest/analysis"
+        eventually(lambda: call(f"{url}/models")[1]["versions"][1]["loaded"])
+        assert call(analysis)[1]["healthy"] is True
+        for number in range(60):
+            send(url, number)
+        eventually(lambda: call(analysis)[1]["healthy"] is False)
+        eventually(lambda: call(analysis)[1]["state"] == "rolled_back")
+        assert call(analysis)[1]["shares"] == {"1": 1.0, "2": 0.0}
+        eventually(lambda: ask(url)[1]["model"] == "old")
+    rows = [row for _, row in Observations(home.observations).read() if row.rollout]
+    arms = Counter(row.version for row in rows if row.arm != "fallback")
+    assert arms[2] and arms[1] and abs(arms[2] - split[2]) <= split[2] // 2
+    assert {row.share for row in rows if row.version == 2} == {0.4}

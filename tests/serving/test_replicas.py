@@ -1,0 +1,70 @@
+"""Replicas of a version by Ray Serve, on a Ray of this machine whose nodes are processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from resources.config.serving import Replicas
+from resources.home import Home
+from tests.sandbox.engines import ray_cluster
+from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
+
+SETTINGS = fast(engine="ray", replicas=Replicas(address="", least=2, most=2, cpus=0.5))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    with ray_cluster() as cluster:
+        yield cluster
+
+
+def replicas() -> list[psutil.Process]:
+    """Return the processes of the replicas on this machine."""
+    named = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "ServeReplica" in " ".join(process.info["cmdline"] or ()):
+            named.append(process)
+    return named
+
+
+def test_most_replicas_are_not_fewer_than_least() -> None:
+    with pytest.raises(ValueError, match="less than least"):
+        Replicas(least=3, most=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_replica_that_is_killed_loses_no_request(
+    home: Home, checkpoints: dict[str, Path], cluster: Any
+) -> None:
+    from serving.gateway.app import make_app
+
+    promote(home, "old", checkpoints["old"])
+    with running(make_app(home, SETTINGS), SETTINGS) as url:
+        expected = content(ask(url)[1])
+        first = {process.pid for process in replicas()}
+        assert len(first) == 2
+
+        def with_a_retry(number: int) -> str:
+            if number == 30:
+                replicas()[0].kill()
+            status, reply = ask(url)
+            if status != 200:
+                status, reply = ask(url)
+            return content(reply) if status == 200 else f"{status} {reply}"
+
+        with ThreadPoolExecutor(4) as pool:
+            assert Counter(pool.map(with_a_retry, range(120))) == {expected: 120}
+        eventually(
+            lambda: len({p.pid for p in replicas()} - first) == 1 and len(replicas()) == 2, 60
+        )
+        status, reply = ask(url, messages=[{"role": "user", "content": "x" * 500}])
+        assert (status, reply["error"]["code"]) == (400, "context_length_exceeded")
+    eventually(lambda: not replicas(), 60)
