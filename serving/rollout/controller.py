@@ -172,12 +172,12 @@ class Controller:
         return end, rollout.step, {"reasons": list(decision.reasons), **evidence_of(arms)}
 
     def _seldom(self, progress: Progress, look: Callable[[], Action | None]) -> Action | None:
-        """Return the result of a look that reads all observations. It takes a tenth of the time at
-        most.
+        """Return the result of a look that reads all observations. Looks without a result take a
+        tenth of the time at most.
         """
         if (began := time.monotonic()) < progress.look_at:
             return None
         action = look()
         now = time.monotonic()
-        progress.look_at = now + 10 * (now - began)
+        progress.look_at = 0.0 if action else now + 10 * (now - began)
         return action
