@@ -39,7 +39,9 @@ class RolloutSettings(Section):
     errors_margin: NonNegativeFloat = 0.02
     """Tolerated rise of the share of failed requests."""
     refusals_margin: NonNegativeFloat = 0.02
-    """Tolerated rise of the share of requests that are invalid for the model, such as too long."""
+    """Tolerated rise of the share of requests that the model declines to answer, or that are
+    invalid for it, such as too long.
+    """
     latency_margin_s: NonNegativeFloat = 1.0
     """Tolerated rise of the mean seconds of an answer."""
     latency_limit_s: PositiveFloat = 30.0

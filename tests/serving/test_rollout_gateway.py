@@ -62,7 +62,10 @@ def last(home: Home) -> Rollout:
 class Clients:
     """Clients that send requests until stopped, each with one retry if the connection breaks."""
 
-    def __init__(self, url: str, number: int = 6, share_of_faults: int = 0) -> None:
+    def __init__(
+        self, url: str, number: int = 6, share_of_faults: int = 0, word: str = ""
+    ) -> None:
+        self.word = word
         self.url, self.faults = url, share_of_faults
         self.statuses: Counter[int] = Counter()
         self.stop = threading.Event()
@@ -83,6 +86,8 @@ class Clients:
         while not self.stop.is_set():
             sent += 1
             body: dict[str, Any] = {"user": f"user {client} {sent}", "max_tokens": 4}
+            if self.word:
+                body["messages"] = [{"role": "user", "content": self.word}]
             if self.faults and sent % self.faults == 0:
                 body["messages"] = FAIL
             try:
@@ -128,6 +133,17 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
+
+
+def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
+    start(two)
+    engines = Faulty(new={"decline"})
+    with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
+        eventually(lambda: not last(two).open, 90)
+    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    assert "refusals: worse than the champion" in last(two).last.detail["reasons"][0]
+    rows = [row for _, row in Observations(two.observations).read(0, "rollout-0001")]
+    assert {row.error for row in rows if row.version == 2} == {"declined"}
 
 
 @pytest.mark.parametrize("strategy", ["gradual", "shadow"])
