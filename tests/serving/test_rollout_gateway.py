@@ -50,9 +50,10 @@ def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
     )
 
 
-def start(home: Home, version: int = 2) -> Rollout:
+def start(home: Home, version: int = 2, least_pairs: int = 5) -> Rollout:
     ledger = Ledger(home.ledger)
-    return open_rollout(ledger, Rollouts(home.ledger), SETTINGS, version, why="a test")
+    settings = SETTINGS.model_copy(update={"least_pairs": least_pairs})
+    return open_rollout(ledger, Rollouts(home.ledger), settings, version, why="a test")
 
 
 def last(home: Home) -> Rollout:
@@ -125,7 +126,7 @@ def test_an_equal_challenger_takes_over_without_a_failed_request(two: Home) -> N
 
 
 def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home) -> None:
-    start(two)
+    start(two, least_pairs=60)
     engines = Faulty(new={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=3) as clients:
         eventually(lambda: not last(two).open, 90)
@@ -136,7 +137,7 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
 
 
 def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
-    start(two)
+    start(two, least_pairs=60)
     engines = Faulty(new={"decline"})
     with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
         eventually(lambda: not last(two).open, 90)
