@@ -1,8 +1,8 @@
 """False alarms of the guardrail `refusals`: `python -m measurements.refusals`.
 
-Real answers that are no refusals: CodeT's samples of CodeGen (continuations of HumanEval's prompts),
-the canonical solutions of HumanEval and MBPP, and the statements of MBPP as answers in prose. Each
-is looked at as if code had been asked for, and as if not.
+Real answers that are no refusals: CodeT's samples of CodeGen on HumanEval, the canonical solutions
+of HumanEval and MBPP, and the statements of MBPP as answers in prose. Each is looked at as if code
+had been asked for, and as if not.
 """
 
 from __future__ import annotations

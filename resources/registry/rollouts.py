@@ -69,7 +69,8 @@ class Event:
     """One event. step: position in the plan's steps after it.
 
     detail: of `opened` the plan, the versions, the cause and the salt; of others reasons and
-    evidence; of an experiment's `step` the new shares, of its `promoted` the version. The salt is never shown: whoever knows it knows each user's version beforehand.
+    evidence; of an experiment's `step` the new shares, of its `promoted` the version. The salt is
+    never shown: whoever knows it knows each user's version beforehand.
     """
 
     entry: int

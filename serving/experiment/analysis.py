@@ -129,7 +129,9 @@ def analyze(
     primary = Primary(name, len(differences), interval, gain)
     units = len({value.unit for value in values})
     senders = Senders(users, keys, left_out)
-    means = [_mean([v.value for own in first.values() for v in own if v.challenger == a]) for a in (0, 1)]
+    means = [
+        _mean([v.value for own in first.values() for v in own if v.challenger == a]) for a in (0, 1)
+    ]
     return Analysis(primary, _welch(values, covariate), units, senders, *means)
 
 
@@ -179,9 +181,7 @@ def _means(rows: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return {key: fmean(values) for key, values in found.items()}
 
 
-def _capped(
-    values: Sequence[Value], most: int, share: float
-) -> tuple[list[Value], dict[str, int]]:
+def _capped(values: Sequence[Value], most: int, share: float) -> tuple[list[Value], dict[str, int]]:
     """Return the values of the units that count, and key -> units that do not."""
     limits = {arm: KeyLimit(most, share) for arm in (False, True)}
     admitted: dict[tuple[str, bool], bool] = {}

@@ -52,9 +52,6 @@ def probability_of_best(arms: Mapping[int, Successes]) -> dict[int, float]:
     )
     middle = (steps[:, 1:] + steps[:, :-1]) / 2
     chances = np.array(
-        [
-            (np.diff(own) * np.delete(middle, at, 0).prod(0)).sum()
-            for at, own in enumerate(steps)
-        ]
+        [(np.diff(own) * np.delete(middle, at, 0).prod(0)).sum() for at, own in enumerate(steps)]
     )
     return {arm: float(chance) for arm, chance in zip(arms, chances / chances.sum(), strict=True)}

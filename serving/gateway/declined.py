@@ -1,5 +1,5 @@
-"""Whether a model declined to answer: an empty answer, a refusal in words, or no code where code was
-asked for.
+"""Whether a model declined to answer: an empty answer, a refusal in words, or no code where code
+was asked for.
 
 In: the text of an answer, and its request. Out: a boolean for the guardrail `refusals`. The rules
 are few and read the beginning of a text only: they compare two versions on the same traffic, so a

@@ -16,7 +16,9 @@ from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
-ErrorKind = Literal["", "timeout", "overloaded", "engine", "unavailable", "gone", "refused", "declined"]
+ErrorKind = Literal[
+    "", "timeout", "overloaded", "engine", "unavailable", "gone", "refused", "declined"
+]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Observation:
     error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
     "engine" the engine failed; "unavailable" the version's circuit breaker was open, and another
     version may have answered; "gone" the client left; "refused" the request was invalid for the
-    model; "declined" the answer is complete, and a refusal (declined.py). Only "timeout", "engine" and "unavailable" are failures of a version.
+    model; "declined" the answer is complete, and a refusal (declined.py). Only "timeout", "engine"
+    and "unavailable" are failures of a version.
     verified: whether the answer passed the request's tests; None if it had none.
     shadow: the answer was not returned to anybody.
     """

@@ -1,4 +1,4 @@
-"""The gateways that run on one home, so that one that cannot load a version does not decide for all.
+"""The gateways that run on one home: one that cannot load a version does not decide for all.
 
 In: what this gateway has loaded and could not load. Out: the same of every gateway that runs. Each
 writes a file of its own in the home; one that was not renewed for some seconds does not count.

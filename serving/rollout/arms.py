@@ -10,9 +10,9 @@ from typing import Any
 
 from resources.registry.rollouts import Rollout
 from serving.gateway.observations import Observation, Observations
-from serving.rollout.checkpoint import kept_sum, keep_sum
+from serving.rollout.checkpoint import keep_sum, kept_sum
 from serving.rollout.comparison import Comparison
-from serving.rollout.plan import Plan, allocations, recorded_plan
+from serving.rollout.plan import allocations, recorded_plan
 
 EVERY = 20_000  # observations between two checkpoints
 

@@ -27,9 +27,7 @@ def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> RolloutRout
     """
     rollouts, replicas = Rollouts(ledger.place), Replicas(home.gateways)
     router = RolloutRouter(rollouts, ledger, catalog.champion, lambda: catalog.loaded)
-    controller = Controller(
-        rollouts, ledger, Observations(home.observations), replicas=replicas
-    )
+    controller = Controller(rollouts, ledger, Observations(home.observations), replicas=replicas)
 
     def then() -> None:
         router.refresh()

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event as Stop
-from typing import Any
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable

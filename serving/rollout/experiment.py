@@ -33,7 +33,9 @@ def breach_in(rollout: Rollout, arms: Arms) -> Action | None:
 def next_of(rollout: Rollout, arms: Arms, observations: Observations) -> Action | None:
     """Return the event that the primary metric calls for. It reads all observations."""
     analyses = analyses_of(rollout, arms, observations)
-    decisions = {v: decision_of(arms.comparisons[v], analyses[v]) for v in arms.running(rollout.step)}
+    decisions = {
+        v: decision_of(arms.comparisons[v], analyses[v]) for v in arms.running(rollout.step)
+    }
     shown = {v: each for v, each in decisions.items() if each.kind == "deploy" and analyses[v]}
     if shown:
         winner = max(shown, key=lambda version: _middle(analyses[version]))

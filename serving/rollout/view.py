@@ -18,7 +18,6 @@ from serving.rollout.comparison import Comparison
 from serving.rollout.evidence import analyses_of, decision_of, guardrails_of, waiting_for
 from serving.rollout.plan import OtherPlan, Plan, needs
 
-
 NEWEST = 6  # steps of an experiment that are shown
 
 

@@ -1,4 +1,4 @@
-"""Experiments with several challengers: allocation, decisions for each of them, and their record."""
+"""Experiments with several challengers: allocation, decisions for each, and their record."""
 
 from __future__ import annotations
 

@@ -63,9 +63,7 @@ def last(home: Home) -> Rollout:
 class Clients:
     """Clients that send requests until stopped, each with one retry if the connection breaks."""
 
-    def __init__(
-        self, url: str, number: int = 6, share_of_faults: int = 0, word: str = ""
-    ) -> None:
+    def __init__(self, url: str, number: int = 6, share_of_faults: int = 0, word: str = "") -> None:
         self.word = word
         self.url, self.faults = url, share_of_faults
         self.statuses: Counter[int] = Counter()

@@ -22,7 +22,7 @@ SETTINGS = RolloutSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
 
 
 class Site:
-    """One home: versions 1 to `versions` in the ledger, the rollouts, the observations, a router."""
+    """One home: versions 1 to `versions` in the ledger, rollouts, observations and a router."""
 
     def __init__(self, path: Path, versions: int = 2) -> None:
         self.ledger = Ledger(path / "promotions.db")
