@@ -64,7 +64,8 @@ def rendered(view: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = ["\n".join(lines), ""]
     for arm in view["arms"]:
         if several:
-            parts.append(f"[bold]version {arm['version']}[/], {100 * arm['share']:.3g} %")
+            share = f"{100 * arm['share']:.3g} %" if arm["share"] else "dropped"
+            parts.append(f"[bold]version {arm['version']}[/], {share}")
         parts += [_guardrails(arm), _conclusion(arm), ""]
     if not view["arms"]:
         parts += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]

@@ -14,14 +14,15 @@ past is the one in question).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 POINTS = 2001  # of the grid over [0, 1]
 
 
-class Successes(NamedTuple):
+@dataclass(frozen=True)
+class Successes:
     """total: sum of the values, each in [0, 1]."""
 
     count: int

@@ -74,7 +74,8 @@ function senders(arm) {
 function challenger(arm, several) {
   const made = $("arm").content.cloneNode(true).firstElementChild;
   const part = (name) => made.querySelector(`.${name}`);
-  part("name").textContent = `Version ${arm.version}: ${number(100 * arm.share)} % of the requests`;
+  const share = arm.share ? `${number(100 * arm.share)} % of the requests` : "dropped";
+  part("name").textContent = `Version ${arm.version}: ${share}`;
   part("name").hidden = !several;
   part("guardrails").replaceChildren(...arm.guardrails.map(guardrail));
   part("quality").textContent = quality(arm.primary) +
@@ -92,7 +93,8 @@ function show(view) {
   $("state").textContent = words(view.state);
   $("state").className = view.state;
   $("steps").replaceChildren(...view.steps.map((step) => {
-    const made = element("li", step.title, step.state === "now" && ended ? "stopped" : step.state);
+    const title = step.title.replaceAll(", ", "\n");
+    const made = element("li", title, step.state === "now" && ended ? "stopped" : step.state);
     made.append(element("small", `${step.pairs} pairs; ${step.units.join(" + ")} users or requests`));
     return made;
   }), element("li", "all", view.state === "promoted" ? "done" : "next"));

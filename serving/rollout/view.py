@@ -147,8 +147,8 @@ def _steps(rollout: Rollout, arms: Arms) -> list[dict[str, Any]]:
 def _title(shares: dict[int, float]) -> str:
     """Return the shares of the champion and of each challenger."""
     rest = 1 - sum(shares.values())
-    each = [f"version {version} {100 * share:.3g} %" for version, share in shares.items() if share]
-    return ", ".join([f"champion {100 * rest:.3g} %", *each])
+    each = [f"version {version}: {100 * share:.3g} %" for version, share in shares.items() if share]
+    return ", ".join([f"champion: {100 * rest:.3g} %", *each])
 
 
 def _needs(arms: Arms) -> list[dict[str, Any]]:

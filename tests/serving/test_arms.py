@@ -178,7 +178,7 @@ def test_the_view_shows_every_arm_with_intervals(site: Site) -> None:
     for arm in view["arms"]:
         assert len(arm["primary"]["arms"]) == 2 and arm["decision"]["reasons"]
         assert {len(row["arms"]) for row in arm["guardrails"]} == {2}
-    assert view["steps"][0]["title"].startswith("champion 25 %, version 2 25 %")
+    assert view["steps"][0]["title"].startswith("champion: 25 %, version 2: 25 %")
     assert len(view["steps"][0]["units"]) == 4
 
 

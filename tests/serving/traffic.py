@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ class Site:
         self.rng = np.random.default_rng(1)
         self.sent = 0
         self.passes: Sequence[float] | None = None
+        self.key: Callable[[int], str] = lambda number: ""
 
     def champion(self) -> int:
         entry = self.ledger.champion()
@@ -101,7 +102,7 @@ class Site:
             rollout=choice.rollout,
             step=choice.step,
             unit=f"user-{self.sent}",
-            key="",
+            key=self.key(self.sent),
             first_token_s=0.1,
             total_s=float(self.rng.gamma(4, 0.1)),
             prompt_tokens=10,
