@@ -52,7 +52,7 @@ def follow_rollback(ledger: Ledger, rollouts: list[Rollout]) -> Entry | None:
     last = rollouts[-1] if rollouts else None
     if not last or last.state != "rolled_back" or not champion:
         return None
-    if champion.version != last.challenger or champion.kind == "rollback":
+    if champion.version not in last.challengers or champion.kind == "rollback":
         return None
     reason = f"{last.id}: {' '.join(last.last.detail['reasons'])}"
     return ledger.rollback(last.id, reason, to=last.champion, undoing=champion.entry)
@@ -63,7 +63,7 @@ def rollout_table(rollouts: list[Rollout]) -> str:
     rows = [
         (
             rollout.id,
-            f"{rollout.champion} → {rollout.challenger}",
+            f"{rollout.champion} → {', '.join(map(str, rollout.challengers))}",
             rollout.plan.get("strategy", "unknown"),
             rollout.state.replace("_", " "),
             " ".join(rollout.last.detail["reasons"]),

@@ -1,14 +1,15 @@
-"""Put a promoted version in front of users, by steps."""
+"""Put a promoted version in front of users by steps, or compare several in an experiment."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption, VersionArgument
+from cli.options import ProfileOption
 from resources.config.rollout import Strategy
 from resources.registry.rollouts import Rollouts
 from resources.registry.versions import find
@@ -17,33 +18,46 @@ from resources.settings import Settings
 GROUP = "Serve"
 
 
-def deploy(version: str, strategy: Strategy | None, settings: Settings, console: Console) -> int:
+def deploy(
+    versions: Sequence[str], strategy: Strategy | None, settings: Settings, console: Console
+) -> int:
     """Open a rollout, and print its plan and what it needs. Raises NoRollout, UnknownVersion, and
-    CorruptArtifact if the version's files are not those that the ledger names.
+    CorruptArtifact if a version's files are not those that the ledger names.
     """
     from artifacts.integrity import check_champion
     from serving.rollout.opening import open_rollout
     from serving.rollout.plan import needs, recorded_plan
 
     ledger = settings.ledger
-    entry = find(settings.history, version)[-1]
-    number = entry.version
+    entries = [find(settings.history, version)[-1] for version in versions]
     if not settings.profile.serving.upstream:  # there the files are on another machine
-        check_champion(Path(entry.path), entry.checkpoint_hash)
+        for entry in entries:
+            check_champion(Path(entry.path), entry.checkpoint_hash)
     rollout = open_rollout(
         ledger,
         Rollouts(ledger.place),
         settings.profile.rollout,
-        number,
+        *(entry.version for entry in entries),
         strategy=strategy,
-        why=f"ratchet deploy {version}",
+        why=f"ratchet deploy {' '.join(versions)}",
     )
     plan = recorded_plan(rollout)
     steps = ", ".join(step.title for step in plan.steps) or "none"
-    lines = [f"{rollout.id}: version {number} beside version {rollout.champion}, {plan.strategy}"]
-    lines.append(
-        f"steps: {steps}; at least {plan.bake_s:g} s and {plan.least_pairs} pairs of requests each"
-    )
+    numbers = ", ".join(map(str, rollout.challengers))
+    named = f"version{'s' if len(entries) > 1 else ''} {numbers}"
+    lines = [f"{rollout.id}: {named} beside version {rollout.champion}, {plan.strategy}"]
+    if plan.experiment:
+        lines.append(
+            f"shares: {steps} each at first, then by {plan.allocation} allocation with at least "
+            f"{100 * plan.least_share:g} %; until a gain above {plan.gain:g} is shown"
+            if plan.allocation == "thompson"
+            else f"shares: {steps} each; until a gain above {plan.gain:g} is shown"
+        )
+    else:
+        lines.append(
+            f"steps: {steps}; at least {plan.bake_s:g} s and {plan.least_pairs} pairs of requests "
+            "each"
+        )
     lines += [
         (
             f"{100 * need.drop:g} points more failures at {plan.steps[-1].title}: shown after "
@@ -57,12 +71,22 @@ def deploy(version: str, strategy: Strategy | None, settings: Settings, console:
 
 
 def command(
-    version: VersionArgument,
+    versions: Annotated[
+        list[str],
+        typer.Argument(
+            help="Versions: number, champion, previous, challenger, or a checkpoint's name. "
+            "Several are an experiment: each against the deployed version."
+        ),
+    ],
     strategy: Annotated[
         Strategy | None,
         typer.Option(help="How it gets its traffic. Default: `rollout.strategy` of the profile."),
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Put a promoted version in front of users, by steps; it is taken back if it does harm."""
-    raise typer.Exit(deploy(version, strategy, Settings.read(profile), Console()))
+    """Put a promoted version in front of users, by steps; it is taken back if it does harm.
+
+    Several versions are compared with the deployed one in an experiment; the first that is shown
+    to be better gets all traffic.
+    """
+    raise typer.Exit(deploy(versions, strategy, Settings.read(profile), Console()))

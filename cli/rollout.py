@@ -53,26 +53,36 @@ def rendered(view: dict[str, Any]) -> RenderableType:
     """Return the view of serving/rollout/view.py for a terminal."""
     marks = {"done": "[green]✓[/]", "now": "[bold cyan]▶[/]", "next": "[dim]·[/]"}
     steps = "  ".join(f"{marks[step['state']]} {step['title']}" for step in view["steps"])
+    several = "s" if len(view["challengers"]) > 1 else ""
+    challengers = f"version{several} {', '.join(map(str, view['challengers']))}"
     title = (
-        f"[bold]{view['id']}[/] {view['strategy']}: version {view['challenger']} beside version "
+        f"[bold]{view['id']}[/] {view['strategy']}: {challengers} beside version "
         f"{view['champion']}, [bold]{view['state'].replace('_', ' ')}[/]"
     )
     lines = [title, f"{steps}  {'✓' if view['state'] == 'promoted' else '·'} all"]
     if view["waiting"]:
         lines.append(f"this step {view['waiting']}")
-    table = Table(
-        "guardrail",
-        "champion",
-        "challenger",
-        "difference",
-        "tolerated",
-        "p",
-        "pairs",
-        box=None,
-        header_style="bold",
-    )
-    for row in view["guardrails"]:
-        both = [f"{low:.3g} to {high:.3g}" for low, high in row["arms"]] or ["-", "-"]
+    parts: list[RenderableType] = ["\n".join(lines), ""]
+    for arm in view["arms"]:
+        if several:
+            share = f"{100 * arm['share']:.3g} %" if arm["share"] else "dropped"
+            parts.append(f"[bold]version {arm['version']}[/], {share}")
+        parts += [_guardrails(arm), _conclusion(arm), ""]
+    if not view["arms"]:
+        parts += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]
+    after = [f"{view['requests']} requests."]
+    for event in view["events"]:
+        moment = event["time"][:19].replace("T", " ")
+        kind = event["kind"].replace("_", " ")
+        after.append(f"[dim]{moment}[/] {kind}: {escape(' '.join(event['reasons']))}")
+    return Group(*parts, "\n".join(after))
+
+
+def _guardrails(arm: dict[str, Any]) -> Table:
+    names = ("guardrail", "champion", "challenger", "difference", "tolerated", "p", "pairs")
+    table = Table(*names, box=None, header_style="bold")
+    for row in arm["guardrails"]:
+        both = [_range(interval) for interval in row["arms"]] or ["-", "-"]
         breached = row["p_value"] <= row["level"]
         table.add_row(
             f"[red]{row['name']}[/]" if breached else row["name"],
@@ -82,27 +92,52 @@ def rendered(view: dict[str, Any]) -> RenderableType:
             f"{row['p_value']:.2g} (level {row['level']:.2g})",
             str(row["pairs"]),
         )
-    after = [f"{view['requests']} requests. {_quality(view['primary'])}"]
-    if view["sample_ratio_p_value"] < 0.001:
-        after.append("[red]The arms did not get their shares of the traffic.[/]")
-    after.append(f"decision by now: [bold]{view['decision']['kind']}[/]")
-    after += [f"- {escape(reason)}" for reason in view["decision"]["reasons"]]
-    for event in view["events"]:
-        moment = event["time"][:19].replace("T", " ")
-        kind = event["kind"].replace("_", " ")
-        after.append(f"[dim]{moment}[/] {kind}: {escape(' '.join(event['reasons']))}")
-    return Group("\n".join(lines), "", table, "", "\n".join(after))
+    return table
+
+
+def _conclusion(arm: dict[str, Any]) -> str:
+    """Return quality, faults of the traffic, and the decision on a challenger."""
+    lines = [_quality(arm["primary"]), *_senders(arm)]
+    if arm["sample_ratio_p_value"] < 0.001:
+        lines.append("[red]The arms did not get their shares of the traffic.[/]")
+    lines.append(f"decision by now: [bold]{arm['decision']['kind']}[/]")
+    return "\n".join([*lines, *(f"- {escape(reason)}" for reason in arm["decision"]["reasons"])])
 
 
 def _quality(primary: dict[str, Any] | None) -> str:
     if primary is None:
         return "Quality is not measured: no request carries tests, and nobody votes."
     low, high = primary["difference"]
-    text = f"{primary['name']}: difference {low:+.3g} to {high:+.3g} ({primary['pairs']} pairs)."
+    champion, challenger = map(_range, primary["arms"])
+    text = (
+        f"{primary['name']}: champion {champion}, challenger {challenger}, difference {low:+.3g} "
+        f"to {high:+.3g} ({primary['pairs']} pairs)."
+    )
     if fixed := primary["fixed_horizon"]:
         welch = f"{fixed['difference']:+.3g}, p {fixed['p_value']:.2g}"
         text += f" Welch, if this is the only look: {welch}."
     return text
+
+
+def _senders(arm: dict[str, Any]) -> list[str]:
+    """Return lines on users and keys that send many tests or votes."""
+    primary = arm["primary"] or {"outliers": {}, "outlying_keys": {}, "left_out": {}}
+    lines = []
+    for name, counts in (("user", primary["outliers"]), ("key", primary["outlying_keys"])):
+        lines += [
+            f"[yellow]{name} {escape(who)} sent {number} values, far more than others[/]"
+            for who, number in list(counts.items())[:3]
+        ]
+    left_out = primary["left_out"] or arm["left_out"]
+    lines += [
+        f"[yellow]key {escape(key)}: {number} more users do not count[/]"
+        for key, number in list(left_out.items())[:3]
+    ]
+    return lines
+
+
+def _range(interval: list[float]) -> str:
+    return f"{interval[0]:.3g} to {interval[1]:.3g}"
 
 
 @app.command("status")

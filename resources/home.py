@@ -83,6 +83,11 @@ class Home:
         return self.path / "promotions.db"
 
     @property
+    def gateways(self) -> Path:
+        """One file for each gateway that runs on this home: what it has loaded."""
+        return self.path / "gateways"
+
+    @property
     def observations(self) -> Path:
         """Answered requests and feedback (serving/gateway/observations.py)."""
         return self.path / "observations.db"

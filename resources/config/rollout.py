@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_
 
 from artifacts.section import Section
 
-Strategy = Literal["gradual", "blue-green", "shadow", "immediate"]
+Strategy = Literal["gradual", "blue-green", "shadow", "immediate", "experiment"]
 
 
 class RolloutSettings(Section):
@@ -19,7 +19,9 @@ class RolloutSettings(Section):
     `ratchet deploy`.
     """
     strategy: Strategy = "gradual"
-    """Default of `ratchet deploy --strategy`, and of rollouts that a sensor opens."""
+    """Default of `ratchet deploy --strategy` for one version, and of rollouts that a sensor opens.
+    Several versions are an experiment.
+    """
     shares: tuple[float, ...] = (0.01, 0.05, 0.25, 0.5)
     """The challenger's share of the traffic in each step of a gradual rollout; then it gets all."""
     bake_s: NonNegativeFloat = 600.0
@@ -37,7 +39,9 @@ class RolloutSettings(Section):
     errors_margin: NonNegativeFloat = 0.02
     """Tolerated rise of the share of failed requests."""
     refusals_margin: NonNegativeFloat = 0.02
-    """Tolerated rise of the share of requests that are invalid for the model, such as too long."""
+    """Tolerated rise of the share of requests that the model declines to answer, or that are
+    invalid for it, such as too long.
+    """
     latency_margin_s: NonNegativeFloat = 1.0
     """Tolerated rise of the mean seconds of an answer."""
     latency_limit_s: PositiveFloat = 30.0
@@ -49,12 +53,30 @@ class RolloutSettings(Section):
     quality_margin: NonNegativeFloat = 0.02
     """Tolerated rise of the share of answers that fail the tests in their request."""
     users_per_key: PositiveInt = 100
-    """Most users of one API key whose tests and votes count, in each version and step, since a key
-    may name any number of users. Raise it where one application sends the requests of everybody.
+    """Most users of one API key whose tests and votes count, in each version of a rollout, since a
+    key may name any number of users. Raise it where one application sends the requests of
+    everybody.
+    """
+    key_share: float = Field(0.1, gt=0, le=1)
+    """Largest share of the counted users that one API key may have, where several keys send tests
+    or votes. Ten users of a key always count. 1: no limit.
     """
     gain: float | None = Field(None, gt=-1, lt=1)
     """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;
-    below 0 it is a margin. Without it the guardrails alone decide.
+    below 0 it is a margin. Without it the guardrails alone decide, and an experiment takes 0.
+    """
+    allocation: Literal["thompson", "equal"] = "thompson"
+    """How an experiment divides the traffic: versions that are probably the best get more of it
+    (Thompson sampling), or all get the same.
+    """
+    least_share: float = Field(0.1, gt=0, le=0.5)
+    """Least share of the traffic of each version in an experiment, the champion included."""
+    most_pairs: PositiveInt = 20_000
+    """Pairs of requests after which a challenger of an experiment is dropped if no gain is shown.
+    """
+    failed_gateways: float = Field(0.5, ge=0, lt=1)
+    """A rollout is aborted if more than this share of the gateways cannot load the challenger.
+    Those that cannot are out of service until then.
     """
 
     @field_validator("shares")

@@ -68,8 +68,9 @@ class RolloutMoved(RuntimeError):
 class Event:
     """One event. step: position in the plan's steps after it.
 
-    detail: of `opened` the plan, the two versions, the cause and the salt; of others reasons and
-    evidence. The salt is never shown: whoever knows it knows each user's version beforehand.
+    detail: of `opened` the plan, the versions, the cause and the salt; of others reasons and
+    evidence; of an experiment's `step` the new shares, of its `promoted` the version. The salt is
+    never shown: whoever knows it knows each user's version beforehand.
     """
 
     entry: int
@@ -87,11 +88,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Rollout:
-    """A rollout as its events tell it. champion, challenger: versions of the ledger."""
+    """A rollout as its events tell it.
+
+    champion, challengers: versions of the ledger. An experiment has several challengers;
+    `challenger` is the one that was promoted, else the first.
+    """
 
     id: str
     champion: int
     challenger: int
+    challengers: tuple[int, ...]
     plan: dict[str, Any]
     state: State
     step: int
@@ -148,9 +154,16 @@ class Rollouts:
             return int(cursor.fetchone()[0])
 
     def open(
-        self, champion: int, challenger: int, plan: dict[str, Any], *, why: str, cause: str = ""
+        self,
+        champion: int,
+        challenger: int,
+        plan: dict[str, Any],
+        *,
+        why: str,
+        cause: str = "",
+        others: Sequence[int] = (),
     ) -> Rollout:
-        """Record a new rollout.
+        """Record a new rollout. others: further challengers of an experiment.
 
         cause: a key for which one rollout is opened at most; called again it returns that one.
         Raises NoRollout while another one is open.
@@ -169,6 +182,7 @@ class Rollouts:
             detail = {
                 "champion": champion,
                 "challenger": challenger,
+                **({"others": list(others)} if others else {}),
                 "plan": plan,
                 "cause": cause,
                 "salt": self.new_salt(),
@@ -242,7 +256,8 @@ def rollouts_of(events: Sequence[Event]) -> list[Rollout]:
         Rollout(
             name,
             own[0].detail["champion"],
-            own[0].detail["challenger"],
+            own[-1].detail.get("version", own[0].detail["challenger"]),
+            (own[0].detail["challenger"], *own[0].detail.get("others", ())),
             own[0].detail["plan"],
             "running" if own[-1].kind == "opened" else AFTER[own[-1].kind][1],
             own[-1].step,

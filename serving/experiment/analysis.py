@@ -8,6 +8,7 @@ without both, quality is not measured.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -15,12 +16,13 @@ from typing import TypeVar
 
 import numpy as np
 
+from evaluation.statistics.hypothesis_tests import Interval
 from evaluation.statistics.online.confidence_sequence import mean_sequence
 from evaluation.statistics.online.cuped import cuped
-from evaluation.statistics.online.pairs import concurrent_pairs
+from evaluation.statistics.online.pairs import concurrent_pairs, epochs
 from evaluation.statistics.online.welch import Welch, welch_test
 from serving.experiment.decision import Primary
-from serving.experiment.feedback import Vote, counted, outliers
+from serving.experiment.feedback import KeyLimit, Vote, counted, outliers
 from serving.gateway.observations import Feedback, Observation
 
 FEWEST = 20  # units of each arm for Welch's test
@@ -31,7 +33,7 @@ Key = TypeVar("Key")
 @dataclass(frozen=True)
 class Value:
     """One unit's value in one step, in [0, 1], and whether the challenger answered it. key: of the
-    API, "" without one.
+    API, "" without one. votes: that were sent for it.
     """
 
     key: str
@@ -39,19 +41,42 @@ class Value:
     challenger: bool
     step: int
     value: float
+    votes: int = 1
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Of one arm's counted values: their number, sum, and the interval of their mean."""
+
+    count: int
+    total: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Senders:
+    """Who sends many of the values. users, keys: name -> number of values, where it stands out;
+    left_out: key -> users that do not count because the key has too many.
+    """
+
+    users: dict[str, int]
+    keys: dict[str, int]
+    left_out: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Analysis:
     """welch: of the units' means with CUPED; None with fewer than `FEWEST` of an arm.
 
-    outliers: user -> number of votes, where it stands out.
+    champion, challenger: means of the counted units, the first value of each in a step.
     """
 
     primary: Primary
     welch: Welch | None
     units: int
-    outliers: dict[str, int]
+    senders: Senders
+    champion: Mean
+    challenger: Mean
 
 
 def analyze(
@@ -64,15 +89,15 @@ def analyze(
     level: float,
     gain: float,
     users_per_key: int = 100,
+    key_share: float = 1.0,
 ) -> Analysis | None:
     """Return the analysis of one rollout, or None where quality is not measured.
 
     observations: of the rollout, oldest first. before: of any user before it, for CUPED.
-    challenger: its version. shares: of the challenger in each step. level: chance of a wrong
-    interval. gain: least gain for a promotion. users_per_key: most units of an API key that count
-    in each arm and step.
+    challenger: its version; the other observations are the champion's. shares: of the challenger
+    among both, in each step. level: chance of a wrong interval. gain: least gain for a promotion.
+    users_per_key, key_share: how many units of an API key count in each arm (`KeyLimit`).
     """
-    stuffers: dict[str, int] = {}
     verified = [o for o in observations if o.verified is not None]
     if verified:
         name = VERIFIED
@@ -83,30 +108,41 @@ def analyze(
         covariate = _means([(o.unit, float(o.verified)) for o in before if o.verified is not None])
     else:
         name, covariate = ACCEPTED, {}
-        values, stuffers = _votes(observations, votes, challenger)
+        values = _votes(observations, votes, challenger)
+    values = [value for value in values if value.step < len(shares)]  # not after the last step
     if not values:
         return None
-    values = _capped(values, users_per_key)
-    differences: list[float] = []
-    for step, share in enumerate(shares):
-        own = _first_of_each([value for value in values if value.step == step])
-        arms = [value.challenger for value in own]
-        differences += list(
-            concurrent_pairs(arms, [value.value for value in own], share).differences
-        )
+    users = outliers(value.unit for value in values for _ in range(value.votes))
+    keys = outliers(value.key for value in values for _ in range(value.votes) if value.key)
+    values, left_out = _capped(values, users_per_key, key_share)
+    epoch = epochs(shares)
+    first = {e: _first_of_each([v for v in values if epoch[v.step] == e]) for e in {*epoch}}
+    differences = [
+        difference
+        for at, own in sorted(first.items())
+        if 0 < shares[at] < 1  # else the challenger was dropped
+        for difference in concurrent_pairs(
+            [value.challenger for value in own], [value.value for value in own], shares[at]
+        ).differences
+    ]
     interval = mean_sequence(differences, -1, 1, alpha=level)
     primary = Primary(name, len(differences), interval, gain)
     units = len({value.unit for value in values})
-    return Analysis(primary, _welch(values, covariate), units, stuffers)
+    senders = Senders(users, keys, left_out)
+    means = [
+        _mean([v.value for own in first.values() for v in own if v.challenger == a]) for a in (0, 1)
+    ]
+    return Analysis(primary, _welch(values, covariate), units, senders, *means)
+
+
+def _mean(values: Sequence[float]) -> Mean:
+    return Mean(len(values), sum(values), mean_sequence(values))
 
 
 def _votes(
     observations: Sequence[Observation], votes: Sequence[Feedback], challenger: int
-) -> tuple[list[Value], dict[str, int]]:
-    """Return a value for each response with votes, and the users whose number of votes stands out.
-
-    A response's value is the mean of its keys' last votes.
-    """
+) -> list[Value]:
+    """Return a value for each response with votes, which is the mean of its keys' last votes."""
     by_response = {o.response: o for o in observations if not o.shadow}
     own = counted(
         [
@@ -116,12 +152,12 @@ def _votes(
         ]
     )
     means = _means([(vote.response, vote.value) for vote in own])
-    values = [
-        Value(o.key, o.unit, o.version == challenger, o.step, means[o.response])
+    cast = Counter(vote.response for vote in votes)
+    return [
+        Value(o.key, o.unit, o.version == challenger, o.step, means[o.response], cast[o.response])
         for o in by_response.values()
         if o.response in means
     ]
-    return values, outliers(own)
 
 
 def _welch(values: Sequence[Value], covariate: dict[str, float]) -> Welch | None:
@@ -145,18 +181,15 @@ def _means(rows: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return {key: fmean(values) for key, values in found.items()}
 
 
-def _capped(values: Sequence[Value], most: int) -> list[Value]:
-    """Return the values of the first `most` units of each API key in each arm and step: a key may
-    name any number of users. Without keys all count.
-    """
-    units: dict[tuple[str, bool, int], set[str]] = {}
-    kept = []
+def _capped(values: Sequence[Value], most: int, share: float) -> tuple[list[Value], dict[str, int]]:
+    """Return the values of the units that count, and key -> units that do not."""
+    limits = {arm: KeyLimit(most, share) for arm in (False, True)}
+    admitted: dict[tuple[str, bool], bool] = {}
     for value in values:
-        own = units.setdefault((value.key, value.challenger, value.step), set())
-        if not value.key or value.unit in own or len(own) < most:
-            own.add(value.unit)
-            kept.append(value)
-    return kept
+        if (unit := (value.unit, value.challenger)) not in admitted:
+            admitted[unit] = limits[value.challenger].admits(value.key)
+    kept = [value for value in values if admitted[value.unit, value.challenger]]
+    return kept, dict(limits[False].left_out + limits[True].left_out)
 
 
 def _first_of_each(values: Sequence[Value]) -> list[Value]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from math import inf, log1p
 
 CHAMPION = "champion"
 
@@ -20,21 +21,21 @@ def position(salt: str, unit: str) -> float:
 
 
 def assigned(salt: str, unit: str, shares: Mapping[str, float]) -> str:
-    """Return the unit's arm: a challenger's name, or "champion".
+    """Return the unit's arm: a challenger's name, or "champion", which has the rest of the traffic.
 
-    shares: challenger -> its share of the traffic, always the same challengers in the same order,
-    those at 0 too. The i-th of k challengers owns the places from i / k on. So its share can grow
-    to 1 / k, nobody leaves a challenger that grows, and no unit moves between challengers.
-    Raises ValueError for a share outside [0, 1 / k].
+    shares: challenger -> its share of the traffic; those at 0 get nobody. Each arm draws a waiting
+    time for the unit, exponential with the arm's share as its rate, and the shortest wins. So a
+    share that changes moves only as many units as it must: nobody leaves an arm whose share grows
+    at least as much as that of every other one.
+    Raises ValueError for shares below 0, or above 1 in sum.
+    Source: Schindelhauer & Schomaker 2005, "Weighted Distributed Hash Tables", SPAA (the
+    logarithmic method).
     """
-    place = position(salt, unit) * len(shares)
-    for number, (name, share) in enumerate(shares.items()):
-        width = share * len(shares)
-        if not 0 <= width <= 1 + 1e-12:
-            raise ValueError(
-                f"the share of {name} must be in [0, {1 / len(shares):g}] with {len(shares)} "
-                f"challengers, got {share:g}"
-            )
-        if number <= place < number + width:
-            return name
-    return CHAMPION
+    rest = 1 - sum(shares.values())
+    if rest < -1e-9 or min(shares.values(), default=0.0) < 0:
+        raise ValueError(f"shares must be in [0, 1], and their sum too, got {dict(shares)}")
+    best, shortest = CHAMPION, inf
+    for name, share in ((CHAMPION, rest), *shares.items()):
+        if share > 0 and (wait := -log1p(-position(f"{salt}/{name}", unit)) / share) < shortest:
+            best, shortest = name, wait
+    return best

@@ -1,16 +1,18 @@
-"""Weights of feedback, so that one person cannot decide an experiment.
+"""Weights of feedback, so that neither one person nor one API key decides an experiment.
 
-In: votes. Out: the counted ones with their weights, and the users whose number of votes stands out.
+In: votes. Out: the counted ones with their weights, the users and keys whose number of votes stands
+out, and how many users of a key count.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
-FEWEST_USERS = 8  # quartiles of fewer users say little
+FEWEST = 8  # names: quartiles of fewer say little
+ALWAYS = 10
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,42 @@ def acceptance(votes: Sequence[Vote], cap: float = 5.0) -> Mapping[str, float]:
     return {arm: value / sum_ for arm, (value, sum_) in totals.items()}
 
 
-def outliers(votes: Sequence[Vote]) -> dict[str, int]:
-    """Return user -> number of votes, most first, where it is above the third quartile plus three
-    times the distance of the quartiles (at least one vote). None of fewer than eight users.
+def outliers(names: Iterable[str]) -> dict[str, int]:
+    """Return name -> how often it is there, most first, where that is above the third quartile plus
+    three times the distance of the quartiles (at least one). None of fewer than eight names.
 
-    Source: Tukey 1977, Exploratory Data Analysis, 2D ("far out").
+    names: the user, or the key, of each vote. Source: Tukey 1977, Exploratory Data Analysis, 2D
+    ("far out").
     """
-    by_user = Counter(vote.user for vote in votes)
-    if len(by_user) < FEWEST_USERS:
+    counts = Counter(names)
+    if len(counts) < FEWEST:
         return {}
-    first, _, third = quantiles(by_user.values(), n=4)
+    first, _, third = quantiles(counts.values(), n=4)
     limit = third + 3 * max(1.0, third - first)
-    return {user: number for user, number in by_user.most_common() if number > limit}
+    return {name: number for name, number in counts.most_common() if number > limit}
+
+
+class KeyLimit:
+    """How many users of an API key count in an arm: a key may name any number of users.
+
+    most: users of a key. share: largest share of a key among the counted users, where several keys
+    have any; `ALWAYS` users of a key count in any case. Users without a key all count. It depends
+    on earlier users alone, not on a value, so the values that count stay unbiased.
+    """
+
+    def __init__(self, most: int, share: float) -> None:
+        self.most, self.share = most, share
+        self.counted: Counter[str] = Counter()  # key -> users
+        self.left_out: Counter[str] = Counter()
+
+    def admits(self, key: str) -> bool:
+        """Return whether a further user of this key counts, and remember it."""
+        if key and self._full(key):
+            self.left_out[key] += 1
+            return False
+        self.counted[key] += 1
+        return True
+
+    def _full(self, key: str) -> bool:
+        own, total = self.counted[key], self.counted.total()
+        return own >= self.most or (own < total and own >= max(ALWAYS, self.share * total))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from evaluation.statistics.alpha_spending import level_at
 from evaluation.statistics.hypothesis_tests import Floats, Interval
-from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
+from evaluation.statistics.online.running_sequence import RunningSequence
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,21 @@ def measured_harm(
 
     differences: challenger minus champion, each in [-high, high].
     """
-    high = guardrail.high
-    return Harm(
-        guardrail,
-        len(differences),
-        mean_sequence(differences, -high, high, alpha=2 * level),
-        p_value(differences, guardrail.margin, -high, high),
-        level,
-    )
+    sequence = sequence_of(guardrail)
+    for difference in differences:
+        sequence.add(float(difference))
+    return shown_harm(guardrail, sequence, level)
+
+
+def sequence_of(guardrail: Guardrail) -> RunningSequence:
+    """Return the sequence that takes a guardrail's differences, each in [-high, high]."""
+    return RunningSequence(guardrail.margin, -guardrail.high, guardrail.high)
+
+
+def shown_harm(guardrail: Guardrail, sequence: RunningSequence, level: float) -> Harm:
+    """Return the state of a guardrail from its sequence."""
+    interval = sequence.interval(2 * level)
+    return Harm(guardrail, sequence.count, interval, sequence.p_value, level)
 
 
 def guardrail_level(

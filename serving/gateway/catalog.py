@@ -36,6 +36,7 @@ class Catalog:
         self.ledger_fault = NO_CHAMPION  # why the ledger names no champion
         self.faults: dict[int, Fault] = {}  # of the last attempt to load a version
         self.loaded: frozenset[int] = frozenset()  # versions that can answer
+        self.out_of_service = ""  # why this gateway should get no requests, while others answer
 
     @property
     def fault(self) -> str:

@@ -89,6 +89,8 @@ def native_routes(
         able = any(each and each.version in pool.loaded for each in (serving, before))
         if serving is None or not able or service.draining:
             raise Refused(503, "not_ready", "draining" if service.draining else fault, 5)
+        if catalog.out_of_service:
+            raise Refused(503, "out_of_service", catalog.out_of_service, 5)
         try:
             service.router.choose("")
         except LookupError as error:  # the record of rollouts was never read

@@ -16,7 +16,9 @@ from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
-ErrorKind = Literal["", "timeout", "overloaded", "engine", "unavailable", "gone", "refused"]
+ErrorKind = Literal[
+    "", "timeout", "overloaded", "engine", "unavailable", "gone", "refused", "declined"
+]
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Observation:
     error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
     "engine" the engine failed; "unavailable" the version's circuit breaker was open, and another
     version may have answered; "gone" the client left; "refused" the request was invalid for the
-    model. Only "timeout", "engine" and "unavailable" are failures of a version.
+    model; "declined" the answer is complete, and a refusal (declined.py). Only "timeout", "engine"
+    and "unavailable" are failures of a version.
     verified: whether the answer passed the request's tests; None if it had none.
     shadow: the answer was not returned to anybody.
     """
@@ -134,6 +137,19 @@ class Observations:
             where, values = f"{where} AND rollout = ?", [after, rollout]
         for number, *row in self._rows("observations", where, values):
             yield number, _observation(row)
+
+    def totals(self, rollout: str, last: int) -> list[float]:
+        """Return sums over the columns of a rollout's observations up to number `last`. Computed by
+        SQLite, so much faster than reading them.
+        """
+        errors = "SUM(LENGTH(error) + 31 * UNICODE(error || ' '))"
+        verified = "SUM(CASE verified WHEN 1 THEN 1 WHEN 0 THEN 1000 ELSE 0 END)"
+        sums = (
+            f"COUNT(*), TOTAL(number), TOTAL(version * number), TOTAL(step * number), {errors}, "
+            f"TOTAL(total_s), TOTAL(completion_tokens), TOTAL(shadow), {verified}"
+        )
+        rows = self._rows("observations", "rollout = ? AND number <= ?", [rollout, last], [sums])
+        return [float(value or 0) for value in rows[0]] if rows else []
 
     def feedback(self, after: int = 0) -> Iterator[tuple[int, Feedback]]:
         """Yield (number, vote) of those recorded after this number, oldest first."""

@@ -45,6 +45,7 @@ class Answers:
             body.user or "",
             caller.id,
             caller.consent,
+            bool(getattr(body, "tests", None)),
             caller.priority + body.priority,
             version=self._version(request),
         )

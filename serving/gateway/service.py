@@ -18,6 +18,7 @@ from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
 from serving.gateway.catalog import Catalog
+from serving.gateway.declined import MOST, asks_for_code, declined
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
 from serving.gateway.refusals import Refused, one_line
@@ -30,7 +31,8 @@ UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in i
 @dataclass
 class Task:
     """A request that was read and is allowed. user: as the client names it, "" for none. key: id of
-    the API key. consent: of its owner, that a failed task may be trained on. entry: the version
+    the API key. consent: of its owner, that a failed task may be trained on. tests: whether it
+    carries tests. entry: the version
     that answers, known with the first piece. held: takes the observations, which the caller
     completes and records; None: they are recorded at once. version: that a proxy in front has
     chosen for this request; None: the router chooses.
@@ -41,6 +43,7 @@ class Task:
     user: str = ""
     key: str = ""
     consent: bool = False
+    tests: bool = False
     priority: int = 0
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     entry: Entry | None = None
@@ -57,7 +60,7 @@ class Task:
 @dataclass
 class _Attempt:
     """What is measured while one version answers. client_s: seconds that the client took to read;
-    they say nothing of the version.
+    they say nothing of the version. texts: beginning of each completion.
     """
 
     began: float
@@ -66,12 +69,24 @@ class _Attempt:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: ErrorKind = ""
+    texts: dict[int, str] = field(default_factory=dict)
+    tools: bool = False
 
     def add(self, delta: Delta) -> None:
         if self.first is None and delta.tokens:
             self.first = time.monotonic() - self.began
         self.prompt_tokens += delta.prompt_tokens
         self.completion_tokens += delta.tokens
+        if len(text := self.texts.get(delta.index, "")) < MOST:
+            self.texts[delta.index] = text + delta.text
+        self.tools |= bool(delta.tool_calls)
+
+    def declined(self, task: Task) -> bool:
+        """Return whether no completion is an answer."""
+        if self.tools:
+            return False
+        asked = task.tests or asks_for_code(task.request.chat)
+        return all(declined(text, asked) for text in self.texts.values())
 
 
 class Service:
@@ -166,7 +181,7 @@ class Service:
                         yield delta
                     finally:
                         attempt.client_s += time.monotonic() - given
-            attempt.error = ""
+            attempt.error = "declined" if attempt.declined(task) else ""
         except (TooLong, Unsupported) as error:
             attempt.error = "refused"
             code = "context_length_exceeded" if isinstance(error, TooLong) else "unsupported"
@@ -184,8 +199,8 @@ class Service:
             raise _Failed(Refused(503, "engine_failed", one_line(error), 1)) from error
         finally:
             seconds = time.monotonic() - attempt.began - attempt.client_s
-            if attempt.error in ("", "engine", "timeout"):
-                breaker.record(not attempt.error, seconds)
+            if attempt.error in ("", "declined", "engine", "timeout"):
+                breaker.record(attempt.error in ("", "declined"), seconds)
             else:
                 breaker.leave()
             self._record(task, choice, attempt, seconds, shadow)

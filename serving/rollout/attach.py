@@ -5,6 +5,7 @@ In: the home, its ledger, the gateway's versions. Out: functions that `make_app`
 
 from __future__ import annotations
 
+import logging
 from threading import Event, Thread
 
 from resources.home import Home
@@ -12,8 +13,11 @@ from resources.registry.ledger import Ledger
 from resources.registry.rollouts import Rollouts
 from serving.gateway.catalog import Catalog
 from serving.gateway.observations import Observations
+from serving.gateway.replicas import Replicas
 from serving.rollout.controller import Controller
 from serving.rollout.router import RolloutRouter
+
+logger = logging.getLogger(__name__)
 
 
 def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> RolloutRouter:
@@ -21,10 +25,19 @@ def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> RolloutRout
 
     The thread ends with the process, at any point: all state is in the record.
     """
-    rollouts = Rollouts(ledger.place)
+    rollouts, replicas = Rollouts(ledger.place), Replicas(home.gateways)
     router = RolloutRouter(rollouts, ledger, catalog.champion, lambda: catalog.loaded)
-    controller = Controller(
-        rollouts, ledger, Observations(home.observations), faults=catalog.faults
-    )
-    Thread(target=controller.run, args=(Event(), router.refresh), daemon=True).start()
+    controller = Controller(rollouts, ledger, Observations(home.observations), replicas=replicas)
+
+    def then() -> None:
+        router.refresh()
+        try:
+            replicas.report(catalog.loaded, catalog.faults)
+            versions = router.versions()
+        except (OSError, LookupError) as error:
+            logger.debug("the other gateways do not know this one: %s", error)
+            versions = []
+        catalog.out_of_service = replicas.out_of_service(versions, catalog.faults)
+
+    Thread(target=controller.run, args=(Event(), then), daemon=True).start()
     return router

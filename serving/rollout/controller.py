@@ -10,20 +10,20 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event as Stop
-from typing import Any
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
 from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Event, Kind, Rollout, RolloutMoved, Rollouts
 from serving.experiment.decision import decide
-from serving.gateway.catalog import Fault
 from serving.gateway.observations import Observations
-from serving.rollout.comparison import Comparison
-from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
-from serving.rollout.plan import OtherPlan, recorded_plan
+from serving.gateway.replicas import Replicas
+from serving.rollout.arms import Arms
+from serving.rollout.evidence import analyses_of, decision_of, evidence_of, waiting_for
+from serving.rollout.experiment import Action, breach_in, next_of
+from serving.rollout.plan import OtherPlan
 from serving.rollout.step_clock import StepClock
 
 RETRYABLE = (LedgerUnreachable, LedgerChanged, sqlite3.Error, OSError)
@@ -32,24 +32,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progress:
-    """What is known of one rollout. breached: whether it shows a breach."""
+    """What is known of one rollout. breached: whether a challenger shows a breach. look_at: when
+    all of its observations may be read again, on a clock that never goes back.
+    """
 
     rollout: str
-    comparison: Comparison
+    arms: Arms
     breached: bool = False
-
-    def evidence(self) -> dict[str, Any]:
-        """Return the state of the guardrails as JSON."""
-        return {
-            "guardrails": guardrails_of(self.comparison),
-            "observations": self.comparison.read,
-        }
+    look_at: float = 0.0
 
 
 class Controller:
-    """clock: seconds since 1970, as the record has them. faults: version -> why it could not be
-    loaded when this process last tried.
-    """
+    """clock: seconds since 1970, as the record has them. replicas: the gateways of this home."""
 
     def __init__(
         self,
@@ -57,10 +51,10 @@ class Controller:
         ledger: Ledger,
         observations: Observations,
         clock: Callable[[], float] = time.time,
-        faults: Mapping[int, Fault] | None = None,
+        replicas: Replicas | None = None,
     ) -> None:
         self.rollouts, self.ledger, self.observations = rollouts, ledger, observations
-        self.clock, self.faults = clock, {} if faults is None else faults
+        self.clock, self.replicas = clock, replicas
         self.step_clock = StepClock()
         self._progress: Progress | None = None
 
@@ -99,7 +93,7 @@ class Controller:
         logger.info("%s: %s (%s)", rollout.id, kind, " ".join(detail["reasons"]))
         return event
 
-    def _action(self, rollout: Rollout) -> tuple[Kind, int, dict[str, Any]] | None:
+    def _action(self, rollout: Rollout) -> Action | None:
         """Return the event to record now: kind, step, detail."""
         try:
             progress = self.progress(rollout)
@@ -111,46 +105,80 @@ class Controller:
         """Return what is known of a rollout, with the newest observations. Raises OtherPlan."""
         progress = self._progress
         if progress is None or progress.rollout != rollout.id:
-            progress = Progress(rollout.id, Comparison(recorded_plan(rollout), rollout.challenger))
+            progress = Progress(rollout.id, Arms(rollout))
             self._progress = progress
-        if progress.comparison.follow(rollout.id, self.observations):
-            progress.breached = progress.comparison.breached()
+        arms = progress.arms
+        if arms.follow(rollout, self.observations):
+            now = [arms.comparisons[version] for version in arms.running(rollout.step)]
+            progress.breached = any(comparison.breached() for comparison in now)
+            arms.save(rollout, self.observations)
         return progress
 
-    def _next(
-        self, rollout: Rollout, progress: Progress
-    ) -> tuple[Kind, int, dict[str, Any]] | None:
-        plan, step = progress.comparison.plan, rollout.step
-        if rollout.challenger not in {entry.version for entry in champions(self.ledger.history())}:
-            reason = f"Version {rollout.challenger} was rolled back in the ledger."
-            return "aborted", step, {"reasons": [reason]}
-        fault = self.faults.get(rollout.challenger)
-        if fault and fault.at > rollout.events[0].time:  # it may have been repaired since then
-            reason = f"The challenger cannot be loaded: {fault.reason}"
-            return "aborted", step, {"reasons": [reason], **progress.evidence()}
+    def _next(self, rollout: Rollout, progress: Progress) -> Action | None:
+        arms, step = progress.arms, rollout.step
+        if fault := self._fault(rollout, arms):
+            return "aborted", step, {"reasons": [fault], **evidence_of(arms)}
         if progress.breached:
-            decision = decide(progress.comparison.harms(), None)
-            return "rolled_back", step, {"reasons": list(decision.reasons), **progress.evidence()}
+            if arms.plan.experiment:
+                return breach_in(rollout, arms)
+            decision = decide(arms.first.harms(), None)
+            return "rolled_back", step, {"reasons": list(decision.reasons), **evidence_of(arms)}
         if rollout.state == "paused":
             return None
-        if not plan.steps:
+        if not arms.plan.steps:
             return "promoted", 0, {"reasons": ["The plan has no steps."]}
-        now = self.step_clock.now(rollout, self.clock())
-        if waiting_for(rollout, progress.comparison, now):
+        if waiting_for(rollout, arms, self.step_clock.now(rollout, self.clock())):
             return None
-        present = plan.steps[step]
-        if present.shadow and rollout.last.kind != "resumed":
+        return self._forward(rollout, progress)
+
+    def _fault(self, rollout: Rollout, arms: Arms) -> str:
+        """Return why a challenger cannot answer any more; "" if all can."""
+        known = {entry.version for entry in champions(self.ledger.history())}
+        for version in arms.running(rollout.step):
+            if version not in known:
+                return f"Version {version} was rolled back in the ledger."
+            if self.replicas is None:
+                continue
+            # An older fault may have been repaired since then.
+            reason = self.replicas.failing(
+                version, rollout.events[0].time, arms.plan.failed_gateways
+            )
+            if reason:
+                return f"The challenger cannot be loaded: {reason}"
+        return ""
+
+    def _forward(self, rollout: Rollout, progress: Progress) -> Action | None:
+        """Return the event after a step that has lasted long enough."""
+        arms, plan, step = progress.arms, progress.arms.plan, rollout.step
+        if plan.experiment:
+            return self._seldom(progress, lambda: next_of(rollout, arms, self.observations))
+        now = plan.steps[step]
+        if now.shadow and rollout.last.kind != "resumed":
             reason = "The shadow has answered enough: resume to promote it, or abort."
-            return "paused", step, {"reasons": [reason], **progress.evidence()}
-        pairs = progress.comparison.pairs(step)
-        reasons = [f"{present.title}: no guardrail was breached in {pairs} pairs."]
+            return "paused", step, {"reasons": [reason], **evidence_of(arms)}
+        pairs = arms.first.pairs(step)
+        reasons = [f"{now.title}: no guardrail was breached in {pairs} pairs."]
         if step + 1 < len(plan.steps):
-            return "step", step + 1, {"reasons": reasons, **progress.evidence()}
+            return "step", step + 1, {"reasons": reasons, **evidence_of(arms)}
         if plan.gain is None:
-            return "promoted", step, {"reasons": reasons, **progress.evidence()}
-        analysis = analysis_of(rollout, progress.comparison, self.observations)
-        decision = decision_of(progress.comparison, analysis)
+            return "promoted", step, {"reasons": reasons, **evidence_of(arms)}
+        return self._seldom(progress, lambda: self._gained(rollout, arms))
+
+    def _gained(self, rollout: Rollout, arms: Arms) -> Action | None:
+        analysis = analyses_of(rollout, arms, self.observations)[rollout.challenger]
+        decision = decision_of(arms.first, analysis)
         if decision.kind == "continue" or analysis is None:
             return None
         end: Kind = "promoted" if decision.kind == "deploy" else "rolled_back"
-        return end, step, {"reasons": list(decision.reasons), **progress.evidence()}
+        return end, rollout.step, {"reasons": list(decision.reasons), **evidence_of(arms)}
+
+    def _seldom(self, progress: Progress, look: Callable[[], Action | None]) -> Action | None:
+        """Return the result of a look that reads all observations. Looks without a result take a
+        tenth of the time at most.
+        """
+        if (began := time.monotonic()) < progress.look_at:
+            return None
+        action = look()
+        now = time.monotonic()
+        progress.look_at = 0.0 if action else now + 10 * (now - began)
+        return action

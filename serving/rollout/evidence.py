@@ -1,7 +1,7 @@
 """What the requests of a rollout show by now.
 
-In: a rollout, its comparison, the observations. Out: the guardrails as JSON, what the present step
-waits for, the primary metric, the decision.
+In: a rollout, its arms, the observations. Out: the guardrails as JSON, what the present step waits
+for, the primary metric, the decision on each challenger.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from resources.registry.rollouts import Rollout
 from serving.experiment.analysis import Analysis, analyze
 from serving.experiment.decision import Decision, decide
 from serving.gateway.observations import Observations
+from serving.rollout.arms import Arms, FirstPlace
 from serving.rollout.comparison import Comparison
 
 RATIO_LEVEL = 0.001  # a mismatch of the arms' traffic is a fault, so it must be beyond doubt
 
 
-def waiting_for(rollout: Rollout, comparison: Comparison, now: float) -> str:
+def waiting_for(rollout: Rollout, arms: Arms, now: float) -> str:
     """Return why the present step is not over; "" if it is. now: seconds since 1970."""
-    plan = comparison.plan
-    if (left := plan.bake_s - (now - rollout.step_since)) > 0:
+    plan, bake_s = arms.plan, arms.plan.bake_s
+    if plan.experiment:  # a long one is looked at less often: its steps are events of the record
+        bake_s = max(bake_s, 0.1 * (rollout.step_since - rollout.events[0].time))
+    if (left := bake_s - (now - rollout.step_since)) > 0:
         return f"bakes for another {left:.0f} s"
-    if (pairs := comparison.pairs(rollout.step)) < plan.least_pairs:
+    pairs = sum(comparison.pairs(rollout.step) for comparison in arms.comparisons.values())
+    if pairs < plan.least_pairs:
         return f"{pairs} of at least {plan.least_pairs} pairs of requests"
     return ""
 
@@ -43,26 +47,44 @@ def guardrails_of(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-def analysis_of(
-    rollout: Rollout, comparison: Comparison, observations: Observations
-) -> Analysis | None:
-    """Return the analysis of the primary metric; None where quality is not measured.
+def evidence_of(arms: Arms) -> dict[str, Any]:
+    """Return what an event records: the guardrails of each challenger."""
+    evidence: dict[str, Any] = {"observations": arms.read}
+    if len(arms.comparisons) == 1:
+        return evidence | {"guardrails": guardrails_of(arms.first)}
+    each = {str(version): guardrails_of(own) for version, own in arms.comparisons.items()}
+    return evidence | {"guardrails_of": each}
 
-    Only then are all observations of the rollout read.
+
+def analyses_of(
+    rollout: Rollout, arms: Arms, observations: Observations
+) -> dict[int, Analysis | None]:
+    """Return challenger -> analysis of the primary metric; None where quality is not measured.
+
+    Only where it is are all observations of the rollout read.
     """
     votes, opened = [vote for _, vote in observations.feedback()], rollout.events[0].time
-    if not votes and not comparison.measures_quality:
-        return None
-    return analyze(
-        [row for _, row in observations.read(0, rollout.id)],
-        votes,
-        (row for _, row in observations.read() if row.time < opened),
-        challenger=rollout.challenger,
-        shares=[step.share for step in comparison.plan.steps],
-        level=comparison.plan.level,
-        gain=comparison.plan.gain or 0.0,
-        users_per_key=comparison.plan.users_per_key,
-    )
+    plan, comparisons = arms.plan, arms.comparisons
+    if not votes and not any(own.measures_quality for own in comparisons.values()):
+        return dict.fromkeys(comparisons)
+    first = FirstPlace()
+    once = plan.experiment and plan.sticky
+    rows = [row for _, row in observations.read(0, rollout.id) if not once or first.holds(row)]
+    before = [row for _, row in observations.read() if row.time < opened]
+    return {
+        version: analyze(
+            [row for row in rows if row.version not in comparison.others],
+            votes,
+            before,
+            challenger=version,
+            shares=comparison.shares,
+            level=plan.level,
+            gain=plan.gain or 0.0,
+            users_per_key=plan.users_per_key,
+            key_share=plan.key_share,
+        )
+        for version, comparison in comparisons.items()
+    }
 
 
 def decision_of(comparison: Comparison, analysis: Analysis | None) -> Decision:

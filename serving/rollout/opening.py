@@ -1,4 +1,4 @@
-"""Open a rollout for a version, by hand or automatically.
+"""Open a rollout for a version, or an experiment with several, by hand or automatically.
 
 In: the ledger, the record, the settings. Out: the recorded rollout.
 """
@@ -15,28 +15,43 @@ def open_rollout(
     ledger: Ledger,
     rollouts: Rollouts,
     settings: RolloutSettings,
-    version: int,
-    *,
+    *versions: int,
     strategy: Strategy | None = None,
     why: str,
     cause: str = "",
 ) -> Rollout:
-    """Record a rollout of this version against the deployed one, and return it.
+    """Record a rollout of this version against the deployed one, and return it. Several versions
+    are an experiment.
 
-    The first rollout compares with the champion before. Raises NoRollout where the version may not
+    The first rollout compares with the champion before. Raises NoRollout where a version may not
     be deployed or answers already.
     """
     stack = {entry.version: entry for entry in champions(ledger.history())}
-    if version not in stack:
+    if other := next((version for version in versions if version not in stack), None):
         raise NoRollout(
-            f"version {version} is no champion, or was rolled back: `ratchet promote` decides on it"
+            f"version {other} is no champion, or was rolled back: `ratchet promote` decides on it"
         )
     known = rollouts.all()
     now = deployed(known)
     if now not in stack:
-        earlier = [other for other in stack if other != version]
-        now = earlier[-1] if earlier else version
-    if now == version:
-        raise NoRollout(f"{named(stack[version])} answers all requests already")
-    plan = plan_of(settings, strategy or settings.strategy, len(known) + 1)
-    return rollouts.open(now, version, plan.model_dump(mode="json"), why=why, cause=cause)
+        earlier = [other for other in stack if other not in versions]
+        now = earlier[-1] if earlier else versions[0]
+    if now in versions:
+        raise NoRollout(f"{named(stack[now])} answers all requests already")
+    challengers = tuple(dict.fromkeys(versions))
+    plan = plan_of(
+        settings, _strategy(settings, strategy, challengers), len(known) + 1, len(challengers)
+    )
+    first, *others = challengers
+    shown = plan.model_dump(mode="json")
+    return rollouts.open(now, first, shown, why=why, cause=cause, others=others)
+
+
+def _strategy(
+    settings: RolloutSettings, strategy: Strategy | None, challengers: tuple[int, ...]
+) -> Strategy:
+    if len(challengers) == 1:
+        return strategy or settings.strategy
+    if strategy not in (None, "experiment"):
+        raise NoRollout(f"{strategy} is for one version: several are an experiment")
+    return "experiment"

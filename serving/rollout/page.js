@@ -54,27 +54,54 @@ function guardrail(row) {
 
 function quality(primary) {
   if (!primary) return "Quality is not measured: no request carries tests, and nobody votes.";
-  const stuffers = Object.keys(primary.outliers).length;
-  return `${primary.name}: difference ${range(primary.difference)} in ${primary.pairs} pairs.` +
-    (stuffers ? ` ${stuffers} user(s) vote far more than others; each counts once.` : "");
+  return `${primary.name}: champion ${range(primary.arms[0])}, challenger ${range(primary.arms[1])}, ` +
+    `difference ${range(primary.difference)} in ${primary.pairs} pairs.`;
+}
+
+// Users and keys that send far more tests or votes than others, and what does not count for that.
+function senders(arm) {
+  const primary = arm.primary || { outliers: {}, outlying_keys: {}, left_out: {} };
+  const left = Object.keys(primary.left_out).length ? primary.left_out : arm.left_out;
+  const lines = (counts, text) => Object.entries(counts).slice(0, 3).map(([who, count]) => text(who, count));
+  return [
+    ...lines(primary.outliers, (who, count) => `User ${who} sent ${count} values, far more than others; each user counts once.`),
+    ...lines(primary.outlying_keys, (who, count) => `API key ${who} sent ${count} values, far more than others.`),
+    ...lines(left, (who, count) => `API key ${who}: ${count} more users do not count.`),
+  ];
+}
+
+// One challenger: its guardrails, quality and decision.
+function challenger(arm, several) {
+  const made = $("arm").content.cloneNode(true).firstElementChild;
+  const part = (name) => made.querySelector(`.${name}`);
+  const share = arm.share ? `${number(100 * arm.share)} % of the requests` : "dropped";
+  part("name").textContent = `Version ${arm.version}: ${share}`;
+  part("name").hidden = !several;
+  part("guardrails").replaceChildren(...arm.guardrails.map(guardrail));
+  part("quality").textContent = quality(arm.primary) +
+    (arm.sample_ratio_p_value < 0.001 ? " The versions did not get their shares of the traffic." : "");
+  part("senders").replaceChildren(...senders(arm).map((line) => element("li", line)));
+  part("decision").textContent = arm.decision.kind;
+  part("reasons").replaceChildren(...arm.decision.reasons.map((reason) => element("li", reason)));
+  return made;
 }
 
 function show(view) {
   const ended = ["aborted", "rolled_back"].includes(view.state);
-  $("title").textContent = `Version ${view.challenger} beside version ${view.champion}, ${view.strategy}`;
+  const several = view.challengers.length > 1;
+  $("title").textContent = `Version${several ? "s" : ""} ${view.challengers.join(", ")} beside version ${view.champion}, ${view.strategy}`;
   $("state").textContent = words(view.state);
   $("state").className = view.state;
   $("steps").replaceChildren(...view.steps.map((step) => {
-    const made = element("li", step.title, step.state === "now" && ended ? "stopped" : step.state);
-    made.append(element("small", `${step.pairs} pairs; ${step.units[0]} + ${step.units[1]} users or requests`));
+    const title = step.title.replaceAll(", ", "\n");
+    const made = element("li", title, step.state === "now" && ended ? "stopped" : step.state);
+    made.append(element("small", `${step.pairs} pairs; ${step.units.join(" + ")} users or requests`));
     return made;
   }), element("li", "all", view.state === "promoted" ? "done" : "next"));
   $("waiting").textContent = view.waiting ? `This step ${view.waiting}.` : "";
-  $("guardrails").replaceChildren(...view.guardrails.map(guardrail));
-  $("quality").textContent = `${view.requests} requests. ${quality(view.primary)}` +
-    (view.sample_ratio_p_value < 0.001 ? " The versions did not get their shares of the traffic." : "");
-  $("decision").textContent = view.decision.kind;
-  $("reasons").replaceChildren(...view.decision.reasons.map((reason) => element("li", reason)));
+  $("arms").replaceChildren(...view.arms.map((arm) => challenger(arm, several)));
+  if (!view.arms.length) $("arms").append(...view.decision.reasons.map((reason) => element("p", reason)));
+  $("requests").textContent = `${view.requests} requests.`;
   $("events").replaceChildren(...view.events.map((event) => {
     const made = element("li");
     const time = element("time", event.time.slice(0, 19).replace("T", " "));
@@ -102,7 +129,8 @@ async function look() {
     $("shown").hidden = all.length === 0;
     const chosen = $("which").value || (all[0] && all[0].id);
     $("which").replaceChildren(...all.map((each) => {
-      const made = element("option", `${each.id}: version ${each.challenger}, ${words(each.state)}`);
+      const versions = each.challengers.join(", ");
+      const made = element("option", `${each.id}: version ${versions}, ${words(each.state)}`);
       made.value = each.id;
       return made;
     }));

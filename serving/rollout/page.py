@@ -1,4 +1,4 @@
-"""The endpoints below /rollouts: every rollout as JSON, and a page for people.
+"""The endpoints /rollouts and /experiments: every rollout as JSON, and a page for people.
 
 In: the record and the observations. Out: routes for `make_app`. The page loads nothing from
 elsewhere and runs nothing inline (Content-Security-Policy).
@@ -22,7 +22,7 @@ from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
 from serving.page_headers import HEADERS
-from serving.rollout.comparison import Comparison
+from serving.rollout.arms import Arms
 from serving.rollout.view import details, overview
 
 FOLDER = Path(__file__).parent
@@ -32,7 +32,7 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the routes. They read the databases in a thread, so that answers do not wait."""
     routes = APIRouter(tags=["Rollouts"])
     rollouts, observations = Rollouts(ledger.place), Observations(home.observations)
-    latest: dict[str, Comparison] = {}  # of the rollout that was looked at last
+    latest: dict[str, Arms] = {}  # of the rollout that was looked at last
     looking = Lock()
 
     @routes.get("/rollouts")
@@ -40,6 +40,12 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
         """Every rollout in short, newest first."""
         with readable():
             return overview(rollouts)
+
+    @routes.get("/experiments")
+    def every_experiment() -> list[dict[str, Any]]:
+        """Every experiment in short, newest first. `/rollouts/{id}` has all of one."""
+        with readable():
+            return [row for row in overview(rollouts) if row["strategy"] == "experiment"]
 
     @routes.get("/rollouts/page", response_class=HTMLResponse)
     def page() -> Response:

@@ -6,7 +6,7 @@ In: the settings and a strategy. Out: a `Plan`, and how much traffic it needs, s
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,7 +37,8 @@ class Step(BaseModel):
 class Plan(BaseModel):
     """level: share of alpha of each guardrail. A rollout without steps promotes at once.
 
-    After the last step the challenger gets all traffic; after a shadow step a person decides.
+    After the last step the challenger gets all traffic; after a shadow step a person decides. An
+    experiment begins with equal shares, its only planned step; its record has the later ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,6 +52,15 @@ class Plan(BaseModel):
     sticky: bool
     gain: float | None = None
     users_per_key: int = 100
+    key_share: float = 1.0
+    allocation: Literal["thompson", "equal"] = "equal"
+    least_share: float = 0.1
+    most_pairs: int = 20_000
+    failed_gateways: float = 0.5
+
+    @property
+    def experiment(self) -> bool:
+        return self.strategy == "experiment"
 
 
 class OtherPlan(ValueError):
@@ -70,6 +80,17 @@ def recorded_plan(rollout: Rollout) -> Plan:
         ) from error
 
 
+def allocations(rollout: Rollout, plan: Plan) -> list[dict[int, float]]:
+    """Return challenger -> its share of the traffic, for each step: of a rollout all of its plan,
+    of an experiment those until now.
+    """
+    if not plan.experiment:
+        return [{rollout.challenger: step.share} for step in plan.steps]
+    equal = dict.fromkeys(rollout.challengers, plan.steps[0].share)
+    later = [event.detail["shares"] for event in rollout.events if event.kind == "step"]
+    return [equal, *({int(v): share for v, share in shares.items()} for shares in later)]
+
+
 class Need(NamedTuple):
     """Requests in the comparison that show a rise of the share of failed requests by `drop`.
 
@@ -81,13 +102,16 @@ class Need(NamedTuple):
     fixed: int
 
 
-def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
+def plan_of(
+    settings: RolloutSettings, strategy: Strategy, number: int, challengers: int = 1
+) -> Plan:
     """Return the plan of the number-th rollout, 1 for the first."""
     steps = {
         "gradual": tuple(Step(share=share) for share in settings.shares),
         "blue-green": (Step(share=1 - settings.holdback),),
         "shadow": (Step(share=0.5, shadow=True),),
         "immediate": (),
+        "experiment": (Step(share=1 / (challengers + 1)),),
     }[strategy]
     guardrails = (
         Guardrail("errors", margin=settings.errors_margin),
@@ -101,12 +125,17 @@ def plan_of(settings: RolloutSettings, strategy: Strategy, number: int) -> Plan:
         strategy=strategy,
         steps=steps,
         guardrails=guardrails,
-        level=guardrail_level(settings.alpha, len(guardrails), rollout=every),
+        level=guardrail_level(settings.alpha, len(guardrails), challengers, every),
         bake_s=settings.bake_s,
         least_pairs=settings.least_pairs,
         sticky=settings.sticky,
-        gain=settings.gain,
+        gain=settings.gain or 0.0 if strategy == "experiment" else settings.gain,
         users_per_key=settings.users_per_key,
+        key_share=settings.key_share,
+        allocation=settings.allocation,
+        least_share=min(settings.least_share, 1 / (challengers + 1)),
+        most_pairs=settings.most_pairs,
+        failed_gateways=settings.failed_gateways,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import secrets
 import sqlite3
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from resources.registry.ledger import Ledger, LedgerChanged, champions
@@ -17,7 +18,7 @@ from resources.registry.ledger_database import LedgerUnreachable
 from resources.registry.rollouts import Rollouts, deployed
 from serving.experiment.assignment import CHAMPION, assigned
 from serving.gateway.routing import Choice
-from serving.rollout.plan import OtherPlan, recorded_plan
+from serving.rollout.plan import OtherPlan, allocations, recorded_plan
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +26,13 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Traffic:
     """Where requests go at present. champion: version; 0 where it is the ledger's champion.
-    salt: secret of the assignment.
+    shares: challenger -> its share. salt: secret of the assignment.
     """
 
     champion: int = 0
-    challenger: int = 0
+    shares: Mapping[int, float] = field(default_factory=dict)
     rollout: str = ""
     step: int = 0
-    share: float = 0.0
     shadow: bool = False
     sticky: bool = True
     salt: str = field(default="", repr=False)
@@ -40,7 +40,7 @@ class Traffic:
 
 class RolloutRouter:
     """champion: returns the version that answers as the ledger's champion; raises LookupError
-    without one. loaded: returns the versions that can answer; None: all. Until the challenger can,
+    without one. loaded: returns the versions that can answer; None: all. Until all challengers can,
     requests are outside of the rollout. Traffic is as last known where the record cannot be read;
     until it was read once, no version answers: the ledger's champion may be the one that a rollout
     took back.
@@ -51,7 +51,7 @@ class RolloutRouter:
         rollouts: Rollouts,
         ledger: Ledger,
         champion: Callable[[], int],
-        loaded: Callable[[], Container[int]] | None = None,
+        loaded: Callable[[], AbstractSet[int]] | None = None,
     ) -> None:
         self.rollouts, self.ledger, self.champion = rollouts, ledger, champion
         self.loaded = loaded
@@ -63,24 +63,24 @@ class RolloutRouter:
         """Return the version that answers this request. Raises LookupError without a champion."""
         now = self._known()
         champion = now.champion or self.champion()
-        if not now.rollout or (self.loaded and now.challenger not in self.loaded()):
+        if not now.rollout or (self.loaded and not self.loaded() >= now.shares.keys()):
             return Choice(champion)
         if now.shadow:
-            shadows = (now.challenger,)
-            return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, shadows)
+            return Choice(champion, CHAMPION, 1.0, now.rollout, now.step, tuple(now.shares))
         unit = key if now.sticky else secrets.token_hex(8)
-        name = f"version {now.challenger}"
-        arm = assigned(now.salt, unit, {name: now.share})
-        version, share = (
-            (champion, 1 - now.share) if arm == CHAMPION else (now.challenger, now.share)
-        )
-        return Choice(version, arm, share, now.rollout, now.step)
+        versions = {f"version {version}": version for version in now.shares}
+        arm = assigned(now.salt, unit, dict(zip(versions, now.shares.values(), strict=True)))
+        if arm == CHAMPION:
+            rest = 1 - sum(now.shares.values())
+            return Choice(champion, arm, rest, now.rollout, now.step)
+        version = versions[arm]
+        return Choice(version, arm, now.shares[version], now.rollout, now.step)
 
     def versions(self) -> Sequence[int]:
         """Return the versions that must be loaded, the champion first. Raises LookupError."""
         now = self._known()
         champion = now.champion or self.champion()
-        return [version for version in (champion, now.challenger) if version]
+        return [champion, *now.shares]
 
     def refresh(self) -> None:
         """Read the record now. A database that cannot be used changes nothing."""
@@ -106,7 +106,7 @@ class RolloutRouter:
         if champion not in restorable or champion == stack[-1].version:
             champion = 0  # undone in the ledger, or its champion anyway
         now = next((rollout for rollout in rollouts if rollout.open), None)
-        if now is None or now.challenger not in restorable:
+        if now is None:
             return Traffic(champion)
         try:
             plan = recorded_plan(now)
@@ -114,14 +114,9 @@ class RolloutRouter:
             return Traffic(champion)
         if not plan.steps:
             return Traffic(champion)
-        step = plan.steps[now.step]
-        return Traffic(
-            champion,
-            now.challenger,
-            now.id,
-            now.step,
-            step.share,
-            step.shadow,
-            plan.sticky,
-            now.salt,
-        )
+        step = allocations(now, plan)[now.step]
+        shares = {version: share for version, share in step.items() if share}
+        if not shares.keys() <= restorable:
+            return Traffic(champion)
+        shadow = not plan.experiment and plan.steps[now.step].shadow
+        return Traffic(champion, shares, now.id, now.step, shadow, plan.sticky, now.salt)

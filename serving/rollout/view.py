@@ -6,15 +6,19 @@ In: the record and the observations. Out: one JSON object for the terminal, the 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 from evaluation.statistics.hypothesis_tests import Interval
 from resources.registry.rollouts import Rollout, Rollouts
 from serving.experiment.analysis import Analysis
 from serving.gateway.observations import Observations
+from serving.rollout.arms import Arms
 from serving.rollout.comparison import Comparison
-from serving.rollout.evidence import analysis_of, decision_of, guardrails_of, waiting_for
-from serving.rollout.plan import OtherPlan, Plan, needs, recorded_plan
+from serving.rollout.evidence import analyses_of, decision_of, guardrails_of, waiting_for
+from serving.rollout.plan import OtherPlan, Plan, needs
+
+NEWEST = 6  # steps of an experiment that are shown
 
 
 def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
@@ -26,6 +30,7 @@ def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
             "strategy": rollout.plan.get("strategy", "unknown"),
             "champion": rollout.champion,
             "challenger": rollout.challenger,
+            "challengers": list(rollout.challengers),
             "opened_at": rollout.events[0].created_at,
             "reasons": rollout.last.detail["reasons"],
         }
@@ -34,41 +39,42 @@ def overview(rollouts: Rollouts) -> list[dict[str, Any]]:
 
 
 def details(
-    rollout: Rollout, observations: Observations, known: dict[str, Comparison] | None = None
+    rollout: Rollout, observations: Observations, known: dict[str, Arms] | None = None
 ) -> dict[str, Any]:
-    """Return all of one rollout. known: comparisons of earlier calls, by rollout, which read only
-    what is new.
+    """Return all of one rollout. known: arms of earlier calls, by rollout, which read only what is
+    new. The first challenger's guardrails, primary metric and decision are there twice: at the top,
+    and in `arms` with those of the others.
     """
     try:
-        plan = recorded_plan(rollout)
+        new = Arms(rollout)
     except OtherPlan as error:
         return (
             _facts(rollout) | UNREADABLE | {"decision": {"kind": "keep", "reasons": [str(error)]}}
         )
-    new = Comparison(plan, rollout.challenger)
-    comparison = new if known is None else known.setdefault(rollout.id, new)
-    comparison.follow(rollout.id, observations)
-    arms = comparison.arms()
-    analysis = analysis_of(rollout, comparison, observations)
-    decision = decision_of(comparison, analysis)
+    arms = new if known is None else known.setdefault(rollout.id, new)
+    arms.follow(rollout, observations)
+    analyses = analyses_of(rollout, arms, observations)
+    rows = [
+        _arm(rollout, arms, comparison, analyses[version])
+        for version, comparison in arms.comparisons.items()
+    ]
     waiting = ""
     if rollout.state == "running":
-        waiting = waiting_for(rollout, comparison, time.time())
-    return _facts(rollout) | {
-        "steps": _steps(rollout, plan, comparison),
-        "waiting": waiting,
-        "guardrails": [
-            {**row, "arms": [_interval(arm) for arm in arms.get(row["name"], ())]}
-            for row in guardrails_of(comparison)
-        ],
-        "sample_ratio_p_value": comparison.ratio_p_value(),
-        "primary": _primary(analysis),
-        "decision": {"kind": decision.kind, "reasons": list(decision.reasons)},
-        "needs": _needs(plan, comparison),
-        "requests": comparison.requests,
-    }
+        waiting = waiting_for(rollout, arms, time.time())
+    return (
+        _facts(rollout)
+        | {
+            "steps": _steps(rollout, arms),
+            "waiting": waiting,
+            "needs": _needs(arms),
+            "requests": arms.requests,
+            "arms": rows,
+        }
+        | {name: rows[0][name] for name in OF_THE_FIRST}
+    )
 
 
+OF_THE_FIRST = ("guardrails", "sample_ratio_p_value", "primary", "decision")
 UNREADABLE: dict[str, Any] = {  # of a rollout whose plan cannot be read
     "steps": [],
     "waiting": "",
@@ -77,7 +83,28 @@ UNREADABLE: dict[str, Any] = {  # of a rollout whose plan cannot be read
     "primary": None,
     "needs": [],
     "requests": 0,
+    "arms": [],
 }
+
+
+def _arm(
+    rollout: Rollout, arms: Arms, comparison: Comparison, analysis: Analysis | None
+) -> dict[str, Any]:
+    """Return what is known of one challenger. share: of the traffic, 0 after it was dropped."""
+    means, decision = comparison.arms(), decision_of(comparison, analysis)
+    version = comparison.challenger
+    return {
+        "version": version,
+        "share": arms.shares[rollout.step][version] if arms.shares else 1.0,
+        "guardrails": [
+            {**row, "arms": [_interval(arm) for arm in means.get(row["name"], ())]}
+            for row in guardrails_of(comparison)
+        ],
+        "sample_ratio_p_value": comparison.ratio_p_value(),
+        "primary": _primary(arms.plan, analysis),
+        "decision": {"kind": decision.kind, "reasons": list(decision.reasons)},
+        "left_out": _left_out(comparison),
+    }
 
 
 def _facts(rollout: Rollout) -> dict[str, Any]:
@@ -88,6 +115,7 @@ def _facts(rollout: Rollout) -> dict[str, Any]:
         "strategy": rollout.plan.get("strategy", "unknown"),
         "champion": rollout.champion,
         "challenger": rollout.challenger,
+        "challengers": list(rollout.challengers),
         "events": [
             {
                 "time": event.created_at,
@@ -100,36 +128,51 @@ def _facts(rollout: Rollout) -> dict[str, Any]:
     }
 
 
-def _steps(rollout: Rollout, plan: Plan, comparison: Comparison) -> list[dict[str, Any]]:
-    reached = len(plan.steps) if rollout.state == "promoted" else rollout.step
-    return [
-        {
-            "title": step.title,
-            "state": "done" if at < reached else "now" if at == reached else "next",
-            "pairs": comparison.pairs(at),
-            "units": comparison.units.get(at, (0, 0)),
-        }
-        for at, step in enumerate(plan.steps)
-    ]
+def _steps(rollout: Rollout, arms: Arms) -> list[dict[str, Any]]:
+    """Return the steps; of an experiment the newest ones."""
+    plan, own = arms.plan, arms.comparisons.values()
+    reached = len(arms.shares) if rollout.state == "promoted" else rollout.step
+    rows = []
+    for at, shares in enumerate(arms.shares):
+        units = [comparison.units.get(at, (0, 0)) for comparison in own]
+        challengers = [challenger for _, challenger in units]
+        title = plan.steps[at].title if not plan.experiment else _title(shares)
+        state = "done" if at < reached else "now" if at == reached else "next"
+        pairs = sum(comparison.pairs(at) for comparison in own)
+        units_row = (max(champion for champion, _ in units), *challengers)
+        rows.append({"title": title, "state": state, "pairs": pairs, "units": units_row})
+    return rows[-NEWEST:] if plan.experiment else rows
 
 
-def _needs(plan: Plan, comparison: Comparison) -> list[dict[str, Any]]:
+def _title(shares: dict[int, float]) -> str:
+    """Return the shares of the champion and of each challenger."""
+    rest = 1 - sum(shares.values())
+    each = [f"version {version}: {100 * share:.3g} %" for version, share in shares.items() if share]
+    return ", ".join([f"champion: {100 * rest:.3g} %", *each])
+
+
+def _needs(arms: Arms) -> list[dict[str, Any]]:
     """Return how many requests show how much more failures, at the last step's share."""
+    plan = arms.plan
     if not plan.steps:
         return []
-    arms = comparison.arms().get("errors")
-    base = arms[0].low if arms else 0.02
+    means = arms.first.arms().get("errors")
+    base = means[0].low if means else 0.02
     return [need._asdict() for need in needs(plan, base, plan.steps[-1].share)]
 
 
-def _primary(analysis: Analysis | None) -> dict[str, Any] | None:
+def _primary(plan: Plan, analysis: Analysis | None) -> dict[str, Any] | None:
     if analysis is None:
         return None
     welch = analysis.welch
+    if plan.experiment and plan.allocation == "thompson":
+        welch = None  # its sample sizes would have to be fixed beforehand
+    senders = analysis.senders
     return {
         "name": analysis.primary.name,
         "pairs": analysis.primary.pairs,
         "difference": _interval(analysis.primary.interval),
+        "arms": [_interval(mean.interval) for mean in (analysis.champion, analysis.challenger)],
         "gain": analysis.primary.gain,
         "units": analysis.units,
         "fixed_horizon": welch
@@ -138,8 +181,19 @@ def _primary(analysis: Analysis | None) -> dict[str, Any] | None:
             "interval": _interval(welch.interval),
             "p_value": welch.p_value,
         },
-        "outliers": analysis.outliers,
+        "outliers": senders.users,
+        "outlying_keys": senders.keys,
+        "left_out": senders.left_out,
     }
+
+
+def _left_out(comparison: Comparison) -> dict[str, int]:
+    """Return key -> users whose tests do not count, since the key has too many."""
+    total: Counter[str] = Counter()
+    for watch in comparison.watches:
+        for limit in watch.limits:
+            total += limit.left_out
+    return dict(total)
 
 
 def _interval(interval: Interval) -> list[float]:

@@ -69,6 +69,28 @@ def test_status_shows_both_arms_and_the_reasons(
     assert "Quality is not measured" in out
 
 
+def test_several_versions_are_an_experiment_and_status_shows_each(
+    ratchet: Called, tmp_path: Path
+) -> None:
+    site = Site(tmp_path, versions=3)
+    for name in "xy":
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(name.encode())
+        promote(Home(tmp_path), name, folder)
+    code, out, _ = ratchet(tmp_path, "deploy", "4", "5")
+    assert code == 0
+    assert "rollout-0001: versions 4, 5 beside version 3, experiment" in out
+    assert "until a gain above 0 is shown" in out
+    site.router.refresh()
+    site.send(200, passes=(0.5,) * 5)
+    code, out, _ = ratchet(tmp_path, "rollout", "status")
+    assert code == 0 and "version 4, 33.3 %" in out and "version 5, 33.3 %" in out
+    assert out.count("verified answers: champion") == out.count("decision by now") == 2
+    code, _, error = ratchet(tmp_path, "deploy", "4", "5", "--strategy", "gradual")
+    assert code == 2 and "several are an experiment" in error
+
+
 def test_a_rollout_is_paused_resumed_and_aborted_by_hand(
     ratchet: Called, site: Site, tmp_path: Path
 ) -> None:

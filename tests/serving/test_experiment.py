@@ -48,10 +48,17 @@ def test_two_experiments_assign_independently() -> None:
     assert abs(np.corrcoef(places)[0, 1]) < 0.05
 
 
-def test_a_share_that_would_move_users_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must be in \[0, 0.5\] with 2 challengers"):
-        for user in USERS:
-            assigned("salt", user, {"a": 0.6, "b": 0.1})
+def test_users_of_a_dropped_arm_go_to_all_others_and_nobody_else_moves() -> None:
+    before = [assigned("salt", user, {"a": 0.2, "b": 0.3}) for user in USERS]
+    after = [assigned("salt", user, {"a": 0.0, "b": 0.3 / 0.8}) for user in USERS]
+    moved = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert len(moved) == before.count("a")
+    assert moved.count("b") / len(moved) == pytest.approx(0.3 / 0.8, abs=0.05)
+
+
+def test_shares_above_one_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\], and their sum too"):
+        assigned("salt", "ann", {"a": 0.6, "b": 0.5})
 
 
 def test_a_harm_within_the_margin_is_no_breach() -> None:
@@ -107,8 +114,8 @@ def test_a_user_is_one_observation_however_many_votes_he_cast() -> None:
 def test_a_stuffer_stands_out_and_others_do_not() -> None:
     votes = [vote(f"r{user}", user) for user in USERS[:20]]
     votes += [vote(f"s{number}", "ann") for number in range(30)]
-    assert outliers(votes) == {"ann": 30}
-    assert outliers(votes[:7]) == {}
+    assert outliers(each.user for each in votes) == {"ann": 30}
+    assert outliers(each.user for each in votes[:7]) == {}
 
 
 def harm(p_value: float = 1.0, high: float = 0.0, pairs: int = 500) -> Harm:

@@ -50,9 +50,10 @@ def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
     )
 
 
-def start(home: Home, version: int = 2) -> Rollout:
+def start(home: Home, version: int = 2, least_pairs: int = 5) -> Rollout:
     ledger = Ledger(home.ledger)
-    return open_rollout(ledger, Rollouts(home.ledger), SETTINGS, version, why="a test")
+    settings = SETTINGS.model_copy(update={"least_pairs": least_pairs})
+    return open_rollout(ledger, Rollouts(home.ledger), settings, version, why="a test")
 
 
 def last(home: Home) -> Rollout:
@@ -62,7 +63,8 @@ def last(home: Home) -> Rollout:
 class Clients:
     """Clients that send requests until stopped, each with one retry if the connection breaks."""
 
-    def __init__(self, url: str, number: int = 6, share_of_faults: int = 0) -> None:
+    def __init__(self, url: str, number: int = 6, share_of_faults: int = 0, word: str = "") -> None:
+        self.word = word
         self.url, self.faults = url, share_of_faults
         self.statuses: Counter[int] = Counter()
         self.stop = threading.Event()
@@ -83,6 +85,8 @@ class Clients:
         while not self.stop.is_set():
             sent += 1
             body: dict[str, Any] = {"user": f"user {client} {sent}", "max_tokens": 4}
+            if self.word:
+                body["messages"] = [{"role": "user", "content": self.word}]
             if self.faults and sent % self.faults == 0:
                 body["messages"] = FAIL
             try:
@@ -120,7 +124,7 @@ def test_an_equal_challenger_takes_over_without_a_failed_request(two: Home) -> N
 
 
 def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home) -> None:
-    start(two)
+    start(two, least_pairs=60)
     engines = Faulty(new={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=3) as clients:
         eventually(lambda: not last(two).open, 90)
@@ -128,6 +132,17 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
+
+
+def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
+    start(two, least_pairs=60)
+    engines = Faulty(new={"decline"})
+    with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
+        eventually(lambda: not last(two).open, 90)
+    assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
+    assert "refusals: worse than the champion" in last(two).last.detail["reasons"][0]
+    rows = [row for _, row in Observations(two.observations).read(0, "rollout-0001")]
+    assert {row.error for row in rows if row.version == 2} == {"declined"}
 
 
 @pytest.mark.parametrize("strategy", ["gradual", "shadow"])

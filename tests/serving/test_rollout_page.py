@@ -156,3 +156,31 @@ def test_a_person_reads_why_a_rollout_went_back(address: str, site: Site, tmp_pa
     assert "rolled back" in text
     assert "errors: worse than the champion by more than 0.02" in text
     assert "Quality is not measured" in text
+
+
+@pytest.mark.slow
+def test_a_person_sees_every_arm_of_an_experiment(tmp_path: Path) -> None:
+    site = Site(tmp_path, versions=4)
+    site.controller.clock = lambda: time.time() + 60
+    site.experiment(SETTINGS.model_copy(update={"alpha": 0.01, "users_per_key": 10_000}))
+    site.key = lambda number: "stuffer" if number % 3 == 0 else f"key-{number % 20}"
+    for _ in range(6):
+        site.send(250, (0.02, 0.02, 0.02, 0.3), (0.5, 0.5, 0.7, 0.5))
+        site.tick()
+    app = FastAPI()
+    app.include_router(rollout_routes(Home(tmp_path), site.ledger))
+    with running(app) as url, Browser(tmp_path / "browser") as browser:
+        browser.open(f"{url}/rollouts/page")
+        browser.until("document.querySelectorAll('#arms section').length == 3")
+        text = browser.run("document.body.innerText")
+        if folder := os.environ.get("SCREENSHOTS"):
+            browser.picture(Path(folder) / "experiment.png", whole=True)
+    for line in (
+        "Versions 2, 3, 4 beside version 1, experiment",
+        "Version 4: dropped",
+        "verified answers: champion 0.",
+        "Version 4: errors: worse than the champion",
+        "API key stuffer sent",
+        "more users do not count",
+    ):
+        assert line in text

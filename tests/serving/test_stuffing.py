@@ -10,6 +10,7 @@ import pytest
 
 from resources.registry.rollouts import Rollouts
 from serving.experiment.analysis import analyze
+from serving.experiment.feedback import ALWAYS, KeyLimit
 from serving.gateway.observations import Feedback, Observation
 from serving.rollout.comparison import Comparison
 from serving.rollout.plan import QUALITY, Plan, plan_of
@@ -47,6 +48,42 @@ def test_the_primary_metric_has_a_limited_number_of_users_of_a_key(
         rows, cast, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
     )
     assert found and found.units == units
+
+
+def test_a_key_has_at_most_its_share_of_the_counted_users() -> None:
+    """Twenty honest keys with three users each, and one with 200 invented users."""
+    limit = KeyLimit(most=1000, share=0.1)
+    honest = [f"key-{n % 20}" for n in range(60)]
+    senders = [*honest[:30], *["stuffer"] * 100, *honest[30:], *["stuffer"] * 100]
+    admitted = [key for key in senders if limit.admits(key)]
+    assert admitted.count("stuffer") == ALWAYS and len(admitted) == 60 + ALWAYS
+    assert limit.left_out == {"stuffer": 200 - ALWAYS}
+
+
+def test_the_only_key_is_limited_by_its_users_alone() -> None:
+    limit = KeyLimit(most=50, share=0.1)
+    assert sum(limit.admits("app") for _ in range(80)) == 50
+
+
+def test_a_key_that_invents_users_hardly_moves_the_result() -> None:
+    """Fifty honest keys reject nothing; one key rejects the challenger as 100 users."""
+    honest = [
+        replace(row, key=f"key-{n % 50}", verified=True)
+        for n, row in enumerate(answers("honest", True))
+    ]
+    stuffed = [replace(row, response=f"s{row.response}", verified=row.version == 1)
+               for row in answers("stuffer", True)]  # fmt: skip
+    rows = [row for pair in zip(honest, stuffed, strict=True) for row in pair]
+    totals = []
+    for share in (0.1, 1.0):
+        found = analyze(
+            rows, [], [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, key_share=share
+        )
+        assert found
+        totals.append(found.challenger.total / found.challenger.count)
+        assert found.senders.keys == {"stuffer": 200}
+        assert ("stuffer" in found.senders.left_out) == (share == 0.1)
+    assert totals[0] > 0.88 and totals[1] == 0.5
 
 
 def test_the_same_id_assigns_users_differently(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""A home with two versions, and simulated users whose requests are recorded as a gateway does."""
+"""A home with versions, and simulated users whose requests are recorded as a gateway does."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,19 +22,22 @@ SETTINGS = RolloutSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
 
 
 class Site:
-    """One home: versions 1 and 2 in the ledger, the rollouts, the observations and a router."""
+    """One home: versions 1 to `versions` in the ledger, rollouts, observations and a router."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, versions: int = 2) -> None:
         self.ledger = Ledger(path / "promotions.db")
         if not self.ledger.history():
             put(self.ledger, "a", "install")
-            put(self.ledger, "b")
+            for name in "bcdef"[: versions - 1]:
+                put(self.ledger, name)
         self.rollouts = Rollouts(path / "promotions.db", lambda: "the same users each time")
         self.observations = Observations(path / "observations.db")
         self.router = RolloutRouter(self.rollouts, self.ledger, self.champion)
         self.controller = Controller(self.rollouts, self.ledger, self.observations)
         self.rng = np.random.default_rng(1)
         self.sent = 0
+        self.passes: Sequence[float] | None = None
+        self.key: Callable[[int], str] = lambda number: ""
 
     def champion(self) -> int:
         entry = self.ledger.champion()
@@ -46,8 +50,24 @@ class Site:
         self.router.refresh()
         return rollout
 
-    def send(self, requests: int, errors: tuple[float, float] = (0.0, 0.0)) -> list[Choice]:
-        """Record requests of different users; errors: rate of each version."""
+    def experiment(self, settings: RolloutSettings = SETTINGS) -> Rollout:
+        """Open an experiment with all versions against the first."""
+        _, first, *others = (entry.version for entry in self.ledger.history())
+        plan = plan_of(settings, "experiment", 1, 1 + len(others)).model_dump(mode="json")
+        rollout = self.rollouts.open(1, first, plan, why="a test", others=others)
+        self.router.refresh()
+        return rollout
+
+    def send(
+        self,
+        requests: int,
+        errors: Sequence[float] = (0.0,) * 5,
+        passes: Sequence[float] | None = None,
+    ) -> list[Choice]:
+        """Record requests of different users. errors: rate of each version; passes: how often its
+        answers pass their tests, None where no request carries tests.
+        """
+        self.passes = passes
         choices, rows = [], []
         for _ in range(requests):
             self.sent += 1
@@ -67,9 +87,12 @@ class Site:
         return self.rollouts.all()[-1]
 
     def _row(
-        self, choice: Choice, version: int, errors: tuple[float, float], shadow: bool = False
+        self, choice: Choice, version: int, errors: Sequence[float], shadow: bool = False
     ) -> Observation:
         failed = self.rng.random() < errors[version - 1]
+        verified = None
+        if self.passes is not None:
+            verified = bool(self.rng.random() < self.passes[version - 1])
         return Observation(
             response=f"response-{self.sent}",
             time=time.time(),
@@ -79,11 +102,12 @@ class Site:
             rollout=choice.rollout,
             step=choice.step,
             unit=f"user-{self.sent}",
-            key="",
+            key=self.key(self.sent),
             first_token_s=0.1,
             total_s=float(self.rng.gamma(4, 0.1)),
             prompt_tokens=10,
             completion_tokens=int(self.rng.integers(10, 60)),
             error="engine" if failed else "",
+            verified=verified,
             shadow=shadow,
         )

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from math import ceil, exp, inf, log
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.statistics.hypothesis_tests import Floats, Interval
 
@@ -28,6 +29,7 @@ BETS: Floats = np.geomspace(0.005, 0.95, 12)
 STEPS = 40  # of a bisection: 1e-12 of the range
 GRID = 4096  # cells of the range for an interval, so that its cost does not grow with the values
 Values = Sequence[float] | Floats
+Counts = npt.NDArray[np.int64]
 
 
 def log_capital(values: Values, mean: float, bets: Floats = BETS) -> Floats:
@@ -54,7 +56,7 @@ def p_value(values: Values, mean: float, low: float = 0.0, high: float = 1.0) ->
 
     values: in [low, high]; mean: in (low, high). Raises ValueError outside.
     """
-    table = _scaled(values, low, high)
+    table = scaled(values, low, high)
     if not low < mean < high:
         raise ValueError(f"`mean` must be in ({low:g}, {high:g}), got {mean:g}")
     if not len(table):
@@ -71,10 +73,8 @@ def mean_sequence(
     values. Values are rounded away from the limit, by 1 / 4096 of the range at most, which makes it
     wider and never wrong. Raises ValueError for a value outside [low, high].
     """
-    table = _scaled(values, low, high)
-    below = _lower_limit(table, alpha / 2)
-    above = 1 - _lower_limit(1 - table, alpha / 2)
-    return Interval(low + (high - low) * below, low + (high - low) * above)
+    table = scaled(values, low, high)
+    return interval_of(cells(table), cells(1 - table), low, high, alpha)
 
 
 def pairs_needed(difference: float, spread: float, alpha: float) -> int:
@@ -90,29 +90,41 @@ def pairs_needed(difference: float, spread: float, alpha: float) -> int:
     return ceil(2 * (spread / difference) ** 2 * log(len(BETS) / alpha))
 
 
-def _lower_limit(values: Floats, alpha: float) -> float:
+def cells(values: Floats) -> Counts:
+    """Return how many of these values in [0, 1] are in each cell of the range, rounded down."""
+    counts: Counts = np.bincount((values * GRID).astype(np.int64), minlength=GRID + 1)
+    return counts
+
+
+def interval_of(below: Counts, above: Counts, low: float, high: float, alpha: float) -> Interval:
+    """Return the interval of a mean from the cells of the scaled values x, and of 1 - x."""
+    lower, upper = _lower_limit(below, alpha / 2), 1 - _lower_limit(above, alpha / 2)
+    return Interval(low + (high - low) * lower, low + (high - low) * upper)
+
+
+def _lower_limit(counts: Counts, alpha: float) -> float:
     """Return the largest mean that is ruled out from below, or 0.
 
     The capital falls as the mean rises, so bisection finds it.
     """
-    cells = np.bincount((values * GRID).astype(np.int64), minlength=GRID + 1)
-    (occupied,) = np.nonzero(cells)
-    rows, counts = occupied / GRID, cells[occupied]
+    (occupied,) = np.nonzero(counts)
+    rows, numbers = occupied / GRID, counts[occupied]
     low, high = 0.0, 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
-        paths = np.log1p(BETS[:, None] * (rows / middle - 1)) @ counts
+        paths = np.log1p(BETS[:, None] * (rows / middle - 1)) @ numbers
         ruled_out = len(rows) and np.logaddexp.reduce(paths) - log(len(BETS)) >= -log(alpha)
         low, high = (middle, high) if ruled_out else (low, middle)
     return low
 
 
-def _scaled(values: Values, low: float, high: float) -> Floats:
+def scaled(values: Values, low: float, high: float) -> Floats:
+    """Return the values as shares of the range. Raises ValueError for one outside of it."""
     table = np.asarray(values, dtype=float)
     outside = ~((table >= low) & (table <= high))  # NaN is outside
     if outside.any():
         raise ValueError(
             f"value {int(outside.argmax())} is {table[outside][0]:g}, not in [{low:g}, {high:g}]"
         )
-    scaled: Floats = (table - low) / (high - low)
-    return scaled
+    shares: Floats = (table - low) / (high - low)
+    return shares

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,27 @@ class Pairing:
         one = rare.popleft()[1]
         many = sum(others.popleft()[1] for _ in range(self.ratio)) / self.ratio
         return one - many if self.challenger_is_rare else many - one
+
+    def state(self) -> dict[str, Any]:
+        """Return what waits for a partner, as JSON."""
+        return {"seen": self.seen, "rare": list(self._rare), "others": list(self._others)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the state of a pairing with the same share."""
+        self.seen = state["seen"]
+        self._rare = deque((at, value) for at, value in state["rare"])
+        self._others = deque((at, value) for at, value in state["others"])
+
+
+def epochs(shares: Sequence[float]) -> list[int]:
+    """Return for each step the first one of those before it, itself included, that had its share
+    without a change since. Pairs may be completed across such steps.
+    """
+    first: list[int] = []
+    for step, share in enumerate(shares):
+        same = step > 0 and abs(share - shares[step - 1]) < 1e-9
+        first.append(first[-1] if same else step)
+    return first
 
 
 def concurrent_pairs(
