@@ -146,9 +146,11 @@ def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
 
 
 def test_an_experiment_drops_the_arm_that_fails_and_goes_on(
-    two: Home, checkpoints: dict[str, Path]
+    two: Home, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
-    promote(two, "third", checkpoints["new"])
+    folder = shutil.copytree(checkpoints["new"], tmp_path / "third")
+    (folder / "note.txt").write_text("another version with the same weights")
+    promote(two, "third", folder)
     ledger = Ledger(two.ledger)
     open_rollout(ledger, Rollouts(two.ledger), RolloutSettings(), 2, 3, why="a test")
     engines = Faulty(third={"fail"})
