@@ -30,6 +30,11 @@ def manifest(kind: Kind, place: Place, settings: Settings) -> str:
     if kind == "argo":
         document = analysis_template(rollout, place)
     elif kind == "kserve":
+        if len(rollout.challengers) > 1:
+            raise NotReady(
+                f"{rollout.id} has {len(rollout.challengers)} challengers, and KServe splits "
+                "between two revisions: use gateway-api"
+            )
         entry = find(settings.history, str(rollout.challenger))[-1]
         document = inference_service(rollout, place, entry.checkpoint)
     elif header := settings.profile.serving.version_header:
@@ -39,7 +44,7 @@ def manifest(kind: Kind, place: Place, settings: Settings) -> str:
             "serving.version_header is empty, so the gateway would split the traffic itself: set "
             "it in the profile, for example to x-ratchet-version"
         )
-    return yaml.safe_dump(document, sort_keys=False)
+    return str(yaml.safe_dump(document, sort_keys=False))
 
 
 def command(

@@ -85,7 +85,22 @@ class StreamOptions(Strict):
     include_usage: bool = False
 
 
-class Request(Strict):
+class TextFormat(Strict):
+    """The only form of an answer."""
+
+    type: Literal["text"] = "text"
+
+
+class Neutral(Strict):
+    """Fields that many clients send with the value that changes nothing. Others are refused."""
+
+    frequency_penalty: float | None = Field(None, ge=0, le=0)
+    presence_penalty: float | None = Field(None, ge=0, le=0)
+    logit_bias: dict[str, float] | None = Field(None, max_length=0)
+    store: Literal[False] | None = None
+
+
+class Request(Neutral):
     """Fields that all requests share. Unlike OpenAI's, the default temperature is 0."""
 
     model: str = Field("champion", description="`champion`, a checkpoint's name, or a version.")
@@ -126,6 +141,8 @@ class ChatRequest(Request):
     top_logprobs: int | None = Field(None, ge=0, le=20)
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
+    response_format: TextFormat | None = None
+    parallel_tool_calls: Literal[True] | None = None
 
     @model_validator(mode="after")
     def fields_fit(self) -> ChatRequest:
@@ -148,11 +165,15 @@ class ChatRequest(Request):
 class TextRequest(Request):
     """A request for the completion of a text by a base model."""
 
-    prompt: Text
+    prompt: Text | Annotated[list[Text], Field(min_length=1, max_length=1)]
     logprobs: int | None = Field(None, ge=0, le=20)
+    echo: Literal[False] | None = None
+    best_of: int | None = Field(None, ge=1, le=1)
+    suffix: None = None
 
     def engine_request(self, default_tokens: int) -> EngineRequest:
-        return self.to_engine(self.prompt, self.max_tokens or default_tokens, self.logprobs)
+        prompt = self.prompt if isinstance(self.prompt, str) else self.prompt[0]
+        return self.to_engine(prompt, self.max_tokens or default_tokens, self.logprobs)
 
 
 def head(id: str, entry: Entry, *, chat: bool, stream: bool = False) -> dict[str, Any]:

@@ -86,6 +86,17 @@ def openai_routes(answers: Answers) -> APIRouter:
         loaded = [each.entry for each in service.pool.loaded.values()]
         return models(service.catalog.serving, loaded)
 
+    @routes.get("/v1/models/{model}")
+    async def one_model(model: str) -> dict[str, Any]:
+        """Return one of these models."""
+        listed = (await list_models())["data"]
+        found: dict[str, Any] | None = next((each for each in listed if each["id"] == model), None)
+        if found is None:
+            names = ", ".join(each["id"] for each in listed)
+            message = f"unknown model {model[:80]!r}: loaded: {names}"
+            raise Refused(404, "model_not_found", message)
+        return found
+
     @routes.post("/v1/chat/completions", responses=EVENTS)
     async def chat(body: ChatRequest, request: Request) -> Any:
         """Complete a chat. With `stream`, server-sent events."""

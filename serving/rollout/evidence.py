@@ -27,7 +27,7 @@ def waiting_for(rollout: Rollout, arms: Arms, now: float) -> str:
         return f"bakes for another {left:.0f} s"
     pairs = sum(comparison.pairs(rollout.step) for comparison in arms.comparisons.values())
     if pairs < plan.least_pairs:
-        return f"{pairs} of at least {plan.least_pairs} pairs of requests"
+        return f"has {pairs} of at least {plan.least_pairs} pairs of requests"
     return ""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.registry.rollouts import Rollout
-from serving.rollout.plan import recorded_plan
+from serving.rollout.plan import allocations, recorded_plan
 
 WHOLE = 10_000  # weights are integers; the least share is 0.01 %
 ANNOTATION = "ratchet/rollout"
@@ -31,12 +31,13 @@ class Place:
 
 def shares_of(rollout: Rollout) -> dict[int, float]:
     """Return version -> its share of the traffic, the champion first. Raises OtherPlan."""
-    plan, share = recorded_plan(rollout), 0.0
+    plan = recorded_plan(rollout)
+    shares = dict.fromkeys(rollout.challengers, 0.0)
     if rollout.state == "promoted":
-        share = 1.0
-    elif rollout.open and plan.steps and not plan.steps[rollout.step].shadow:
-        share = plan.steps[rollout.step].share
-    return {rollout.champion: 1 - share, rollout.challenger: share}
+        shares[rollout.challenger] = 1.0
+    elif rollout.open and plan.steps and not plan.steps[0].shadow:
+        shares |= allocations(rollout, plan)[rollout.step]
+    return {rollout.champion: 1 - sum(shares.values()), **shares}
 
 
 def http_route(rollout: Rollout, place: Place, header: str) -> dict[str, Any]:

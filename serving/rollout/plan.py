@@ -31,7 +31,7 @@ class Step(BaseModel):
 
     @property
     def title(self) -> str:
-        return "shadow" if self.shadow else f"{100 * self.share:g} %"
+        return "shadow" if self.shadow else f"{100 * self.share:.3g} %"
 
 
 class Plan(BaseModel):

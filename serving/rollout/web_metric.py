@@ -53,11 +53,12 @@ def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
 
 def analysis_of(rollout: Rollout, view: dict[str, Any]) -> Analysis:
     """Return the analysis of a rollout. view: of `details`."""
-    breached = any(row["p_value"] <= row["level"] for row in view["guardrails"])
+    compared = [row for arm in view["arms"] if arm["share"] for row in arm["guardrails"]]
+    breached = any(row["p_value"] <= row["level"] for row in compared)
     try:
         shares = shares_of(rollout)
     except OtherPlan:
-        shares = {rollout.champion: 1.0, rollout.challenger: 0.0}
+        shares = {rollout.champion: 1.0, **dict.fromkeys(rollout.challengers, 0.0)}
     return Analysis(
         rollout=rollout.id,
         state=rollout.state,

@@ -47,6 +47,45 @@ def test_the_official_client_lists_models_and_reads_logprobs(served: str) -> Non
     assert logprobs and "".join(logprobs.tokens or ()) == reply.choices[0].text
 
 
+def test_the_official_client_finds_one_model_by_its_name(served: str) -> None:
+    from openai import NotFoundError, OpenAI
+
+    client = OpenAI(base_url=f"{served}/v1", api_key="none", max_retries=0)
+    assert client.models.retrieve("champion").id == "champion"
+    with pytest.raises(NotFoundError, match="loaded: champion, old"):
+        client.models.retrieve("gpt-4")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}},
+        {"response_format": {"type": "text"}, "store": False, "parallel_tool_calls": True},
+    ],
+)
+def test_fields_that_change_nothing_are_accepted(served: str, extra: dict[str, Any]) -> None:
+    status, reply = ask(served, **extra)
+    assert status == 200 and content(reply) == content(ask(served)[1])
+
+
+@pytest.mark.parametrize(
+    "extra", [{"frequency_penalty": 0.5}, {"response_format": {"type": "json_object"}}]
+)
+def test_the_same_fields_with_another_value_are_refused_by_name(
+    served: str, extra: dict[str, Any]
+) -> None:
+    status, reply = ask(served, **extra)
+    assert status == 400 and next(iter(extra)) in reply["error"]["message"]
+
+
+def test_a_prompt_may_be_a_list_of_one(served: str) -> None:
+    texts = [
+        call(f"{served}/v1/completions", {"model": "old", "prompt": prompt, "max_tokens": 4})[1]
+        for prompt in ("x = ", ["x = "])
+    ]
+    assert texts[0]["choices"] == texts[1]["choices"]
+
+
 @pytest.mark.parametrize("given", ["text", "list"])
 def test_the_official_client_gets_a_response_whole_and_streamed(served: str, given: str) -> None:
     from openai import OpenAI

@@ -174,7 +174,7 @@ def test_feedback_is_recorded_for_a_known_response_only(
     [
         ({"model": "somebody else"}, 404, "somebody else"),
         ({"messages": []}, 400, "messages"),
-        ({"logit_bias": {}}, 400, "logit_bias"),
+        ({"logit_bias": {"5": 1}}, 400, "logit_bias"),
         ({"messages": [{"role": "user", "content": "x" * 500}]}, 400, "128 positions"),
         ({"tools": [{"type": "function"}]}, 400, "tools"),
         ({"stream": True, "tests": {"cases": [{"stdout": ""}]}}, 400, "tests"),

@@ -145,6 +145,23 @@ def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
     assert {row.error for row in rows if row.version == 2} == {"declined"}
 
 
+def test_an_experiment_drops_the_arm_that_fails_and_goes_on(
+    two: Home, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(checkpoints["new"], tmp_path / "third")
+    (folder / "note.txt").write_text("another version with the same weights")
+    promote(two, "third", folder)
+    ledger = Ledger(two.ledger)
+    open_rollout(ledger, Rollouts(two.ledger), RolloutSettings(), 2, 3, why="a test")
+    engines = Faulty(third={"fail"})
+    with running(gateway(two, engines)) as url, Clients(url, share_of_faults=2) as clients:
+        eventually(lambda: last(two).step == 1, 90)
+        eventually(lambda: call(f"{url}/rollouts/latest")[1]["arms"][1]["share"] == 0)
+        eventually(lambda: {ask(url)[1]["model"] for _ in range(20)} == {"old", "new"})
+    assert last(two).last.detail["dropped"] == [3] and last(two).open
+    assert set(clients.statuses) == {200}
+
+
 @pytest.mark.parametrize("strategy", ["gradual", "shadow"])
 def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy: str) -> None:
     """The breaker opens after two requests and never lets another one through."""
