@@ -81,8 +81,9 @@ def rank_costs(model: Path, save: Path, ranks: int, verl: tuple[str, ...]) -> di
         ranks=ranks, threads=1, problems_per_step=2, group_size=2, prompt_tokens=16,
         answer_tokens=16, verl=verl,
     )  # fmt: skip
-    task = {"model": str(model), "training": training.model_dump(), "save": str(save / "actor")}
-    task |= {"prompt": 16, "answer": 16, "count": 4, "steps": 1}
+    task = {"model": str(model), "training": training.model_dump(), "save": str(save / "actor")} | {
+        "prompt": 16, "answer": 16, "count": 4, "steps": 1,
+    }  # fmt: skip
     command = [
         *(sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}"),
         *("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"),

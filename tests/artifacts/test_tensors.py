@@ -50,7 +50,7 @@ def test_a_file_written_front_to_back_holds_the_tensors_and_knows_its_hash(tmp_p
         write_tensors(
             file,
             {
-                name: RawTensor(dtypes[str(each.dtype)], each.shape, memoryview(each).cast("B"))
+                name: RawTensor(dtypes[str(each.dtype)], each.shape, each.data.cast("B"))
                 if each.size
                 else RawTensor(dtypes[str(each.dtype)], each.shape, memoryview(b""))
                 for name, each in TENSORS.items()

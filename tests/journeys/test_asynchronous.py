@@ -30,8 +30,8 @@ def test_a_killed_asynchronous_training_learns_from_stale_completions(tmp_path: 
     problems = generate(FamilyConfig(demonstrations=1, train=32, validation=4))
     make(TinyModel(), map(prompt_text, problems), tmp_path / "start")
     for split in ("train", "validation"):
-        rows = [problem for problem in problems if problem.split == split]
-        write_verl(rows, tmp_path / f"{split}.parquet")
+        chosen = [problem for problem in problems if problem.split == split]
+        write_verl(chosen, tmp_path / f"{split}.parquet")
     scale = Scale(placement="separate_async", engine_gpus=1, weight_versions=VERSIONS, updates=2)
     training = Training(
         ranks=2, threads=1, steps=6, save_every=2, problems_per_step=8, group_size=4,

@@ -99,9 +99,9 @@ def take_entropy_weight() -> None:
             object.__setattr__(config, "entropy_coeff", weight)  # verl's configs are frozen
         return loss_of_verl(config, model_output, data, dp_group)
 
-    for module in (losses, sys.modules.get("verl.workers.engine_workers")):
-        if module:
-            module.ppo_loss = ppo_loss
+    importers: list[Any] = [losses, sys.modules.get("verl.workers.engine_workers")]
+    for module in filter(None, importers):
+        module.ppo_loss = ppo_loss
 
 
 class SaveState(NamedTuple):
@@ -127,7 +127,8 @@ def replace_save(save: Callable[[SaveState, Path], None]) -> None:
 
     def save_checkpoint(self: Any, local_path: str, *args: Any, **kwargs: Any) -> None:
         if not (self.checkpoint_config or {}).get("async_save", False):
-            return save_of_verl(self, local_path, *args, **kwargs)
+            save_of_verl(self, local_path, *args, **kwargs)
+            return
         if fsdp_version(self.model) != 2:
             raise ValueError(
                 "checkpoint.async_save needs FSDP2: remove `strategy` from the overrides"

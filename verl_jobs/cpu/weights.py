@@ -15,7 +15,7 @@ from typing import Any
 
 import ray
 import torch
-from torch.distributed import TCPStore
+import torch.distributed as dist
 from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
 
 BACKEND = "tcp"
@@ -29,14 +29,14 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
 
     def __init__(self, bucket_size: int, is_master: bool = False) -> None:
         self.is_master = is_master
-        self.store: TCPStore | None = None
+        self.store: dist.TCPStore | None = None
 
     def prepare(self) -> dict[str, Any]:
         """Open the store on rank 0; return where it is."""
         if not self.is_master:
             return {}
         host = ray.util.get_node_ip_address()
-        self.store = TCPStore(host, 0, is_master=True, wait_for_workers=False)
+        self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
         return {"host": host, "port": self.store.port}
 
     @classmethod
@@ -47,7 +47,7 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
 
     def init_process_group(self, place: dict[str, Any]) -> None:
         if place:
-            self.store = TCPStore(place["host"], place["port"], is_master=False)
+            self.store = dist.TCPStore(place["host"], place["port"], is_master=False)
 
     def finalize(self) -> None:
         self.store = None
@@ -63,7 +63,8 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
             content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
             index.append([name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)])
             for start in range(0, len(content), CHUNK):
-                self.store.set(_key(name, start), content[start : start + CHUNK].tobytes())
+                chunk = content[start : start + CHUNK].tobytes()
+                self.store.set(_key(name, start), chunk)  # type: ignore[arg-type]  # bytes too
         if self.store:
             self.store.set(INDEX, json.dumps(index))
 

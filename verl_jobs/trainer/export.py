@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
     file: str
     tensors: dict[str, Tensor]
-    index: str  # the text of Hugging Face's index; empty for a model of one file
+    contents: str  # the text of Hugging Face's index; empty for a model of one file
 
 
 def own_precision(model: Path) -> dtype:
@@ -88,6 +88,6 @@ def raw(tensors: Mapping[str, Tensor]) -> dict[str, RawTensor]:
     def one(tensor: Tensor) -> RawTensor:
         flat = tensor.contiguous().view(-1).view(torch.uint8)
         dtype = DTYPES[str(tensor.dtype).removeprefix("torch.")]
-        return RawTensor(dtype, tensor.shape, memoryview(flat.numpy()))
+        return RawTensor(dtype, tensor.shape, memoryview(flat.numpy().data))
 
     return {name: one(tensor) for name, tensor in tensors.items()}

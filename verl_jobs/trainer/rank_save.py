@@ -64,8 +64,8 @@ def _weights(state: Any, folder: Path) -> Part:
         config = copy.deepcopy(state.module.config)
         config.dtype = precision
         config.save_pretrained(folder)
-        if part.index:
-            (folder / INDEX).write_text(part.index, encoding="utf-8")
+        if part.contents:
+            (folder / INDEX).write_text(part.contents, encoding="utf-8")
     return part
 
 
