@@ -27,14 +27,14 @@ def manifest(kind: Kind, place: Place, settings: Settings) -> str:
     if not (rollouts := Rollouts(settings.ledger.place).all()):
         raise NoRollout("no rollout yet: `ratchet deploy VERSION` opens one")
     rollout = rollouts[-1]
+    if kind != "argo" and (many := len(rollout.challengers)) > 1:
+        raise NotReady(
+            f"{rollout.id} has {many} challengers, and only the gateway itself splits between more "
+            "than two versions"
+        )
     if kind == "argo":
         document = analysis_template(rollout, place)
     elif kind == "kserve":
-        if len(rollout.challengers) > 1:
-            raise NotReady(
-                f"{rollout.id} has {len(rollout.challengers)} challengers, and KServe splits "
-                "between two revisions: use gateway-api"
-            )
         entry = find(settings.history, str(rollout.challenger))[-1]
         document = inference_service(rollout, place, entry.checkpoint)
     elif header := settings.profile.serving.version_header:
