@@ -39,7 +39,7 @@ def manifest(kind: Kind, place: Place, settings: Settings) -> str:
             "serving.version_header is empty, so the gateway would split the traffic itself: set "
             "it in the profile, for example to x-ratchet-version"
         )
-    return yaml.safe_dump(document, sort_keys=False)
+    return str(yaml.safe_dump(document, sort_keys=False))
 
 
 def command(
