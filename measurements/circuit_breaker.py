@@ -12,9 +12,11 @@ import os
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,6 @@ from resources.registry.ledger import Ledger
 from resources.registry.rollouts import Rollouts
 from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.gateway.app import make_app
-from serving.gateway.pool import WARM_UP
 from serving.gateway.server import listen, server_of
 from serving.rollout.attach import attached_router
 from serving.rollout.opening import open_rollout
@@ -36,33 +37,47 @@ CLIENTS, FAILING = 4, 3
 STEP = RolloutSettings(bake_s=600, shares=(0.5,))  # nothing but a breach ends it
 
 
+broken = threading.Event()
+
+
 class Failing(Engine):
-    """Version 3 answers nothing but its warm-up."""
+    """Version 3 answers nothing while it is broken."""
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
-        if self.failing and request != WARM_UP:
+        if self.failing and broken.is_set():
             raise EngineFailed("each one")
         self.number = 0  # the others never fail
         async for delta in super().stream(request):
             yield delta
 
 
-def opens(url: str, until: float) -> float:
-    """Return the time when the breaker of the failing version opens."""
-    while time.time() < until:
-        with urllib.request.urlopen(f"{url}/models") as reply:
-            state = json.load(reply)["versions"][FAILING - 1]
-        if state.get("breaker", "closed") != "closed":
-            return time.time()
-        time.sleep(0.005)
-    raise TimeoutError("the breaker did not open")
+def breaker(url: str) -> str:
+    """Return the state of the failing version's breaker."""
+    with urllib.request.urlopen(f"{url}/models") as reply:
+        return str(json.load(reply)["versions"][FAILING - 1].get("breaker", "closed"))
+
+
+def repair(url: str) -> None:
+    """Let the version answer until its breaker is closed."""
+    broken.clear()
+    body = json.dumps({"model": "failing", "prompt": "a", "max_tokens": 1}).encode()
+    request = urllib.request.Request(
+        f"{url}/v1/completions", body, {"Content-Type": "application/json"}
+    )
+    while breaker(url) != "closed":
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(request):
+            pass
+        time.sleep(0.2)
 
 
 def one_rollout(url: str, ledger: Ledger, rollouts: Rollouts) -> tuple[float, float]:
     """Return seconds until the breaker opens, and until the rollout is taken back."""
+    broken.set()
     rollout = open_rollout(ledger, rollouts, STEP, FAILING, why="a measurement")
     began = rollout.events[0].time
-    opened = opens(url, began + 120)
+    while breaker(url) == "closed":
+        time.sleep(0.005)
+    opened = time.time()
     while (last := rollouts.all()[-1]).open:
         time.sleep(0.02)
     assert last.state == "rolled_back", last.state
@@ -98,7 +113,7 @@ def main() -> None:
         clients.start()
         for _ in range(count):
             rows.append(one_rollout(url, ledger, rollouts))
-            time.sleep(1.0)  # the version is unloaded, and its breaker with it
+            repair(url)
         stop.set()
         clients.join()
         server.should_exit = True

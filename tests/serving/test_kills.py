@@ -39,7 +39,7 @@ from tests.serving.test_replicas import replicas
 from tests.serving.test_serve_process import ROOT, free_port, ready
 
 KILLS = int(os.environ.get("RATCHET_KILLS", "100"))
-CLIENTS = 3
+CLIENTS, PAUSE_S = 3, 0.1  # seconds between two requests of a client
 FAILURES = (OSError, HTTPException, ValueError, KeyError)  # of a request
 PATIENCE_S = 300.0  # until everything runs again on a busy machine
 STEPS = RolloutSettings(shares=(0.5,), bake_s=0, least_pairs=20, errors_margin=0.9)
@@ -102,6 +102,7 @@ class Client(threading.Thread):
         sent = 0
         while not self.stop.is_set() and not self.lost:
             sent += 1
+            time.sleep(PAUSE_S)
             body = {
                 "messages": [{"role": "user", "content": "double the number"}],
                 "max_tokens": 8,
