@@ -209,7 +209,7 @@ def data_clean(
 def data_leaks(
     path: Annotated[
         Path,
-        typer.Argument(help="Training file: JSON, JSON lines or Parquet; tests may be absent."),
+        typer.Argument(help="Training file: JSON, JSON lines, CSV, Parquet; tests may be absent."),
     ],
     benchmark: Annotated[
         list[str], typer.Option("--benchmark", help="Name of a benchmark; repeatable.")

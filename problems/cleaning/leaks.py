@@ -18,12 +18,14 @@ from problems.cleaning.semantic import BothIndexes
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
 
+BEHAVIOUR = "same behaviour"
+
 
 @dataclass(frozen=True)
 class Finding:
     """The verdict on one row, with the strongest evidence.
 
-    gated_id: the task with the most kinds of evidence; of equals, that of equal behaviour.
+    gated_id: a task of equal behaviour before any other, then the one with most kinds of evidence.
     also: other tasks that the row leaks.
     """
 
@@ -51,11 +53,15 @@ def find_leaks(
 
 def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
     overlaps = list(overlaps)
-    leaks = Counter(overlap.gated_id for overlap in overlaps if overlap.leak)
-    ranked = sorted(
-        overlaps,
-        key=lambda one: (not one.leak, -leaks[one.gated_id], one.kind != "same behaviour"),
-    )
+    leaks = [overlap for overlap in overlaps if overlap.leak]
+    kinds = Counter(overlap.gated_id for overlap in leaks)
+    equal = {overlap.gated_id for overlap in leaks if overlap.kind == BEHAVIOUR}
+
+    def rank(overlap: Overlap) -> tuple[bool, bool, int, bool]:
+        task, kind = overlap.gated_id, overlap.kind
+        return not overlap.leak, task not in equal, -kinds[task], kind != BEHAVIOUR
+
+    ranked = sorted(overlaps, key=rank)
     if not any(overlap.leak for overlap in ranked):
         if task := gated_as(problem):
             return Finding(problem.problem_id, "leak", task, "gated task", "by name or statement")

@@ -29,6 +29,9 @@ def csv_rows(file: Path, content: IO[str], most_bytes: int) -> Iterator[tuple[st
     reader = csv.reader(content, strict=True)
     try:
         names = next(reader, [])
+        if not all(map(_is_utf8, names)):
+            fix = "save the file as UTF-8 (iconv -f utf-16 -t utf-8, or -f latin1)"
+            raise ProblemError("the header is not UTF-8", fix, f"{file}: line 1")
         if names and (wrong := _wrong_header(names)):
             raise ProblemError(wrong, "give each column a name of its own", f"{file}: line 1")
         line = reader.line_num
@@ -66,8 +69,12 @@ def _row(names: list[str], cells: list[str], where: str) -> dict[str, Any]:
     }
 
 
+def _is_utf8(cell: str) -> bool:
+    return cell.isascii() or not any("\udc80" <= character <= "\udcff" for character in cell)
+
+
 def _value(name: str, cell: str, where: str) -> Any:
-    if not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
+    if not _is_utf8(cell):
         fix = "save the file as UTF-8 (iconv -f latin1 -t utf-8)"
         raise ProblemError(f"column {name} is not UTF-8", fix, where)
     if name in COLUMNS and name not in (*JSON_COLUMNS, *LIST_COLUMNS):

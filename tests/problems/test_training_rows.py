@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.training_rows import read_training_rows
 
@@ -51,6 +52,13 @@ def test_a_row_without_a_statement_is_named(tmp_path: Path, written: bytes, name
     file.write_bytes(written)
     problems, [rejected] = read_training_rows(file, Place())
     assert not problems and named in rejected.reason
+
+
+def test_a_csv_file_in_another_encoding_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes("prompt,completion\nDouble n.,x\n".encode("utf-16"))
+    with pytest.raises(ProblemError, match=r"the header is not UTF-8.*utf-16"):
+        read_training_rows(file, Place())
 
 
 def test_an_answer_that_is_no_python_leaves_the_statement(tmp_path: Path) -> None:
