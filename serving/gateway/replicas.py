@@ -43,7 +43,7 @@ class Replicas:
         Raises OSError.
         """
         self.loaded = frozenset(loaded)
-        causes = {str(version): (fault.reason, fault.at) for version, fault in faults.items()}
+        causes = {str(version): (fault.reason, fault.at) for version, fault in dict(faults).items()}
         text = json.dumps({"loaded": sorted(self.loaded), "faults": causes})
         if text != self._written or time.monotonic() >= self._due:
             write_atomic(self._file(), text)
