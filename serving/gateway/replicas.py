@@ -88,8 +88,5 @@ class Replicas:
         elsewhere = {v for each in self.running() if each.name != self.name for v in each.loaded}
         return next((faults[v].reason for v in own if v in elsewhere), "")
 
-    def leave(self) -> None:
-        self._file().unlink(missing_ok=True)
-
     def _file(self) -> Path:
         return self.folder / f"{self.name}.json"
