@@ -203,7 +203,9 @@ class Rollouts:
             self._create(cursor)
             rollouts = {r.id: r for r in rollouts_of(self._events(cursor))}
             rollout = rollouts[after.rollout]
-            if rollout.last.entry != after.entry or rollout.state not in AFTER[kind][0]:
+            # A challenger is dropped while an experiment is paused too, and it stays paused.
+            states = (*AFTER[kind][0], "paused") if detail.get("dropped") else AFTER[kind][0]
+            if rollout.last.entry != after.entry or rollout.state not in states:
                 last = rollout.last
                 raise RolloutMoved(
                     f"{rollout.id} is {rollout.state} (event {last.entry}, {last.kind}): nothing "
@@ -259,12 +261,18 @@ def rollouts_of(events: Sequence[Event]) -> list[Rollout]:
             own[-1].detail.get("version", own[0].detail["challenger"]),
             (own[0].detail["challenger"], *own[0].detail.get("others", ())),
             own[0].detail["plan"],
-            "running" if own[-1].kind == "opened" else AFTER[own[-1].kind][1],
+            state_after(own),
             own[-1].step,
             tuple(own),
         )
         for name, own in by_rollout.items()
     ]
+
+
+def state_after(events: Sequence[Event]) -> State:
+    """Return the state of one rollout. A step does not change it."""
+    moved = [event.kind for event in events if event.kind not in ("opened", "step")]
+    return AFTER[moved[-1]][1] if moved else "running"
 
 
 def deployed(rollouts: Sequence[Rollout]) -> int | None:

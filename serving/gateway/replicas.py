@@ -43,7 +43,7 @@ class Replicas:
         Raises OSError.
         """
         self.loaded = frozenset(loaded)
-        causes = {str(version): (fault.reason, fault.at) for version, fault in faults.items()}
+        causes = {str(version): (fault.reason, fault.at) for version, fault in dict(faults).items()}
         text = json.dumps({"loaded": sorted(self.loaded), "faults": causes})
         if text != self._written or time.monotonic() >= self._due:
             write_atomic(self._file(), text)
@@ -87,9 +87,6 @@ class Replicas:
             return ""
         elsewhere = {v for each in self.running() if each.name != self.name for v in each.loaded}
         return next((faults[v].reason for v in own if v in elsewhere), "")
-
-    def leave(self) -> None:
-        self._file().unlink(missing_ok=True)
 
     def _file(self) -> Path:
         return self.folder / f"{self.name}.json"

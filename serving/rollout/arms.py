@@ -41,7 +41,7 @@ class Arms:
         self.rollout, self.plan = rollout.id, recorded_plan(rollout)
         self.shares = allocations(rollout, self.plan)
         self.read = self.requests = self.checkpoint = 0
-        self._first = FirstPlace()
+        self._first, self._begun = FirstPlace(), False
         self.comparisons = {
             version: Comparison(
                 self.plan,
@@ -69,8 +69,9 @@ class Arms:
         The first call continues from a checkpoint if there is one that is right.
         """
         self._update(rollout)
-        if not self.read and (state := kept_sum(rollout, observations)):
+        if not self._begun and (state := kept_sum(rollout, observations)):
             self.restore(state)
+        self._begun = True
         rows = list(observations.read(self.read, self.rollout))
         self.requests += len(rows)
         counted = [row for _, row in rows if self.counts(row)]

@@ -34,10 +34,10 @@ def attached_router(home: Home, ledger: Ledger, catalog: Catalog) -> RolloutRout
         try:
             replicas.report(catalog.loaded, catalog.faults)
             versions = router.versions()
-        except (OSError, LookupError) as error:
+            catalog.out_of_service = replicas.out_of_service(versions, dict(catalog.faults))
+        except (OSError, LookupError) as error:  # a full disk; no champion yet
             logger.debug("the other gateways do not know this one: %s", error)
-            versions = []
-        catalog.out_of_service = replicas.out_of_service(versions, catalog.faults)
+            catalog.out_of_service = ""
 
     Thread(target=controller.run, args=(Event(), then), daemon=True).start()
     return router

@@ -32,13 +32,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Progress:
-    """What is known of one rollout. breached: whether a challenger shows a breach. look_at: when
-    all of its observations may be read again, on a clock that never goes back.
+    """What is known of one rollout. look_at: when all of its observations may be read again, on a
+    clock that never goes back.
     """
 
     rollout: str
     arms: Arms
-    breached: bool = False
     look_at: float = 0.0
 
 
@@ -109,8 +108,6 @@ class Controller:
             self._progress = progress
         arms = progress.arms
         if arms.follow(rollout, self.observations):
-            now = [arms.comparisons[version] for version in arms.running(rollout.step)]
-            progress.breached = any(comparison.breached() for comparison in now)
             arms.save(rollout, self.observations)
         return progress
 
@@ -118,9 +115,10 @@ class Controller:
         arms, step = progress.arms, rollout.step
         if fault := self._fault(rollout, arms):
             return "aborted", step, {"reasons": [fault], **evidence_of(arms)}
-        if progress.breached:
-            if arms.plan.experiment:
-                return breach_in(rollout, arms)
+        if arms.plan.experiment:
+            if breach := breach_in(rollout, arms):
+                return breach
+        elif arms.first.breached():
             decision = decide(arms.first.harms(), None)
             return "rolled_back", step, {"reasons": list(decision.reasons), **evidence_of(arms)}
         if rollout.state == "paused":

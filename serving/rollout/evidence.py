@@ -70,7 +70,9 @@ def analyses_of(
     first = FirstPlace()
     once = plan.experiment and plan.sticky
     rows = [row for _, row in observations.read(0, rollout.id) if not once or first.holds(row)]
-    before = [row for _, row in observations.read() if row.time < opened]
+    before = [
+        row for _, row in observations.read() if row.time < opened and row.verified is not None
+    ]
     return {
         version: analyze(
             [row for row in rows if row.version not in comparison.others],

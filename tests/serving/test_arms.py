@@ -69,6 +69,16 @@ def test_a_harmful_challenger_is_dropped_and_the_others_continue(site: Site) -> 
     assert site.router.versions() == [1, 3, 4]
 
 
+def test_a_paused_experiment_still_drops_a_harmful_challenger_and_stays_paused(site: Site) -> None:
+    site.rollouts.append(site.experiment().last, "paused", {"reasons": ["a holiday"]})
+    while not site.last().last.detail.get("dropped"):
+        site.send(100, (0.0, 0.5, 0.0, 0.0), (0.3, 0.3, 0.9, 0.3))
+        site.tick()
+    assert site.last().state == "paused" and site.last().step == 1
+    site.send(2000, passes=(0.3, 0.3, 0.9, 0.3))
+    assert site.tick() == ""
+
+
 def test_without_a_better_challenger_the_champion_stays_with_reasons_for_each(site: Site) -> None:
     site.experiment()
     run(site, (0.8, 0.3, 0.4, 0.8), (0.0, 0.0, 0.0, 0.5))

@@ -196,6 +196,18 @@ def test_a_challenger_that_cannot_be_loaded_ends_the_rollout(
     assert set(clients.statuses) == {200}
 
 
+def test_a_gateway_without_memory_is_out_of_service_and_the_other_goes_on(two: Home) -> None:
+    start(two, least_pairs=60)
+    with running(gateway(two)) as good, Clients(good, 2) as clients:
+        eventually(lambda: list(two.gateways.glob("*.json")) != [])
+        with running(gateway(two, memory_gib=1e-6)) as poor:
+            eventually(lambda: call(f"{poor}/health/ready")[0] == 503)
+            assert call(f"{poor}/health/ready")[1]["error"]["code"] == "out_of_service"
+            assert ask(poor)[0] == 200  # whoever asks it gets an answer
+            eventually(lambda: not last(two).open, 120)
+    assert last(two).state == "promoted" and set(clients.statuses) == {200}
+
+
 @contextmanager
 def served(home: Home, port: int) -> Iterator[subprocess.Popen[str]]:
     """Run `ratchet serve`; killed at the end."""
