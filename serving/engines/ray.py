@@ -34,6 +34,13 @@ class Replica:
         except (TooLong, Unsupported, EngineFailed) as error:
             yield type(error).__name__, str(error)
 
+    def check_health(self) -> None:
+        """Raise EngineFailed where the engine cannot answer. Ray Serve calls it regularly, and
+        replaces a replica after three failures.
+        """
+        if not self.engine.healthy():
+            raise EngineFailed("the replica's engine failed its health check")
+
     def __del__(self) -> None:
         with suppress(AttributeError):  # the engine could not be opened
             self.engine.close()

@@ -13,6 +13,7 @@ import pytest
 
 from resources.config.serving import Replicas
 from resources.home import Home
+from serving.engines import EngineFailed
 from tests.sandbox.engines import ray_cluster
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 
@@ -37,6 +38,18 @@ def replicas() -> list[psutil.Process]:
 def test_most_replicas_are_not_fewer_than_least() -> None:
     with pytest.raises(ValueError, match="less than least"):
         Replicas(least=3, most=2)
+
+
+def test_a_replica_whose_engine_ended_fails_the_health_check_of_ray_serve(
+    home: Home, checkpoints: dict[str, Path]
+) -> None:
+    from serving.engines.ray import Replica
+
+    replica = Replica("transformers", promote(home, "old", checkpoints["old"]), SETTINGS)
+    replica.check_health()
+    replica.engine.close()
+    with pytest.raises(EngineFailed, match="health check"):
+        replica.check_health()
 
 
 @pytest.mark.slow

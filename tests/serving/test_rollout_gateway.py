@@ -50,9 +50,8 @@ def gateway(home: Home, engines: Faulty | None = None, **changes: Any) -> Any:
     )
 
 
-def start(home: Home, version: int = 2, least_pairs: int = 5) -> Rollout:
+def start(home: Home, version: int = 2, settings: RolloutSettings = SETTINGS) -> Rollout:
     ledger = Ledger(home.ledger)
-    settings = SETTINGS.model_copy(update={"least_pairs": least_pairs})
     return open_rollout(ledger, Rollouts(home.ledger), settings, version, why="a test")
 
 
@@ -124,7 +123,7 @@ def test_an_equal_challenger_takes_over_without_a_failed_request(two: Home) -> N
 
 
 def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home) -> None:
-    start(two, least_pairs=60)
+    start(two, settings=RolloutSettings(bake_s=600, shares=(0.5,)))  # only a breach ends it
     engines = Faulty(new={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=3) as clients:
         eventually(lambda: not last(two).open, 90)
