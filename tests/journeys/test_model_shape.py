@@ -33,6 +33,7 @@ HERE = {  # what the profile leaves to the machine and to the problems
     "threads": 1,
     "steps": 2,
     "save_every": 1,
+    "warm_up_steps": 1,
     "problems_per_step": 2,
     "group_size": 2,
     "prompt_tokens": 160,
