@@ -2,7 +2,7 @@
 
 Qwen2.5-Coder-0.5B's configuration with random weights and a small tokenizer of its own: two ranks
 over gloo, FSDP2, bf16, the profile's training but for its lengths. It is killed once after its
-first save.
+first save. It needs about 20 GiB of free memory.
 """
 
 from __future__ import annotations
