@@ -88,8 +88,8 @@ def _write(files: dict[str, Any], part: Part | None, folder: Path, rank: int, ra
         write_atomic(_list(folder, rank), json.dumps({"hashes": hashes}))
     except Exception as error:
         text = json.dumps({"error": f"{type(error).__name__}: {str(error)[: RESERVED // 8]}"})
-        with _list(folder, rank).open("r+b") as file:
-            file.write(text.encode())
+        with _list(folder, rank).open("r+b") as listed:
+            listed.write(text.encode())
         raise
 
 
