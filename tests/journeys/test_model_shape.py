@@ -2,7 +2,7 @@
 
 Qwen2.5-Coder-0.5B's configuration with random weights and a small tokenizer of its own: two ranks
 over gloo, FSDP2, bf16, the profile's training but for its lengths. It is killed once after its
-first save.
+first save. It needs about 20 GiB of free memory.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ HERE = {  # what the profile leaves to the machine and to the problems
     "threads": 1,
     "steps": 2,
     "save_every": 1,
+    "warm_up_steps": 1,
     "problems_per_step": 2,
     "group_size": 2,
     "prompt_tokens": 160,

@@ -104,7 +104,11 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
     events = [fault.what for fault in faults.read(folder)]
     assert any(re.search("no Ray.*one node", event) for event in events), events
     before, after = (
-        load_file(path / "model.safetensors")
+        {
+            name: each
+            for file in path.glob("*.safetensors")
+            for name, each in load_file(file).items()
+        }
         for path in (Path(job.start), folder / "candidates" / "step-000004")
     )
     changed = {name for name in before if not (before[name] == after[name]).all()}

@@ -15,7 +15,7 @@ from typing import Any
 
 import ray
 import torch
-import torch.distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]  # documented
 from verl.checkpoint_engine.base import CheckpointEngine, CheckpointEngineRegistry
 
 BACKEND = "tcp"
@@ -29,14 +29,14 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
 
     def __init__(self, bucket_size: int, is_master: bool = False) -> None:
         self.is_master = is_master
-        self.store: dist.TCPStore | None = None
+        self.store: TCPStore | None = None
 
     def prepare(self) -> dict[str, Any]:
         """Open the store on rank 0; return where it is."""
         if not self.is_master:
             return {}
         host = ray.util.get_node_ip_address()
-        self.store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False)
+        self.store = TCPStore(host, 0, is_master=True, wait_for_workers=False)
         return {"host": host, "port": self.store.port}
 
     @classmethod
@@ -47,7 +47,7 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
 
     def init_process_group(self, place: dict[str, Any]) -> None:
         if place:
-            self.store = dist.TCPStore(place["host"], place["port"], is_master=False)
+            self.store = TCPStore(place["host"], place["port"], is_master=False)
 
     def finalize(self) -> None:
         self.store = None

@@ -23,6 +23,7 @@ from verl_jobs.trainer.background import Background, copy_to_host, fits
 from verl_jobs.trainer.export import INDEX, Part, aliases, gather_part, own_precision, raw
 
 POLL_S = 0.1
+RESERVED = 4096  # bytes of a list, so that an error can be told even when the disk is full
 WEIGHTS = "huggingface"  # verl's folder for configuration, tokenizer and weights
 _writers: dict[str, Background] = {}  # of this process: by the folder's name, actor or critic
 
@@ -43,6 +44,7 @@ def save(state: Any, folder: Path) -> None:
     local = int(os.environ.get("RAY_LOCAL_WORLD_SIZE", state.ranks))
     has_room = fits(state.files, local)
     files = copy_to_host(state.files) if has_room else state.files
+    _list(folder, state.rank).write_bytes(b" " * RESERVED)
     writer.start(lambda: _write(files, part, folder, state.rank, state.ranks))
     if not has_room:
         writer.wait()
@@ -83,10 +85,12 @@ def _write(files: dict[str, Any], part: Part | None, folder: Path, rank: int, ra
             with HashedFile(folder / WEIGHTS / part.file) as file:
                 write_tensors(file, raw(part.tensors))
             hashes[f"{WEIGHTS}/{part.file}"] = file.sha256
+        write_atomic(_list(folder, rank), json.dumps({"hashes": hashes}))
     except Exception as error:
-        write_atomic(_list(folder, rank), json.dumps({"error": f"{type(error).__name__}: {error}"}))
+        text = json.dumps({"error": f"{type(error).__name__}: {str(error)[: RESERVED // 8]}"})
+        with _list(folder, rank).open("r+b") as listed:
+            listed.write(text.encode())
         raise
-    write_atomic(_list(folder, rank), json.dumps({"hashes": hashes}))
 
 
 def collect(save: Path, learners: Iterable[str], ranks: int) -> dict[str, str]:
@@ -99,16 +103,24 @@ def collect(save: Path, learners: Iterable[str], ranks: int) -> dict[str, str]:
     for learner in learners:
         for rank in range(ranks):
             path = _list(save / learner, rank)
-            while not path.exists():
+            while not (content := _content(path)):
                 if not threading.main_thread().is_alive():
                     raise SaveFailed(f"{save.name}: the trainer ended before rank {rank} had saved")
                 time.sleep(POLL_S)
-            content = json.loads(path.read_text(encoding="utf-8"))
             if error := content.get("error"):
                 raise SaveFailed(f"{save.name}: rank {rank} of {learner} cannot save: {error}")
             hashes |= {f"{learner}/{name}": each for name, each in content["hashes"].items()}
             path.unlink()
     return hashes
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return a list's content; empty while the rank still writes."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # ValueError: blank, or read while it is written
+        return {}
+    return content
 
 
 def _list(folder: Path, rank: int) -> Path:
