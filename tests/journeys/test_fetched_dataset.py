@@ -17,7 +17,7 @@ from resources.home import Home
 from tests.web_server import served
 from verl_jobs.sft.tiny_model import TinyModel, make
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.timeout(1500)
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = ("checkpoints", "chain-0001")
 PROFILE = """\
@@ -71,6 +71,7 @@ def train(home: Path, dataset: Path, url: str) -> subprocess.CompletedProcess[st
     return ratchet(home, "train", "--profile", profile, "--set", f"dataset={url}")
 
 
+@pytest.mark.soak  # a complete pipeline run
 def test_a_dataset_is_trained_on_by_its_url(tmp_path: Path, published: tuple[Path, str]) -> None:
     dataset, url = published
     trained = train(tmp_path / "home", dataset, url)
@@ -84,6 +85,7 @@ def test_a_dataset_is_trained_on_by_its_url(tmp_path: Path, published: tuple[Pat
     assert checkpoint.manifest.inputs["training_rows"] == rows.content_hash
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_refused_before_training(
     tmp_path: Path, published: tuple[Path, str]
 ) -> None:

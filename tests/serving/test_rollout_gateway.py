@@ -33,6 +33,7 @@ from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
 SETTINGS = RolloutSettings(bake_s=0.5, least_pairs=5, shares=(0.2, 0.5))
+PATIENT = SETTINGS.model_copy(update={"least_pairs": 60})
 FAIL = [{"role": "user", "content": "please fail"}]
 
 
@@ -134,7 +135,7 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
 
 
 def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
-    start(two, least_pairs=60)
+    start(two, settings=PATIENT)
     engines = Faulty(new={"decline"})
     with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
         eventually(lambda: not last(two).open, 90)
@@ -196,7 +197,7 @@ def test_a_challenger_that_cannot_be_loaded_ends_the_rollout(
 
 
 def test_a_gateway_without_memory_is_out_of_service_and_the_other_goes_on(two: Home) -> None:
-    start(two, least_pairs=60)
+    start(two, settings=PATIENT)
     with running(gateway(two)) as good, Clients(good, 2) as clients:
         eventually(lambda: list(two.gateways.glob("*.json")) != [])
         with running(gateway(two, memory_gib=1e-6)) as poor:
