@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.deployment import deployment
+from assets.deployment import deployment, follow_rollback
 from pipelines.sensors.rollouts import champion_rollout, ended_rollout
 from resources.home import Home
 from resources.registry.rollouts import Rollouts
@@ -93,3 +93,17 @@ def test_no_rollout_opens_unless_the_profile_says_so(tmp_path: Path) -> None:
     for name in "ab":
         put(run_context.ledger, name, "promote" if name == "b" else "install")
     assert "rollout.automatic" in str(look(champion_rollout, run_context).skip_reason)
+
+
+def test_an_experiment_without_a_better_challenger_is_rolled_back_in_the_ledger(
+    run_context: RunContext,
+) -> None:
+    ledger = run_context.ledger
+    for name in "bc":
+        put(ledger, name)
+    rollouts = Rollouts(ledger.place)
+    opened = rollouts.open(1, 2, {"strategy": "experiment"}, why="", others=[3])
+    rollouts.append(opened.last, "rolled_back", {"reasons": ["Version 2: errors", "Version 3: no"]})
+    entry = follow_rollback(ledger, rollouts.all())
+    assert entry and entry.version == 1 and "Version 3: no" in entry.decision["reasons"][1]
+    assert follow_rollback(ledger, rollouts.all()) is None
