@@ -114,7 +114,9 @@ def _join(address: str) -> None:
             if not ray.is_initialized():
                 ray.init(address=address, log_to_driver=False)
             serve.start(proxy_location="Disabled")
-        except (ImportError, ConnectionError) as error:
+        except ImportError as error:
+            raise EngineFailed(f"the engine ray needs ray[serve]: {_reason(error)}") from error
+        except ConnectionError as error:
             raise EngineFailed(
                 f"serving.replicas needs a Ray cluster ({_reason(error)}): start one with `ray "
                 "start --head`, or set serving.replicas.address"
