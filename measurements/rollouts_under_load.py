@@ -14,8 +14,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
@@ -99,16 +101,27 @@ async def client(url: str, number: int, stop: threading.Event, outcomes: Counter
                 print(reply.status_code, reply.text[:300], file=sys.stderr)
 
 
-def load(url: str, stop: threading.Event, outcomes: Counter[str], clients: int = CLIENTS) -> None:
+def load(url: str, stop: threading.Event, outcomes: Counter[str], clients: int) -> None:
     async def all_clients() -> None:
         await asyncio.gather(*(client(url, n, stop, outcomes) for n in range(clients)))
 
     asyncio.run(all_clients())
 
 
-def main() -> None:
-    home = Home(Path(sys.argv[1]).absolute())
-    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+class Gateway(NamedTuple):
+    """url: of a running gateway. outcomes: what its clients got until now."""
+
+    url: str
+    ledger: Ledger
+    rollouts: Rollouts
+    outcomes: Counter[str]
+
+
+@contextmanager
+def gateway_under_load(
+    home: Home, engine: Callable[[Entry], Engine], clients: int
+) -> Iterator[Gateway]:
+    """Serve version 2 to clients that never pause, in threads of this process."""
     prepare(home)
     ledger, rollouts = Ledger(home.ledger, home.path), Rollouts(home.ledger)
     settings = Serving(memory_gib=8.0)
@@ -118,7 +131,7 @@ def main() -> None:
         ledger=ledger,
         router_of=lambda catalog: attached_router(home, ledger, catalog),
         pages=[rollout_routes(home, ledger)],
-        open_engine=lambda entry, _: Engine(entry),
+        open_engine=lambda entry, _: engine(entry),
     )
     server = server_of(app, settings)
     outcomes: Counter[str] = Counter()
@@ -129,10 +142,21 @@ def main() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         serving.start()
-        while not server.started:
+        while not server.started or rollouts.all()[0].open:
             time.sleep(0.1)
-        clients = threading.Thread(target=load, args=(url, stop, outcomes), daemon=True)
-        clients.start()
+        sending = threading.Thread(target=load, args=(url, stop, outcomes, clients), daemon=True)
+        sending.start()
+        yield Gateway(url, ledger, rollouts, outcomes)
+        stop.set()
+        sending.join()
+        server.should_exit = True
+        serving.join()
+
+
+def main() -> None:
+    home = Home(Path(sys.argv[1]).absolute())
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    with gateway_under_load(home, Engine, CLIENTS) as (_, ledger, rollouts, outcomes):
         began = time.time()
         while (known := rollouts.all())[-1].open or len(known) < 2 * pairs + 1:
             if not known[-1].open:
@@ -142,10 +166,6 @@ def main() -> None:
                 settings_of = BAD if bad else GOOD
                 open_rollout(ledger, rollouts, settings_of, challenger, why="under load")
             time.sleep(0.1)
-        stop.set()
-        clients.join()
-        server.should_exit = True
-        serving.join()
     ended = Counter((rollout.challenger == 3, rollout.state) for rollout in known[1:])
     seconds = time.time() - began
     print(

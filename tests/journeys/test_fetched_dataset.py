@@ -14,6 +14,7 @@ import pytest
 
 from problems.sources.compositional import FamilyConfig, generate
 from resources.home import Home
+from tests.journeys.own_rows import write_rows
 from tests.web_server import served
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -46,19 +47,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
     texts = [text for each in problems for text in (each.statement, each.solutions[0])]
     make(TinyModel(hidden=64, layers=2), texts, folder / "base")
     (folder / "p.yaml").write_text(PROFILE.format(base=folder / "base"))
-    rows = [
-        {
-            "problem_id": f"p{number}",
-            "statement": problem.statement,
-            "style": problem.style,
-            "entry_point": problem.entry_point,
-            "tests": list(problem.tests),
-            "solutions": list(problem.solutions),
-            "split": "heldout" if number % 4 == 0 else "train",
-        }
-        for number, problem in enumerate(problems)
-    ]
-    (folder / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(problems, folder / "mine.jsonl")
     build = ("data", "build", "--profile", str(folder / "p.yaml"), str(folder / "mine.jsonl"))
     built = ratchet(folder / "builder", *build, "--out", str(folder / "out"))
     assert built.returncode == 0, built.stdout + built.stderr

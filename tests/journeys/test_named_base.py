@@ -4,7 +4,6 @@ champion.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.home import Home
 from resources.registry.ledger import Ledger
+from tests.journeys.own_rows import write_rows
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -48,19 +48,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     texts = [text for each in problems for text in (each.statement, each.solutions[0])]
     make(TinyModel(hidden=64, layers=2), texts, path / "base")
     (path / "base.yaml").write_text(PROFILE.format(base=path / "base"))
-    rows = [
-        {
-            "problem_id": f"p{number}",
-            "statement": problem.statement,
-            "style": problem.style,
-            "entry_point": problem.entry_point,
-            "tests": list(problem.tests),
-            "solutions": list(problem.solutions),
-            "split": "heldout" if number % 4 == 0 else "train",
-        }
-        for number, problem in enumerate(problems)
-    ]
-    (path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(problems, path / "mine.jsonl")
     assert run(path, "data", "add", "mine", "--path", str(path / "mine.jsonl")).returncode == 0
     trained = run(path, "train")
     assert trained.returncode == 0, trained.stdout + trained.stderr
