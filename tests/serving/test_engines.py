@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -14,8 +14,11 @@ import pytest
 
 from resources.config.serving import Serving
 from resources.home import Home
+from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
 from serving.engines.transformers import TransformersEngine
+from serving.gateway import pool
+from serving.gateway.pool import CannotLoad, Pool
 from serving.server_process import ServerProcess
 from serving.server_versions import Served
 from serving.upstream import Upstream
@@ -188,3 +191,51 @@ def test_the_command_of_a_server_names_model_port_and_rank(name: str) -> None:
 def test_the_gateway_lists_what_is_loaded(server: str) -> None:
     [version] = call(f"{server}/models")[1]["versions"]
     assert version["loaded"] and version["champion"] and version["bytes"] > 0
+
+
+def test_a_server_process_is_reached_whatever_proxy_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "http.server", str(port), "--directory", str(tmp_path)]
+    server = ServerProcess(command, port, "old", "/", start_s=30)
+    assert server.healthy()
+    server.close()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no memory on the GPU"), KeyError("r")])
+def test_a_library_that_fails_is_a_version_that_cannot_be_loaded(
+    home: Home, checkpoints: dict[str, Path], error: Exception
+) -> None:
+    def opened(entry: Entry, settings: Serving) -> TransformersEngine:
+        raise error
+
+    entry = promote(home, "old", checkpoints["old"])
+    with pytest.raises(CannotLoad, match="cannot load version 1"):
+        asyncio.run(Pool(opened, Serving()).load(entry))
+
+
+class Silent:
+    """A server that takes requests and never answers."""
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        await asyncio.sleep(3600)
+        yield Delta(0)
+
+    def healthy(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_server_that_never_answers_does_not_stop_the_pool(
+    home: Home, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "WARM_UP_S", 0.1)
+    entry = promote(home, "old", checkpoints["old"])
+    with pytest.raises(CannotLoad, match="TimeoutError"):
+        asyncio.run(Pool(lambda *_: Silent(), Serving()).load(entry))
