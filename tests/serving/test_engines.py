@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import socket
 import sys
+import urllib.request
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -197,6 +198,7 @@ def test_a_server_process_is_reached_whatever_proxy_the_environment_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of its first use
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -239,3 +241,22 @@ def test_a_server_that_never_answers_does_not_stop_the_pool(
     entry = promote(home, "old", checkpoints["old"])
     with pytest.raises(CannotLoad, match="TimeoutError"):
         asyncio.run(Pool(lambda *_: Silent(), Serving()).load(entry))
+
+
+def test_a_server_may_close_a_connection_after_its_answer() -> None:
+    answer = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"stream_options")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+        await writer.drain()
+        writer.close()
+
+    async def asked() -> None:
+        server = await asyncio.start_server(served, "127.0.0.1", 0)
+        upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "old")
+        for _ in range(5):
+            await complete(upstream, EngineRequest([{"role": "user", "content": "a"}], 4))
+        await asyncio.to_thread(upstream.close)
+
+    asyncio.run(asked())
