@@ -13,8 +13,8 @@ from serving.engines.transformers import TransformersEngine
 
 
 class FaultyEngine(TransformersEngine):
-    """faults: words of a prompt that this version stumbles over: "fail" or "crash" at once, "break" or
-    "hang" after the first token, "nan" in the weights, "decline" to answer.
+    """faults: words of a prompt that this version stumbles over: "fail" or "crash" at once,
+    "break" or "hang" after the first token, "nan" in the weights, "decline" to answer.
     """
 
     def __init__(self, folder: Path, faults: frozenset[str]) -> None:
