@@ -7,6 +7,7 @@ read once, and a process that starts again continues the sum that it kept (check
 from __future__ import annotations
 
 import logging
+from itertools import takewhile
 from typing import Any
 
 from resources.registry.rollouts import Rollout
@@ -84,6 +85,8 @@ class Arms:
                 self._begin(rollout)  # a part of it may have been taken over
         self._begun = True
         rows = list(observations.read(self.read, self.rollout))
+        if self.plan.experiment:  # another controller may have recorded a step since `rollout`
+            rows = list(takewhile(lambda row: row[1].step < len(self.shares), rows))
         self.requests += len(rows)
         counted = [row for _, row in rows if self.counts(row)]
         for comparison in self.comparisons.values():
