@@ -22,6 +22,7 @@ _CODE = re.compile(
     r"|except|with|assert|print|pass|break|continue|del|global|#include|public|private|static"
     r"|const|let|var|function|fn|func|int|void|using|SELECT)\b[^\n]*[(:;={\[]"
     r"|^[ \t]*(?:return|import|from|assert|raise|yield|pass|break|continue|else:)\b"
+    r"|^[ \t]*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|echo)\b|^#!/|^[ \t]*<(?!think)[a-zA-Z!]"
     r"|^[ \t]*[A-Za-z_][\w.\[\]]*(?:, *\w+)*[ \t]*[-+*/%&|^]?=[^=\n]"
     r"|^[ \t]*[\w.]+\([^\n]*\)[ \t]*$|[;{}][ \t]*$|^[ \t]*@\w",
     re.MULTILINE,

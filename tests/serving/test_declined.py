@@ -34,6 +34,10 @@ ANSWERS = [
     "I can't help but admire it:\n```python\ndef solve(x):\n    return x\n```",
     "int main() {\n  return 0;\n}",
     "import math",
+    "SELECT name\nFROM users",
+    "<p>Hello</p>",
+    "#!/bin/sh\nls",
+    "echo $HOME",
 ]
 PROSE = [
     "The list is sorted first, and then its first half is returned.",
