@@ -20,6 +20,8 @@ from serving.upstream import Upstream
 STOP_S = 30.0
 HEALTH_S = 2.0  # longest wait for the health endpoint
 PR_SET_PDEATHSIG = 1
+# A child on the loopback is never behind the proxy that HTTP_PROXY names.
+LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ServerProcess:
@@ -71,7 +73,7 @@ class ServerProcess:
         if self.process.poll() is not None:
             return False
         try:
-            with urllib.request.urlopen(self._health, timeout=HEALTH_S):
+            with LOCAL.open(self._health, timeout=HEALTH_S):
                 return True
         except (urllib.error.URLError, OSError):
             return False

@@ -8,6 +8,7 @@ of a LoRA training has the adapter beside them (verl_jobs/config/lora.py).
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import threading
 import urllib.error
@@ -19,13 +20,14 @@ from pathlib import Path
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.completion import Delta, Engine, EngineFailed, EngineRequest
-from serving.server_process import ServerProcess
+from serving.server_process import LOCAL, ServerProcess
 from serving.upstream import Upstream
 
 ADAPTER = "adapter"  # folder beside the merged weights
 BASE = "base"  # name of the base on a server with adapters
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM accepts
 LOAD_S = 120.0
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,13 @@ class AdapterVersion:
 
     def close(self) -> None:
         self._upstream.close()
-        if self.healthy():
-            self._post(self.program.unload, {"lora_name": self.name})
-        self._leave()
+        try:
+            if self.healthy():
+                self._post(self.program.unload, {"lora_name": self.name})
+        except EngineFailed as error:  # it holds memory until the process ends
+            logger.warning("%s", error)
+        finally:
+            self._leave()
 
     def _leave(self) -> None:
         """End the process with its last version."""
@@ -142,7 +148,7 @@ class AdapterVersion:
         data, url = json.dumps(body).encode(), f"{self._server.process.address}{path}"
         request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=LOAD_S):
+            with LOCAL.open(request, timeout=LOAD_S):
                 return
         except urllib.error.HTTPError as error:
             reason = error.read(500).decode(errors="replace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from serving.completion import (
@@ -48,9 +49,7 @@ class Upstream:
         path = "/chat/completions" if chat else "/completions"
         counted, open_, prompt_tokens = 0, request.n, 0
         try:
-            async with self._connected().post(
-                f"{self.url}{path}", json=self._body(request), allow_redirects=False
-            ) as reply:
+            async with await self._posted(path, self._body(request)) as reply:
                 if reply.status != 200:
                     raise _error(reply.status, await reply.read())
                 async for event in _events(reply.content.iter_any()):
@@ -60,7 +59,7 @@ class Upstream:
                         prompt_tokens = int(usage.get("prompt_tokens") or 0)
                         tokens = int(usage.get("completion_tokens") or counted) - counted
                         yield Delta(0, tokens=tokens, prompt_tokens=prompt_tokens)
-                    for choice in event.get("choices", ()):
+                    for choice in event.get("choices") or ():
                         delta = _delta(choice, chat)
                         counted += delta.tokens
                         open_ -= delta.ending is not None
@@ -81,15 +80,36 @@ class Upstream:
         if self._client and self._loop and self._loop.is_running():
             asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result(CONNECT_S)
 
+    async def _posted(self, path: str, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """Return the head of the reply. A connection that was kept, and that the server has closed
+        meanwhile, is replaced once: it says nothing of the version.
+        """
+        import aiohttp
+
+        kept: list[bool] = []
+        post = partial(self._connected().post, json=body, allow_redirects=False)
+        try:
+            return await post(f"{self.url}{path}", trace_request_ctx=kept)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if not kept:
+                raise
+        return await post(f"{self.url}{path}", trace_request_ctx=kept)
+
     def _connected(self) -> aiohttp.ClientSession:
         import aiohttp
 
+        async def reused(_client: Any, context: Any, _request: Any) -> None:
+            context.trace_request_ctx.append(True)
+
         if self._client is None:
+            trace = aiohttp.TraceConfig()
+            trace.on_connection_reuseconn.append(reused)
             self._client = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_S),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
                 headers=self.headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
+                trace_configs=[trace],
             )
             self._loop = asyncio.get_running_loop()
         return self._client

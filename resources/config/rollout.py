@@ -59,7 +59,7 @@ class RolloutSettings(Section):
     """
     key_share: float = Field(0.1, gt=0, le=1)
     """Largest share of the counted users that one API key may have, where several keys send tests
-    or votes. Ten users of a key always count. 1: no limit.
+    or votes; of few keys, twice an equal share. Ten users of a key always count. 1: no limit.
     """
     gain: float | None = Field(None, gt=-1, lt=1)
     """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;

@@ -52,6 +52,8 @@ class Replicated:
     def __init__(self, entry: Entry, settings: Serving) -> None:
         _join(settings.replicas.address)
         from ray import serve
+        from ray.exceptions import RayError
+        from ray.serve.exceptions import RayServeException
 
         # The same name after `kill -9` of a gateway: the next one takes over what still runs.
         self.name = f"ratchet-{entry.version}-{entry.checkpoint_hash[:12]}"
@@ -60,8 +62,9 @@ class Replicated:
             self._handle = serve.run(replicas, name=self.name, route_prefix=None).options(
                 stream=True, method_name="stream"
             )
-        except RuntimeError as error:
-            self.close()
+        except (RuntimeError, RayError, RayServeException) as error:
+            with suppress(RayError, RayServeException):  # the cluster is gone
+                self.close()
             raise EngineFailed(f"the replicas cannot start: {_reason(error)}") from error
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
@@ -121,6 +124,8 @@ def _join(address: str) -> None:
                 f"serving.replicas needs a Ray cluster ({_reason(error)}): start one with `ray "
                 "start --head`, or set serving.replicas.address"
             ) from error
+        except RuntimeError as error:  # another version of Ray or Python, for example
+            raise EngineFailed(f"cannot join the Ray cluster: {_reason(error)}") from error
 
 
 def _deployment(settings: Serving) -> Any:

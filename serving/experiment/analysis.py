@@ -193,8 +193,10 @@ def _capped(values: Sequence[Value], most: int, share: float) -> tuple[list[Valu
 
 
 def _first_of_each(values: Sequence[Value]) -> list[Value]:
-    """Return the first value of each unit in each arm: a user's answers resemble each other."""
-    first: dict[tuple[str, bool], Value] = {}
+    """Return the first value of each unit, in whichever arm: a user's answers resemble each other,
+    and the rarer arm must not go on to meet frequent users after the other has met them all.
+    """
+    first: dict[str, Value] = {}
     for value in values:
-        first.setdefault((value.unit, value.challenger), value)
+        first.setdefault(value.unit, value)
     return list(first.values())

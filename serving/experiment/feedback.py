@@ -82,7 +82,8 @@ class KeyLimit:
     """How many users of an API key count in an arm: a key may name any number of users.
 
     most: users of a key. share: largest share of a key among the counted users, where several keys
-    have any; `ALWAYS` users of a key count in any case. Users without a key all count. It depends
+    have any, or twice an equal share if that is more: of few keys none could have less. `ALWAYS`
+    users of a key count in any case. Users without a key all count. It depends
     on earlier users alone, not on a value, so the values that count stay unbiased.
     """
 
@@ -101,4 +102,5 @@ class KeyLimit:
 
     def _full(self, key: str) -> bool:
         own, total = self.counted[key], self.counted.total()
-        return own >= self.most or (own < total and own >= max(ALWAYS, self.share * total))
+        share = max(self.share, 2 / max(1, len(self.counted)))
+        return own >= self.most or (own < total and own >= max(ALWAYS, share * total))

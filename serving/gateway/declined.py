@@ -22,6 +22,7 @@ _CODE = re.compile(
     r"|except|with|assert|print|pass|break|continue|del|global|#include|public|private|static"
     r"|const|let|var|function|fn|func|int|void|using|SELECT)\b[^\n]*[(:;={\[]"
     r"|^[ \t]*(?:return|import|from|assert|raise|yield|pass|break|continue|else:)\b"
+    r"|^[ \t]*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|echo)\b|^#!/|^[ \t]*<(?!think)[a-zA-Z!]"
     r"|^[ \t]*[A-Za-z_][\w.\[\]]*(?:, *\w+)*[ \t]*[-+*/%&|^]?=[^=\n]"
     r"|^[ \t]*[\w.]+\([^\n]*\)[ \t]*$|[;{}][ \t]*$|^[ \t]*@\w",
     re.MULTILINE,
@@ -46,6 +47,10 @@ _ASKS = re.compile(
     r"|\bsolve\(|^[ \t]*(?:def|class) \w+",
     re.IGNORECASE | re.MULTILINE,
 )
+_ASKS_ABOUT = re.compile(
+    r"\b(?:explain|describe|summari[sz]e|review|why|(?:what|how) (?:does|do|is|are))\b",
+    re.IGNORECASE,
+)
 
 
 def declined(text: str, code_was_asked: bool) -> bool:
@@ -55,7 +60,8 @@ def declined(text: str, code_was_asked: bool) -> bool:
         return True
     if has_code(text):
         return False
-    return code_was_asked or bool(_DECLINES.search(text[:OPENING]))
+    whole = len(text) < MOST  # the code of a long answer may come later, after the reasoning
+    return (code_was_asked and whole) or bool(_DECLINES.search(text[:OPENING]))
 
 
 def has_code(text: str) -> bool:
@@ -72,6 +78,11 @@ def has_code(text: str) -> bool:
 
 
 def asks_for_code(chat: Chat | str) -> bool:
-    """Return whether a request, by its last message, asks for a program."""
-    last = chat if isinstance(chat, str) else str(chat[-1].get("content", ""))
-    return bool(_ASKS.search(last[-MOST:]))
+    """Return whether a request, by its last message, asks for a program. A tool's result does not,
+    nor does a question about code.
+    """
+    if isinstance(chat, str):
+        return bool(_ASKS.search(chat[-MOST:]))
+    last = str(chat[-1].get("content", ""))[-MOST:]
+    asks = chat[-1].get("role") == "user" and _ASKS.search(last)
+    return bool(asks and not _ASKS_ABOUT.search(last))

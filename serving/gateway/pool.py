@@ -24,6 +24,7 @@ from serving.gateway.refusals import Refused, one_line
 
 OpenEngine = Callable[[Entry, Serving], Engine]
 WARM_UP = EngineRequest([{"role": "user", "content": "1 + 1"}], 4)
+WARM_UP_S = 120.0  # else a server that never answers would stop every look at the versions
 GIB = 2**30
 
 
@@ -71,8 +72,9 @@ class Pool:
             self._check_memory(entry, size)
             engine = await asyncio.to_thread(self._open, entry)
             try:
-                await complete(engine, WARM_UP)
-            except (EngineFailed, ValueError) as error:
+                async with asyncio.timeout(WARM_UP_S):
+                    await complete(engine, WARM_UP)
+            except (EngineFailed, ValueError, TimeoutError) as error:
                 await asyncio.to_thread(engine.close)
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
             admission = Admission(self.settings.at_once, self.settings.waiting)
@@ -139,7 +141,8 @@ class Pool:
             return self.open_engine(entry, self.settings)
         except CorruptArtifact as error:
             raise CannotLoad(str(error)) from error
-        except (OSError, ValueError, EngineFailed) as error:
+        except (OSError, ValueError, LookupError, RuntimeError) as error:
+            # EngineFailed; and of libraries: no GPU memory, a folder with other fields
             raise CannotLoad(_cannot(entry, one_line(error))) from error
 
 

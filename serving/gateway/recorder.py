@@ -33,13 +33,14 @@ class Recorder:
     def __init__(self, observations: Observations, candidates: Candidates) -> None:
         self.observations, self.candidates = observations, candidates
         self.lost, self.fault = 0, ""
+        self._kept = 0  # rows that the last attempt did not write
         self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
         self._closing = Event()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     def add(self, row: Row) -> None:
-        if self._rows.qsize() < MOST:
+        if self._rows.qsize() + self._kept < MOST:
             self._rows.put(row)
         else:
             self.lost += 1
@@ -88,5 +89,5 @@ class Recorder:
                 fault, self.lost = str(error), self.lost + len(part)
         if fault and fault != self.fault:  # once, not at every attempt
             logger.warning("rows are not written: %s", fault)
-        self.fault = fault
+        self.fault, self._kept = fault, len(left)
         return left

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
@@ -26,6 +27,7 @@ from serving.gateway.routing import Choice, Router, as_assigned
 
 CHAMPION = "champion"
 UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in its place
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -194,8 +196,10 @@ class Service:
             attempt.error = "timeout"
             late = Refused(504, "timeout", "the model did not answer in time")
             raise _Failed(late) from error
-        except EngineFailed as error:
+        except Exception as error:  # EngineFailed, or a fault that the engine does not know
             attempt.error = "engine"
+            if not isinstance(error, EngineFailed):
+                logger.exception("version %d failed", choice.version)
             raise _Failed(Refused(503, "engine_failed", one_line(error), 1)) from error
         finally:
             seconds = time.monotonic() - attempt.began - attempt.client_s

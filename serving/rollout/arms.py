@@ -6,6 +6,8 @@ read once, and a process that starts again continues the sum that it kept (check
 
 from __future__ import annotations
 
+import logging
+from itertools import takewhile
 from typing import Any
 
 from resources.registry.rollouts import Rollout
@@ -15,6 +17,7 @@ from serving.rollout.comparison import Comparison
 from serving.rollout.plan import allocations, recorded_plan
 
 EVERY = 20_000  # observations between two checkpoints
+logger = logging.getLogger(__name__)
 
 
 class FirstPlace:
@@ -39,9 +42,14 @@ class Arms:
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout, self.plan = rollout.id, recorded_plan(rollout)
+        self._begun = False
+        self._begin(rollout)
+
+    def _begin(self, rollout: Rollout) -> None:
+        """Forget all observations."""
         self.shares = allocations(rollout, self.plan)
         self.read = self.requests = self.checkpoint = 0
-        self._first, self._begun = FirstPlace(), False
+        self._first = FirstPlace()
         self.comparisons = {
             version: Comparison(
                 self.plan,
@@ -70,9 +78,15 @@ class Arms:
         """
         self._update(rollout)
         if not self._begun and (state := kept_sum(rollout, observations)):
-            self.restore(state)
+            try:
+                self.restore(state)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                logger.warning("all rows of %s are read again: %r in its sum", rollout.id, error)
+                self._begin(rollout)  # a part of it may have been taken over
         self._begun = True
         rows = list(observations.read(self.read, self.rollout))
+        if self.plan.experiment:  # another controller may have recorded a step since `rollout`
+            rows = list(takewhile(lambda row: row[1].step < len(self.shares), rows))
         self.requests += len(rows)
         counted = [row for _, row in rows if self.counts(row)]
         for comparison in self.comparisons.values():

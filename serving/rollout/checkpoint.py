@@ -16,7 +16,7 @@ from artifacts.hashing import hash_data
 from resources.registry.rollouts import Rollout
 from serving.gateway.observations import Observations
 
-FORMAT = 1  # of the sum: raise it when the sum of the same rows becomes another one
+FORMAT = 2  # of the sum: raise it when the sum of the same rows becomes another one
 logger = logging.getLogger(__name__)
 
 

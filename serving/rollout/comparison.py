@@ -103,7 +103,7 @@ class Comparison:
         self.shares = [step.share for step in plan.steps] if shares is None else shares
         self.watches = [Watch(guardrail, plan) for guardrail in plan.guardrails]
         self.units: dict[int, tuple[int, int]] = {}  # step -> units of champion, of challenger
-        # A user in a step and an arm -> bits: 1 is counted in `units`, 2 is in the first watch, ...
+        # A user in a step -> bits: 1 is counted in `units`, 2 is in the first watch, ...
         self._seen: dict[str, int] = {}
 
     def add(self, observations: Iterable[Observation]) -> None:
@@ -169,17 +169,21 @@ class Comparison:
         for watch, own in zip(self.watches, state["watches"], strict=True):
             watch.restore(own, self.shares)
 
-    def _again(self, observation: Observation, challenger: bool, number: int) -> bool:
-        """Return whether this user was met before in this step and arm, and remember him."""
+    def _again(self, observation: Observation, number: int) -> bool:
+        """Return whether this user was met before in this step, and remember him.
+
+        One whom a proxy sends to both arms counts in the first: else the rarer arm would go on to
+        meet frequent users after the other has met them all, and they differ from the rest.
+        """
         if not self.plan.sticky:
             return False  # each request is a unit of its own
-        unit = f"{observation.step}{'+-'[challenger]}{observation.unit}"
+        unit = f"{observation.step}{'+-'[observation.shadow]}{observation.unit}"
         bits = self._seen.get(unit, 0)
         self._seen[unit] = bits | 1 << number
         return bool(bits >> number & 1)
 
     def _count(self, observation: Observation, challenger: bool) -> None:
-        if self._again(observation, challenger, 0):
+        if self._again(observation, 0):
             return
         champions, challengers = self.units.get(observation.step, (0, 0))
         self.units[observation.step] = (
@@ -189,7 +193,7 @@ class Comparison:
     def _add(
         self, number: int, watch: Watch, observation: Observation, challenger: bool, value: float
     ) -> None:
-        if self._again(observation, challenger, number):
+        if self._again(observation, number):
             return  # a user's requests resemble each other: the first of a step counts
         limit = watch.limits[challenger]
         if watch.guardrail.name == QUALITY and not limit.admits(observation.key):

@@ -130,11 +130,13 @@ class Controller:
         return self._forward(rollout, progress)
 
     def _fault(self, rollout: Rollout, arms: Arms) -> str:
-        """Return why a challenger cannot answer any more; "" if all can."""
+        """Return why a version cannot answer any more; "" if all can."""
         known = {entry.version for entry in champions(self.ledger.history())}
-        for version in arms.running(rollout.step):
+        running = arms.running(rollout.step)
+        for version in (*running, rollout.champion):  # another champion is another comparison
             if version not in known:
                 return f"Version {version} was rolled back in the ledger."
+        for version in running:
             if self.replicas is None:
                 continue
             # An older fault may have been repaired since then.

@@ -13,8 +13,8 @@ from serving.engines.transformers import TransformersEngine
 
 
 class FaultyEngine(TransformersEngine):
-    """faults: words of a prompt that this version stumbles over: "fail" at once, "break" after the
-    first token, "hang" after the first token, "nan" in the weights, "decline" to answer.
+    """faults: words of a prompt that this version stumbles over: "fail" or "crash" at once,
+    "break" or "hang" after the first token, "nan" in the weights, "decline" to answer.
     """
 
     def __init__(self, folder: Path, faults: frozenset[str]) -> None:
@@ -28,6 +28,8 @@ class FaultyEngine(TransformersEngine):
             self.asked += 1
         if "fail" in words:
             raise EngineFailed("the engine was told to fail")
+        if "crash" in words:
+            raise KeyError("a fault of the engine's own")
         if "decline" in words:
             yield Delta(0, "I'm sorry, but I can't help with that.", 8, ending="stop")
             return

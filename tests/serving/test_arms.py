@@ -225,3 +225,17 @@ def false_decisions(experiments: int, arms: int, requests: int, alpha: float, se
 def test_thompson_sampling_makes_no_more_false_decisions_than_alpha() -> None:
     experiments, alpha = 2000, 0.2
     assert false_decisions(experiments, 2, 300, alpha, seed=1) <= alpha * experiments
+
+
+def test_answers_of_a_step_that_is_not_known_yet_are_counted_later(site: Site) -> None:
+    before = site.experiment()
+    site.send(100)
+    shares = {"2": 0.2, "3": 0.2, "4": 0.2}
+    site.rollouts.append(before.last, "step", {"shares": shares, "reasons": ["a test"]}, step=1)
+    site.router.refresh()
+    site.send(100)
+    arms = Arms(before)
+    arms.follow(before, site.observations)
+    assert arms.requests == 100
+    arms.follow(site.last(), site.observations)
+    assert arms.requests == 200 and sum(arms.first.units[1]) > 0

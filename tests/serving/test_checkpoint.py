@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.hashing import hash_data
 from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
 from evaluation.statistics.online.running_sequence import RunningSequence
 from serving.gateway.observations import Observations
@@ -72,6 +73,13 @@ def change_file(site: Site) -> None:
     file.write_text(file.read_text().replace('\\"requests\\": 900', '\\"requests\\": 901'))
 
 
+def lacking(site: Site) -> None:
+    """Write a sum without a part, but with the right hash."""
+    file = site.observations.path.with_suffix(".sum.json")
+    text = json.loads(file.read_text())["sum"].replace('"watches"', '"guards"')
+    file.write_text(json.dumps({"hash": hash_data(text), "sum": text}))
+
+
 def cut_file(site: Site) -> None:
     file = site.observations.path.with_suffix(".sum.json")
     file.write_text(file.read_text()[:1000])
@@ -89,7 +97,7 @@ def other_database(site: Site) -> None:
     site.observations.append(rows[600:])
 
 
-@pytest.mark.parametrize("damage", [change_file, cut_file, change_row, other_database])
+@pytest.mark.parametrize("damage", [change_file, lacking, cut_file, change_row, other_database])
 def test_a_sum_that_does_not_agree_with_the_record_is_not_used(
     site: Site, damage: Callable[[Site], None]
 ) -> None:

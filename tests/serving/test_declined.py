@@ -34,6 +34,10 @@ ANSWERS = [
     "I can't help but admire it:\n```python\ndef solve(x):\n    return x\n```",
     "int main() {\n  return 0;\n}",
     "import math",
+    "SELECT name\nFROM users",
+    "<p>Hello</p>",
+    "#!/bin/sh\nls",
+    "echo $HOME",
 ]
 PROSE = [
     "The list is sorted first, and then its first half is returned.",
@@ -85,3 +89,19 @@ def test_every_function_of_a_real_package_is_an_answer() -> None:
 def test_a_request_for_code_is_known_by_its_last_message(prompt: str, asks: bool) -> None:
     assert asks_for_code(prompt) is asks
     assert asks_for_code([{"role": "user", "content": prompt}]) is asks
+
+
+def test_code_after_long_reasoning_is_an_answer() -> None:
+    assert not declined("The list is sorted first. " * 1000 + "\ndef solve(x): ...", True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "What does this return?\ndef add(a, b):\n    return a + b"},
+        {"role": "user", "content": "Explain the code of this function."},
+        {"role": "tool", "content": "def add(a, b):\n    return a + b"},
+    ],
+)
+def test_prose_about_code_is_an_answer(message: dict[str, str]) -> None:
+    assert not asks_for_code([{"role": "user", "content": "hello"}, message])

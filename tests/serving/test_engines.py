@@ -6,7 +6,8 @@ import asyncio
 import importlib
 import socket
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -14,8 +15,11 @@ import pytest
 
 from resources.config.serving import Serving
 from resources.home import Home
+from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
 from serving.engines.transformers import TransformersEngine
+from serving.gateway import pool
+from serving.gateway.pool import CannotLoad, Pool
 from serving.server_process import ServerProcess
 from serving.server_versions import Served
 from serving.upstream import Upstream
@@ -188,3 +192,71 @@ def test_the_command_of_a_server_names_model_port_and_rank(name: str) -> None:
 def test_the_gateway_lists_what_is_loaded(server: str) -> None:
     [version] = call(f"{server}/models")[1]["versions"]
     assert version["loaded"] and version["champion"] and version["bytes"] > 0
+
+
+def test_a_server_process_is_reached_whatever_proxy_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of its first use
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "http.server", str(port), "--directory", str(tmp_path)]
+    server = ServerProcess(command, port, "old", "/", start_s=30)
+    assert server.healthy()
+    server.close()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no memory on the GPU"), KeyError("r")])
+def test_a_library_that_fails_is_a_version_that_cannot_be_loaded(
+    home: Home, checkpoints: dict[str, Path], error: Exception
+) -> None:
+    def opened(entry: Entry, settings: Serving) -> TransformersEngine:
+        raise error
+
+    entry = promote(home, "old", checkpoints["old"])
+    with pytest.raises(CannotLoad, match="cannot load version 1"):
+        asyncio.run(Pool(opened, Serving()).load(entry))
+
+
+class Silent:
+    """A server that takes requests and never answers."""
+
+    async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
+        await asyncio.sleep(3600)
+        yield Delta(0)
+
+    def healthy(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_server_that_never_answers_does_not_stop_the_pool(
+    home: Home, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "WARM_UP_S", 0.1)
+    entry = promote(home, "old", checkpoints["old"])
+    with pytest.raises(CannotLoad, match="TimeoutError"):
+        asyncio.run(Pool(lambda *_: Silent(), Serving()).load(entry))
+
+
+def test_a_server_may_close_a_connection_after_its_answer() -> None:
+    answer = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+
+    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"stream_options")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+        await writer.drain()
+        writer.close()
+
+    async def asked() -> None:
+        server = await asyncio.start_server(served, "127.0.0.1", 0)
+        upstream = Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "old")
+        for _ in range(5):
+            await complete(upstream, EngineRequest([{"role": "user", "content": "a"}], 4))
+        await asyncio.to_thread(upstream.close)
+
+    asyncio.run(asked())

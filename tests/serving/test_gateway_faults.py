@@ -52,9 +52,12 @@ def observed(home: Home, count: int) -> list[Observation]:
     return [row for _, row in rows.read()]
 
 
-def test_a_version_that_fails_is_replaced_by_the_one_before(start: Start, home: Home) -> None:
-    url = start(Faulty(new={"fail"}), fast())
-    status, reply = ask(url, messages=prompt("fail"))
+@pytest.mark.parametrize("fault", ["fail", "crash"])
+def test_a_version_that_fails_is_replaced_by_the_one_before(
+    start: Start, home: Home, fault: str
+) -> None:
+    url = start(Faulty(new={fault}), fast())
+    status, reply = ask(url, messages=prompt(fault))
     assert (status, reply["model"]) == (200, "old")
     failed, answered = observed(home, 2)
     assert (failed.version, failed.arm, failed.error) == (2, "champion", "engine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ from resources.config.serving import Serving
 from resources.home import Home
 from serving.engines import Engine, EngineRequest, complete, engine_of
 from serving.engines.transformers import TransformersEngine
-from serving.server_versions import ADAPTER, Served, base_of
+from serving.server_versions import ADAPTER, Program, Served, base_of
 from tests.serving import vllm_stand_in
 from tests.serving.gateway_server import promote
 from tests.serving.tiny_model import make_model
@@ -91,3 +92,29 @@ def test_two_adapters_share_one_process_and_answer_as_their_merged_weights(
 
     asyncio.run(answers())
     assert not server.is_running() and not servers()
+
+
+STUBBORN = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+    def do_POST(self):
+        self.send_response(200 if self.path == "/load" else 400); self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def test_a_process_ends_with_its_last_version_though_it_refuses_to_unload(
+    home: Home, versions: dict[str, Path]
+) -> None:
+    program = Program(
+        lambda served, settings, port: [sys.executable, "-c", STUBBORN, str(port)],
+        adapter_model="{adapter}",
+        load="/load",
+        unload="/unload",
+    )
+    engine = program(promote(home, "one", versions["one"]), Serving(lora=True))
+    before = psutil.Process().children()
+    engine.close()
+    assert len(psutil.Process().children()) == len(before) - 1

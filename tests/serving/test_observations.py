@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from serving.gateway import recorder
+from serving.gateway.candidates import Candidates
 from serving.gateway.observations import Feedback, Observation, Observations
+from tests.serving.gateway_server import eventually
 
 ROW = Observation("chatcmpl-1", 1.5, 3, "challenger", 0.05, "r1", 2, "u", "k", 0.1, 0.4, 12, 30)
 
@@ -73,3 +76,22 @@ def test_no_row_can_be_changed_or_removed(observations: Observations, statement:
         pytest.raises(sqlite3.IntegrityError, match="append-only"),
     ):
         connection.execute(statement)
+
+
+def test_while_the_disk_takes_none_a_limited_number_of_rows_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "MOST", 10)
+    monkeypatch.setattr(recorder, "AGAIN_S", 0.01)
+    (tmp_path / "file").touch()  # where the folder should be
+    kept = recorder.Recorder(
+        Observations(tmp_path / "file" / "rows.db"), Candidates(tmp_path / "candidates.db")
+    )
+    for _ in range(10):
+        kept.add(ROW)
+    eventually(lambda: kept._kept == 10)
+    for _ in range(100):
+        kept.add(ROW)
+    assert kept.lost == 100
+    kept.close()
+    assert kept.lost == 110

@@ -110,3 +110,14 @@ def test_a_version_undone_in_the_ledger_gets_no_request_even_if_it_was_deployed(
     site.ledger.rollback("by hand")
     site.router.refresh()
     assert {choice.version for choice in site.send(10)} == {1}
+
+
+def test_a_champion_that_is_undone_in_the_ledger_ends_its_comparison(tmp_path: Path) -> None:
+    """Else the ledger's champion would answer in its place, and be taken for it."""
+    site = Site(tmp_path, versions=3)
+    plan = plan_of(SETTINGS, "gradual", 1).model_dump(mode="json")
+    site.rollouts.open(3, 1, plan, why="back to the first")
+    site.router.refresh()
+    site.ledger.rollback("by hand", "a reason")
+    assert site.tick() == "aborted"
+    assert site.last().last.detail["reasons"] == ["Version 3 was rolled back in the ledger."]

@@ -115,3 +115,22 @@ def test_an_older_rollout_has_its_id_as_salt(tmp_path: Path) -> None:
 def test_an_older_plan_is_read(tmp_path: Path) -> None:
     older = {n: v for n, v in PLAN.model_dump(mode="json").items() if n != "users_per_key"}
     assert Plan.model_validate(older).users_per_key == 100
+
+
+@pytest.mark.parametrize("keys", [2, 3, 5, 10])
+def test_few_keys_with_equally_many_users_do_not_stop_each_other(keys: int) -> None:
+    limit = KeyLimit(most=100, share=0.1)
+    senders = [f"key-{n % keys}" for n in range(100 * keys)]
+    assert all(limit.admits(key) for key in senders)
+
+
+def test_a_user_whom_a_proxy_sends_to_both_versions_counts_once() -> None:
+    """One counted in each would be met by the rarer version when the other has met him before."""
+    rows = answers("k", verified=True)
+    both = [*rows, *(replace(row, version=3 - row.version, verified=False) for row in rows)]
+    comparison = Comparison(PLAN, 2)
+    comparison.add(both)
+    assert comparison.units == {1: (100, 100)}
+    found = analyze(both, [], [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
+    assert found and found.champion.total == found.champion.count == 100
+    assert found.challenger.total == found.challenger.count == 100
