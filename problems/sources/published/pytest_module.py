@@ -83,6 +83,14 @@ def _undefined(tree: ast.Module) -> list[str]:
 
 def _calls(node: ast.stmt, key: str, where: str) -> list[str]:
     """Return the body of `check` for each test of a top-level statement."""
+    methods = node.body if isinstance(node, ast.ClassDef) else []
+    if any(
+        isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test")
+        for each in (node, *methods)
+    ):
+        raise ProblemError(
+            f"key {key!r} has an asynchronous test", "not supported: leave the row out", where
+        )
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
         return [_call(node, node.name, 0, key, where)]
     if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
