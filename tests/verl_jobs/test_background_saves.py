@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -22,14 +23,16 @@ from transformers import AutoModelForCausalLM
 
 from artifacts.hashing import HashedFile
 from artifacts.tensors import write_tensors
-from tests.verl_jobs.saves import scored
+from tests.verl_jobs.saves import a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.job import candidates
 from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.background import Background, copy_to_host, fits, size_of
 from verl_jobs.trainer.checkpoints import SEAL, damage, repair
 from verl_jobs.trainer.export import INDEX, aliases, gather_part, own_precision, raw
 from verl_jobs.trainer.rank_save import SaveFailed, collect, save, wait_for_writers
+from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
 
 ROOT = Path(__file__).parents[2]
 # Saves that follow each other without end. All values of a save are its step.
@@ -37,6 +40,7 @@ TRAINER = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 import torch
 from omegaconf import OmegaConf
 from transformers import AutoModelForCausalLM, AutoConfig
@@ -158,6 +162,25 @@ def test_a_models_buffers_are_written_too(tmp_path: Path) -> None:
         write_tensors(file, raw(part.tensors))
     again = load_file(tmp_path / part.file)
     assert torch.equal(again["steps"], state["steps"]) and torch.equal(again["mask"], state["mask"])
+
+
+def test_after_a_notice_the_training_ends_at_the_save_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callback, written = save_as_verl(a_job(tmp_path), []), threading.Event()
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics-001.jsonl"))
+
+    def complete() -> None:
+        written.wait()
+        a_save(tmp_path, 3)
+
+    callback.completing.start(complete)
+    owner.give_notice(tmp_path, "SIGTERM")
+    buffer: Any = object.__new__(WatchedReplayBuffer)
+    buffer.step, buffer.trainer = 3, SimpleNamespace(checkpoint_callback=callback)
+    threading.Timer(0.2, written.set).start()
+    with pytest.raises(owner.TrainingEnded, match="SIGTERM"):
+        buffer._before_batch(4)
 
 
 @pytest.mark.slow
