@@ -257,3 +257,9 @@ def test_all_asserts_before_the_call_of_check_are_kept() -> None:
     asserts = "def check(f):\n    assert f('\u2028', '\x0c') == 1\n    assert f(2) == 3\n"
     written = {"functional": f"{asserts}\ncheck(f)"}
     assert read_tests(written, "tests", "row 1")["tests"] == [{"source": asserts}]
+
+
+def test_a_caught_exception_is_no_name_of_the_solution(tmp_path: Path) -> None:
+    test = "def test_two():\n    try:\n        assert twice(2) == 4\n    except ValueError as e:\n"
+    loaded = read(tmp_path, verl(None, ground_truth=f"{test}        assert e, e.args\n"))
+    assert [problem.entry_point for problem in loaded.problems] == ["twice"], loaded.rejected

@@ -69,7 +69,8 @@ def _undefined(tree: ast.Module) -> list[str]:
     nodes = list(ast.walk(tree))
     names = [node for node in nodes if isinstance(node, ast.Name)]
     known = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    known |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    # functions, classes, caught exceptions, and captures of patterns
+    known |= {node.name for node in nodes if isinstance(getattr(node, "name", None), str)}  # type: ignore[attr-defined]
     known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     known |= {
         (alias.asname or alias.name).partition(".")[0]
