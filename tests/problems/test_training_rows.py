@@ -27,6 +27,7 @@ FENCED = f"Here it is:\n\n```python\n{CODE}```\n"
                       {"role": "assistant", "content": FENCED}]},
         {"conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": FENCED}]},
         {"statement": ASKED, "solutions": [CODE], "prompt": "other"},
+        {"messages": [], "prompt": ASKED, "completion": CODE},
     ],
 )  # fmt: skip
 def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
