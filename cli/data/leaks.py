@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from artifacts.atomic import write_atomic
 from problems.columns import ProblemError
@@ -46,7 +47,7 @@ def data_leaks(
     problems, rejected = read_training_rows(path, place)
     for row in rejected[:MOST_ROWS]:
         text = f"skipped: {row.row}: {row.reason}: {row.fix}"
-        console.print(text, style="yellow", soft_wrap=True, highlight=False)
+        console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
     if not problems:
         raise ProblemError(
             f"none of {len(rejected)} rows could be read",
@@ -99,13 +100,8 @@ def _table(findings: Iterable[Finding], most: int) -> Table:
         key=lambda finding: finding.verdict,
     )
     for finding in rows[:most]:
-        table.add_row(
-            finding.problem_id,
-            finding.verdict,
-            finding.gated_id,
-            finding.kind,
-            finding.evidence[:160],
-        )
+        cells = (finding.problem_id, finding.verdict, finding.gated_id, finding.kind)
+        table.add_row(*map(Text, (*cells, finding.evidence[:160])))
     if len(rows) > most:
         table.add_row(f"… and {len(rows) - most} more", "", "", "", "")
     return table

@@ -66,6 +66,7 @@ def _print_rejected(loaded: Loaded, console: Console) -> None:
             style="yellow",
             soft_wrap=True,
             highlight=False,
+            markup=False,
         )
     if (more := len(loaded.rejected) - MOST_ROWS) > 0:
         console.print(f"... and {more} more", style="yellow")

@@ -29,10 +29,9 @@ def pair_of(row: Row) -> dict[str, Any] | None:
     The answer's program is its solution if it is Python; every other key is kept.
     """
     for chat, role, content in CHATS:
-        if isinstance(row.get(chat), list):
-            return _pair(
-                row, _said(row[chat], role, content, USERS), _said(row[chat], role, content, MODELS)
-            )
+        said = [_said(row.get(chat), role, content, roles) for roles in (USERS, MODELS)]
+        if pair := _pair(row, *said):
+            return pair
     for statement, answers in NAMES:
         answer = next((row[key] for key in answers if isinstance(row.get(key), str)), None)
         parts = [row[key] for key in statement if isinstance(row.get(key), str) and row[key]]
@@ -46,7 +45,8 @@ def _pair(row: Row, statement: str, answer: str) -> dict[str, Any] | None:
     return {**row, "statement": statement, "solutions": solutions} if statement.strip() else None
 
 
-def _said(chat: list[Any], role: str, content: str, roles: tuple[str, ...]) -> str:
-    """Return what these roles say, joined."""
+def _said(chat: Any, role: str, content: str, roles: tuple[str, ...]) -> str:
+    """Return what these roles say, joined; an empty text for a value that is no chat."""
+    chat = chat if isinstance(chat, list) else []
     said = [each for each in chat if isinstance(each, Mapping) and each.get(role) in roles]
     return "\n\n".join(each[content] for each in said if isinstance(each.get(content), str))

@@ -57,8 +57,8 @@ def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
     Raises ProblemError if an input has no output.
     """
     return tuple(
-        {"stdin": _lines(stdin_or_args or "", where), "stdout": _lines(expected, where)}
-        for stdin_or_args, expected in _pairs(inputs, outputs, where)
+        {"stdin": "" if stdin is None else _lines(stdin, where), "stdout": _lines(expected, where)}
+        for stdin, expected in _pairs(inputs, outputs, where)
     )
 
 

@@ -82,7 +82,7 @@ def private_cases(written: str, where: str) -> Any:
     """
     try:
         return json.loads(written)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass  # packed
     try:
         unpacking = zlib.decompressobj()

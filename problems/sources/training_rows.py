@@ -35,10 +35,10 @@ def read_training_rows(path: Path, place: Place) -> tuple[list[Problem], list[Re
         except ProblemError as error:
             rejected.append(Rejected(where, error.reason, error.fix))
             continue
-        if problem.problem_id in problems:
-            reason = f"problem_id {problem.problem_id!r} occurs twice"
-            rejected.append(Rejected(where, reason, "give each row an id of its own"))
-        problems.setdefault(problem.problem_id, problem)
+        if problem.problem_id in problems:  # e.g. several answers to a prompt
+            name = f"{problem.problem_id} ({where.rpartition(': ')[2]})"
+            problem = replace(problem, problem_id=name)
+        problems[problem.problem_id] = problem
     return list(problems.values()), rejected
 
 

@@ -7,9 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.data import app
+from cli.data.leaks import _table
+from problems.cleaning.leaks import Finding
+from problems.columns import ProblemError
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
@@ -62,3 +66,13 @@ def test_rows_are_judged_by_meaning_and_behaviour(
     assert [finding["verdict"] for finding in findings] == [verdict for verdict, *_ in ROWS]
     assert [finding["gated_id"] for finding in findings] == ["humaneval/34", "humaneval/72", "", ""]
     assert findings[0]["kind"] == "same behaviour"
+
+
+def test_brackets_in_rows_and_evidence_are_printed_as_they_are(tmp_path: Path) -> None:
+    rows, console = tmp_path / "rows.jsonl", Console(width=200, record=True)
+    rows.write_text('{"[/b]": 1}\n')
+    result = CliRunner().invoke(app, ["leaks", str(rows), "--benchmark", "humaneval"])
+    assert isinstance(result.exception, ProblemError) and "among [/b]" in result.output
+    console.print(_table([Finding("[i]", "leak", "humaneval/1", "text", "a[/b]\\")], 1))
+    printed = console.export_text()
+    assert "[i]" in printed and "a[/b]\\ " in printed

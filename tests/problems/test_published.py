@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
+from problems.sources.own import own
 from problems.sources.published.cases import read_tests
-from problems.sources.published.registry import shape_of
+from problems.sources.published.registry import published_record, shape_of
 from problems.sources.registry import load
 from problems.sources.source import Loaded
 from sandbox.protocol import Verdict
@@ -223,3 +224,42 @@ def test_any_value_gives_tests_or_a_named_error(value: Any) -> None:
 
 def test_rows_in_the_columns_of_the_schema_have_no_shape() -> None:
     assert shape_of({"statement": "s", "problem": "p", "tests": []}) is None
+
+
+def test_a_value_of_a_wrong_type_costs_its_row_and_no_more() -> None:
+    odd = [None, 0, 7, True, 1.5, "", "x", "{[1]: 2}", "[" * 3000, "9" * 5000, [], [7], {"a": 7}]
+    for row, _ in ROWS.values():
+        changed = [row | {key: value} for key in row for value in odd]
+        truths = [{"style": "rule", "ground_truth": value} for value in odd]
+        changed += [row | {"reward_model": truth} for truth in truths if "reward_model" in row]
+        for each in changed:
+            with contextlib.suppress(ProblemError):
+                if record := published_record(each, "row 1"):
+                    assert own("mine").convert(record, "row 1").tests
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        {"inputs": [0], "outputs": ["1"]},
+        {"inputs": ["2"], "outputs": ["9" * 5000], "fn_name": "twice"},
+        [{"input": "2", "output": "4", "fn_name": name} for name in ("twice", "thrice")],
+        "def test_two():\n    assert twice(2) == 4\nasync def test_one():\n    twice(1)",
+    ],
+    ids=["number as input", "huge result", "two functions", "asynchronous"],
+)
+def test_tests_that_would_be_lost_or_changed_refuse_the_row(tmp_path: Path, truth: Any) -> None:
+    loaded = read(tmp_path, verl(truth, ground_truth=truth if isinstance(truth, str) else None))
+    assert not loaded.problems and "rows.jsonl" in loaded.rejected[0].row
+
+
+def test_all_asserts_before_the_call_of_check_are_kept() -> None:
+    asserts = "def check(f):\n    assert f('\u2028', '\x0c') == 1\n    assert f(2) == 3\n"
+    written = {"functional": f"{asserts}\ncheck(f)"}
+    assert read_tests(written, "tests", "row 1")["tests"] == [{"source": asserts}]
+
+
+def test_a_caught_exception_is_no_name_of_the_solution(tmp_path: Path) -> None:
+    test = "def test_two():\n    try:\n        assert twice(2) == 4\n    except ValueError as e:\n"
+    loaded = read(tmp_path, verl(None, ground_truth=f"{test}        assert e, e.args\n"))
+    assert [problem.entry_point for problem in loaded.problems] == ["twice"], loaded.rejected

@@ -27,6 +27,7 @@ FENCED = f"Here it is:\n\n```python\n{CODE}```\n"
                       {"role": "assistant", "content": FENCED}]},
         {"conversations": [{"from": "human", "value": ASKED}, {"from": "gpt", "value": FENCED}]},
         {"statement": ASKED, "solutions": [CODE], "prompt": "other"},
+        {"messages": [], "prompt": ASKED, "completion": CODE},
     ],
 )  # fmt: skip
 def test_a_row_for_fine_tuning_is_a_statement_and_a_program(
@@ -66,3 +67,13 @@ def test_an_answer_that_is_no_python_leaves_the_statement(tmp_path: Path) -> Non
     file.write_text(json.dumps({"prompt": ASKED, "completion": "Sure, it is 2 times n!"}))
     [problem], _ = read_training_rows(file, Place())
     assert problem.statement == ASKED and not problem.solutions
+
+
+def test_each_answer_to_the_same_prompt_is_a_row(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    answers = [CODE, "n = int(input())\nprint(n + n)\n", CODE]
+    rows = [json.dumps({"prompt": ASKED, "completion": answer}) for answer in answers]
+    file.write_text("\n".join(rows))
+    problems, rejected = read_training_rows(file, Place())
+    assert not rejected and [problem.solutions[0] for problem in problems] == answers
+    assert len({problem.problem_id for problem in problems}) == 3

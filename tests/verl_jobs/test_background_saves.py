@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -20,14 +21,18 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from tests.verl_jobs.saves import scored
+from artifacts.hashing import HashedFile
+from artifacts.tensors import write_tensors
+from tests.verl_jobs.saves import a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.job import candidates
 from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.background import Background, copy_to_host, fits, size_of
 from verl_jobs.trainer.checkpoints import SEAL, damage, repair
-from verl_jobs.trainer.export import INDEX, aliases, gather_part, own_precision
+from verl_jobs.trainer.export import INDEX, aliases, gather_part, own_precision, raw
 from verl_jobs.trainer.rank_save import SaveFailed, collect, save, wait_for_writers
+from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
 
 ROOT = Path(__file__).parents[2]
 # Saves that follow each other without end. All values of a save are its step.
@@ -35,6 +40,7 @@ TRAINER = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 import torch
 from omegaconf import OmegaConf
 from transformers import AutoModelForCausalLM, AutoConfig
@@ -109,14 +115,24 @@ def test_a_rank_that_cannot_write_fails_the_save(tmp_path: Path) -> None:
         wait_for_writers()
 
 
+def test_a_rank_that_cannot_tell_its_error_ends(tmp_path: Path) -> None:
+    code = (
+        "import contextlib, sys, threading; from pathlib import Path\n"
+        "from verl_jobs.trainer.rank_save import _write\n"
+        "with contextlib.suppress(Exception):\n"
+        "    _write({'model': threading.Lock()}, None, Path(sys.argv[1]) / 'gone', 0, 1)\n"
+        "print('it continues')\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "") and "FileNotFoundError" in ended.stderr
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_parts_of_all_ranks_are_the_model_in_its_own_precision(
     ranks: int, tmp_path: Path
 ) -> None:
-    from artifacts.hashing import HashedFile
-    from artifacts.tensors import write_tensors
-    from verl_jobs.trainer.export import raw
-
     make(TinyModel(hidden=32, layers=1), ["a"], tmp_path)
     model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
     config = json.loads((tmp_path / "config.json").read_text())
@@ -137,6 +153,34 @@ def test_the_parts_of_all_ranks_are_the_model_in_its_own_precision(
     assert again.dtype == torch.bfloat16 and aliases(again) == tied
     for name, value in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], value.bfloat16()), name
+
+
+def test_a_models_buffers_are_written_too(tmp_path: Path) -> None:
+    state = {"w": torch.rand(2), "steps": torch.tensor(7), "mask": torch.tensor([True, False])}
+    part = gather_part(state, (), torch.bfloat16, 0, 1)
+    with (tmp_path / part.file).open("wb") as file:
+        write_tensors(file, raw(part.tensors))
+    again = load_file(tmp_path / part.file)
+    assert torch.equal(again["steps"], state["steps"]) and torch.equal(again["mask"], state["mask"])
+
+
+def test_after_a_notice_the_training_ends_at_the_save_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callback, written = save_as_verl(a_job(tmp_path), []), threading.Event()
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(tmp_path / "metrics-001.jsonl"))
+
+    def complete() -> None:
+        written.wait()
+        a_save(tmp_path, 3)
+
+    callback.completing.start(complete)
+    owner.give_notice(tmp_path, "SIGTERM")
+    buffer: Any = object.__new__(WatchedReplayBuffer)
+    buffer.step, buffer.trainer = 3, SimpleNamespace(checkpoint_callback=callback)
+    threading.Timer(0.2, written.set).start()
+    with pytest.raises(owner.TrainingEnded, match="SIGTERM"):
+        buffer._before_batch(4)
 
 
 @pytest.mark.slow

@@ -54,6 +54,11 @@ def test_a_start_above_the_most_is_refused() -> None:
         Training(entropy_target=0.2, entropy_coefficient=0.01)
 
 
+def test_a_target_is_refused_where_verl_measures_no_entropy_a_token() -> None:
+    with pytest.raises(ValidationError, match="nats a token"):
+        Training(entropy_target=0.2, algorithm="dr_grpo")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_below_the_target_the_weight_rises_with_each_step_and_is_saved(tmp_path: Path) -> None:

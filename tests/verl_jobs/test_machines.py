@@ -107,3 +107,8 @@ def test_memory_under_a_limit_is_what_is_left_of_it_and_dropped_files(tmp_path: 
     (tmp_path / "memory.current").write_text("900000\n")
     (tmp_path / "memory.stat").write_text("anon 200000\ninactive_file 600000\n")
     assert available_bytes(tmp_path) == 700_000
+    (tmp_path / "memory").mkdir()  # version 1 of cgroups, a further limit
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("500000\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("400000\n")
+    (tmp_path / "memory" / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 5\n")
+    assert available_bytes(tmp_path) == 100_005

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
@@ -17,7 +18,7 @@ from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import shape_of
 from verl_jobs.sft.tiny_model import TinyModel, make
 from verl_jobs.trainer.checkpoints import damage, seal
-from verl_jobs.trainer.resharding import reshard
+from verl_jobs.trainer.resharding import KINDS, reshard
 
 ROOT = Path(__file__).parents[2]
 PROMPT, COMPLETION, COUNT = 88, 40, 32
@@ -98,6 +99,19 @@ def test_one_rank_resumes_from_the_checkpoint_of_two(
     after = trained(model, 1, load=str(save / "actor"))  # with moments and learning rate
     assert after["losses"] == pytest.approx(alone["losses"][2:], abs=1e-4)
     assert after["grad_norms"] == pytest.approx(alone["grad_norms"][2:], abs=1e-4)
+
+
+def test_a_conversion_that_was_killed_is_done_again(tmp_path: Path) -> None:
+    for kind in KINDS:
+        for rank in range(2):
+            path = tmp_path / "actor" / f"{kind}_world_size_2_rank_{rank}.pt"
+            path.parent.mkdir(exist_ok=True)
+            torch.save({"step": 7}, path)
+    seal(tmp_path)
+    (tmp_path / "actor" / "model_world_size_1_rank_0.pt").write_bytes(b"PK")  # the kill's
+    assert reshard(tmp_path, 1) and not damage(tmp_path) and not reshard(tmp_path, 1)
+    for kind in KINDS:
+        assert torch.load(tmp_path / "actor" / f"{kind}_world_size_1_rank_0.pt") == {"step": 7}
 
 
 @pytest.mark.slow

@@ -99,8 +99,8 @@ def take_entropy_weight() -> None:
             object.__setattr__(config, "entropy_coeff", weight)  # verl's configs are frozen
         return loss_of_verl(config, model_output, data, dp_group)
 
-    importers: list[Any] = [losses, sys.modules.get("verl.workers.engine_workers")]
-    for module in filter(None, importers):
+    importers = ("verl.workers.engine_workers", "verl.trainer.distillation.losses")
+    for module in filter(None, [losses, *map(sys.modules.get, importers)]):
         module.ppo_loss = ppo_loss
 
 

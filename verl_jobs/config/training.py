@@ -224,6 +224,11 @@ class Training(Section):
                 f"entropy_coefficient is where the weight starts if entropy_target is set, at most "
                 f"{MOST_ENTROPY}, got {self.entropy_coefficient}"
             )
+        if self.entropy_target and self.method.sums_over_tokens:
+            raise ValueError(
+                f"entropy_target is in nats a token, which verl does not measure with "
+                f"{self.algorithm}: take another algorithm, or a constant entropy_coefficient"
+            )
         return self
 
     def temperature_at(self, step: int) -> float:

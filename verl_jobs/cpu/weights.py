@@ -9,6 +9,7 @@ reads them. For small models: everything passes through the memory of rank 0.
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import AsyncIterator, Iterable
 from math import prod
 from typing import Any
@@ -36,8 +37,13 @@ class TcpWeights(CheckpointEngine):  # type: ignore[misc]  # verl has no types
         if not self.is_master:
             return {}
         host = ray.util.get_node_ip_address()
-        self.store = TCPStore(host, 0, is_master=True, wait_for_workers=False)
-        return {"host": host, "port": self.store.port}
+        # The store would listen on every address of the machine, and ask nobody who they are.
+        listener = socket.create_server((host, 0))
+        port = listener.getsockname()[1]
+        self.store = TCPStore(
+            host, port, is_master=True, wait_for_workers=False, master_listen_fd=listener.detach()
+        )
+        return {"host": host, "port": port}
 
     @classmethod
     def build_topology(

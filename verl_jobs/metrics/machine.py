@@ -46,12 +46,16 @@ def available_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     cgroup's limit if that is less. Files in the page cache that are not in use count as free.
     """
     available: int = psutil.virtual_memory().available
-    limit = cgroup / "memory.max"
-    if not limit.exists() or (text := limit.read_text(encoding="utf-8").strip()) == "max":
-        return available
-    stat = dict(line.split() for line in (cgroup / "memory.stat").read_text("utf-8").splitlines())
-    used = int((cgroup / "memory.current").read_text(encoding="utf-8"))
-    return min(available, int(text) - used + int(stat["inactive_file"]))
+    version_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    for folder, limit, used, dropped in (
+        (cgroup, "memory.max", "memory.current", "inactive_file"),
+        (cgroup / "memory", *version_1),
+    ):
+        if (folder / limit).exists() and (text := (folder / limit).read_text().strip()) != "max":
+            stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+            left = int(text) - int((folder / used).read_text()) + int(stat[dropped])
+            available = min(available, left)
+    return available
 
 
 def load(before: Reading | None, after: Reading) -> dict[str, float]:

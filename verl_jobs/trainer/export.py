@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}  # of models that are trained
+# of their buffers
+OTHERS = {"float64": "F64", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 INDEX = "model.safetensors.index.json"
 
 
@@ -87,7 +89,7 @@ def raw(tensors: Mapping[str, Tensor]) -> dict[str, RawTensor]:
 
     def one(tensor: Tensor) -> RawTensor:
         flat = tensor.contiguous().view(-1).view(torch.uint8)
-        dtype = DTYPES[str(tensor.dtype).removeprefix("torch.")]
+        dtype = (DTYPES | OTHERS)[str(tensor.dtype).removeprefix("torch.")]
         return RawTensor(dtype, tensor.shape, memoryview(flat.numpy().data))
 
     return {name: one(tensor) for name, tensor in tensors.items()}

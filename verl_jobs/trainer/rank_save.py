@@ -12,6 +12,7 @@ import json
 import os
 import threading
 import time
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,13 @@ def _write(files: dict[str, Any], part: Part | None, folder: Path, rank: int, ra
         write_atomic(_list(folder, rank), json.dumps({"hashes": hashes}))
     except Exception as error:
         text = json.dumps({"error": f"{type(error).__name__}: {str(error)[: RESERVED // 8]}"})
-        with _list(folder, rank).open("r+b") as listed:
-            listed.write(text.encode())
+        try:
+            with _list(folder, rank).open("r+b") as listed:
+                listed.write(text.encode())
+        except OSError:
+            traceback.print_exc()
+            # The trainer would wait for ever; it notices the death of a rank (trainer/entry.py).
+            os._exit(1)
         raise
 
 

@@ -29,6 +29,7 @@ from verl_jobs.samples import BY_LENGTH, CUT, Sample
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import early_stop as stopping
 from verl_jobs.trainer import remax
+from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.batch_fields import outcome_of, sample_of, unwrapped
 from verl_jobs.trainer.rescaled import rescale
 from verl_jobs.trainer.truncated import mask
@@ -138,6 +139,8 @@ class Watched:
         if step == self.step:
             return {}
         self.step, self.dropped, self.samples, self.draws = step, 0, [], []
+        if owner.notice(_job_folder()):  # the last save may still be being written or uploaded
+            self.trainer.checkpoint_callback.await_save()
         saving.end_after_notice(_job_folder(), step - 1)
         try:
             stopping.check(_job_folder())

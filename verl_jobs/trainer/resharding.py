@@ -8,21 +8,24 @@ a new seal. No values change: shards are concatenated and split again as FSDP2 s
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 from verl_jobs.adapter.shards import is_shard, reshard_tensor
-from verl_jobs.trainer.checkpoints import seal
+from verl_jobs.trainer.checkpoints import SEAL, seal
 
 KINDS = ("model", "optim", "extra_state")
 
 
 def ranks_of(save: Path) -> set[int]:
-    """Return the numbers of ranks that this save has files for."""
-    return {
-        int(path.name.split("_")[3])
-        for path in (save / "actor").glob("model_world_size_*_rank_0.pt")
-    }
+    """Return the numbers of ranks for which this save has files, sealed ones: a kill may have left
+    a part of others.
+    """
+    sealed = json.loads((save / SEAL).read_text(encoding="utf-8"))
+    matches = (re.fullmatch(r"actor/model_world_size_(\d+)_rank_0\.pt", name) for name in sealed)
+    return {int(match[1]) for match in matches if match}
 
 
 def reshard(save: Path, ranks: int) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def value_of(written: Any, key: str, where: str) -> Any:
         reason = str(error)
     try:
         return ast.literal_eval(written)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ProblemError(
             f"key {key!r} holds neither JSON nor a Python literal ({reason})"[:200],
             "fetch the file again",
@@ -76,7 +77,7 @@ def read_tests(
     value = value_of(written, key, where)
     if isinstance(value, Mapping):
         for given, expected in LISTS:
-            if isinstance(value.get(given), list):
+            if "inputs" not in value and isinstance(value.get(given), list):
                 value = {**value, "inputs": value[given], "outputs": value.get(expected)}
         if "inputs" in value:
             name = value.get("fn_name") or name
@@ -102,6 +103,10 @@ def _listed(value: Any, key: str, where: str, name: str | None, code: str) -> Re
     kinds = {str(test.get("type") or test.get("testtype") or "") for test in value}
     named = [test.get("fn_name") or _metadata(test).get("func_name") for test in value]
     called = next(filter(None, named), name)
+    if any(each and each != called for each in named):
+        raise ProblemError(
+            f"key {key!r} calls more than one function", "give each a row of its own", where
+        )
     functional = bool(kinds & {*FUNCTIONAL}) or (kinds == {""} and called is not None)
     if functional and len(kinds) > 1:
         raise ProblemError(
@@ -142,7 +147,8 @@ def _checked(source: str, key: str, where: str) -> Record:
     try:
         match parse(source).body:
             case [*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]:
-                defined = "\n".join(source.splitlines()[: call.lineno - 1])
+                lines = re.split("\r\n|\r|\n", source)  # as Python counts them
+                defined = "\n".join(lines[: call.lineno - 1])
                 return {
                     "style": "assert",
                     "tests": [{"source": f"{defined.rstrip()}\n"}],
@@ -180,7 +186,7 @@ def _pairs(
     texts = paired and _texts(inputs)
     if texts:
         inputs = [_arguments(text, "function_call" in kinds, where) for text in inputs]
-        outputs = [_json(text) for text in outputs]
+        outputs = [_json(text, where) for text in outputs]
     either = texts and "functional" not in kinds and all(_single(result) for result in outputs)
     if paired and (texts or "functional" in kinds):  # here a result is never wrapped in a list
         outputs = [[result] for result in outputs]
@@ -215,12 +221,19 @@ def _texts(values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _json(written: Any) -> Any:
-    """Return the value of JSON text; text that is no JSON stays text."""
+def _json(written: Any, where: str) -> Any:
+    """Return the value of JSON text; text that is no JSON stays text.
+
+    Raises ProblemError for JSON that Python cannot read, such as a number of 5,000 digits.
+    """
     try:
         return json.loads(written)
-    except (ValueError, TypeError, RecursionError):
+    except (json.JSONDecodeError, TypeError):
         return written
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(
+            f"a result cannot be read ({error})"[:200], "leave the row out", where
+        ) from error
 
 
 def _metadata(test: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from problems.columns import ProblemError
+from problems.columns import ProblemError, shown
 from problems.sources.input_output import MOST_TESTS
 from problems.sources.published.cases import read_tests
 from problems.sources.published.shape import Record, Shape
-from problems.sources.source import Row, text
+from problems.sources.source import Row, text, texts
 
 PARTS = (("input_format", "Input"), ("output_format", "Output"), ("note", "Note"))
 CHECKER = """\
@@ -34,24 +34,31 @@ def check(stdin, got, expected):
 def read(row: Row, where: str) -> Record:
     """Read a row of `data/train-*.parquet`."""
     _refuse(row, where)
-    examples, official = (list(row.get(key) or []) for key in ("examples", "official_tests"))
-    shown = [test for test in examples if isinstance(test, dict)]
-    hidden = [test for test in official if _words(test) not in map(_words, shown)]
-    record = read_tests([*shown, *hidden], "official_tests", where)
+    examples, official = (_tests(row, key, where) for key in ("examples", "official_tests"))
+    hidden = [test for test in official if _words(test) not in map(_words, examples)]
+    record = read_tests([*examples, *hidden], "official_tests", where)
     script = row.get("generated_checker")
+    tags = texts(row, "tags", where) if row.get("tags") else []
     return record | {
         "problem_id": str(row["id"]).replace("/", "_"),
         "statement": _statement(row, where),
-        "visible_tests": min(len(shown), MOST_TESTS),
-        "tags": ["codeforces", *(str(tag).replace(" ", "-") for tag in row.get("tags") or ())],
+        "visible_tests": min(len(examples), MOST_TESTS),
+        "tags": ["codeforces", *(tag.replace(" ", "-") for tag in tags)],
         "checker": CHECKER.format(script=script) if script else None,
         "compare": "exact" if script else "tokens",
     }
 
 
-def _words(test: Any) -> Any:
+def _tests(row: Row, key: str, where: str) -> list[dict[str, Any]]:
+    tests: Any = row.get(key) or []
+    if not isinstance(tests, list) or not all(isinstance(test, dict) for test in tests):
+        raise ProblemError(f"key {key!r} is {shown(tests)}", "expected a list of tests", where)
+    return tests
+
+
+def _words(test: dict[str, Any]) -> dict[str, list[str]]:
     """Return a test without its white space: examples and official tests end lines differently."""
-    return {k: str(v).split() for k, v in test.items()} if isinstance(test, dict) else test
+    return {name: str(value).split() for name, value in test.items()}
 
 
 def _statement(row: Row, where: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from problems.columns import ProblemError, shown
@@ -58,7 +58,7 @@ def program(written: str) -> str:
 
 
 def programs(value: Any) -> list[str]:
-    """Return the different programs of a text or of a list of texts; None gives none."""
-    written: Iterable[Any] = [value] if isinstance(value, str) else value or ()
+    """Return the different programs of a text or of a list of texts; anything else gives none."""
+    written = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     found = (program(item) for item in written if isinstance(item, str) and item.strip())
     return list(dict.fromkeys(code for code in found if code.strip()))

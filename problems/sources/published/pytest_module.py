@@ -69,7 +69,8 @@ def _undefined(tree: ast.Module) -> list[str]:
     nodes = list(ast.walk(tree))
     names = [node for node in nodes if isinstance(node, ast.Name)]
     known = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    known |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    # functions, classes, caught exceptions, and captures of patterns
+    known |= {node.name for node in nodes if isinstance(getattr(node, "name", None), str)}  # type: ignore[attr-defined]
     known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     known |= {
         (alias.asname or alias.name).partition(".")[0]
@@ -83,6 +84,14 @@ def _undefined(tree: ast.Module) -> list[str]:
 
 def _calls(node: ast.stmt, key: str, where: str) -> list[str]:
     """Return the body of `check` for each test of a top-level statement."""
+    methods = node.body if isinstance(node, ast.ClassDef) else []
+    if any(
+        isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test")
+        for each in (node, *methods)
+    ):
+        raise ProblemError(
+            f"key {key!r} has an asynchronous test", "not supported: leave the row out", where
+        )
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
         return [_call(node, node.name, 0, key, where)]
     if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
