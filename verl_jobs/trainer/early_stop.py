@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -87,10 +87,11 @@ def _no_progress(history: History, stop: Stop) -> str | None:
     )
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, await_save: Callable[[], None]) -> None:
     """Raise EarlyStop and write the reason to the job's `stopped.json`.
 
-    Raises RuntimeError if there is no checkpoint to keep yet.
+    await_save: waits for the save that is still being written, since this process ends with the
+    training. Raises RuntimeError if there is no checkpoint to keep yet.
     """
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
     due = job.validations()
@@ -101,6 +102,7 @@ def check(folder: Path) -> None:
         for row in history
     ]
     if text := stop_reason(per_token(history, job.training), job.training.stop):
+        await_save()
         if not candidates(folder):
             raise RuntimeError(f"the training failed before its first checkpoint: {text}")
         write_atomic(

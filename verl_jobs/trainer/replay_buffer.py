@@ -139,17 +139,16 @@ class Watched:
         if step == self.step:
             return {}
         self.step, self.dropped, self.samples, self.draws = step, 0, [], []
-        if owner.notice(_job_folder()):  # the last save may still be being written or uploaded
-            self.trainer.checkpoint_callback.await_save()
+        if owner.notice(_job_folder()):
+            self._await_save()
         saving.end_after_notice(_job_folder(), step - 1)
-        try:
-            stopping.check(_job_folder())
-        except stopping.EarlyStop:
-            # this process ends with the training
-            self.trainer.checkpoint_callback.await_save()
-            raise
+        stopping.check(_job_folder(), self._await_save)
         job = TrainingJob.read(_job_folder() / "job.json")
         return self._set_temperature(job.training, step)
+
+    def _await_save(self) -> None:
+        """Wait for the last save, which may still be being written or uploaded."""
+        self.trainer.checkpoint_callback.await_save()
 
     def _record(
         self, batch: Any, partition_id: str, step: int, batch_size: int
