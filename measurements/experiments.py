@@ -6,7 +6,7 @@ appended to FILE, and rows in it are not computed again. About half an hour on o
 
 The pairs, the allocation and the tests are the product's; the gateway and the databases are left
 out. An experiment has a champion and 2 or 4 challengers, requests of different users up to 6,000,
-and divides its traffic anew after each 10 % more of them. It is looked at after every pair.
+and changes the shares of its traffic after every 10 % of them. It is looked at after every pair.
 `peeking Welch` is what it replaces: Welch's t-test of the arms' pooled values at each division.
 """
 

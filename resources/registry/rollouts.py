@@ -70,7 +70,7 @@ class Event:
 
     detail: of `opened` the plan, the versions, the cause and the salt; of others reasons and
     evidence; of an experiment's `step` the new shares, of its `promoted` the version. The salt is
-    never shown: whoever knows it knows each user's version beforehand.
+    never shown, because it tells which version each user will get.
     """
 
     entry: int

@@ -33,7 +33,7 @@ def keep_sum(
 
 
 def kept_sum(rollout: Rollout, observations: Observations) -> dict[str, Any] | None:
-    """Return the sum of the rollout's earliest rows; None if there is none that can be trusted."""
+    """Return the kept sum of the rollout's first rows; None if it is missing or wrong."""
     try:
         kept = json.loads(_path(observations).read_text(encoding="utf-8"))
         if hash_data(kept["sum"]) != kept["hash"]:

@@ -197,6 +197,6 @@ class Comparison:
             return  # a user's requests resemble each other: the first of a step counts
         limit = watch.limits[challenger]
         if watch.guardrail.name == QUALITY and not limit.admits(observation.key):
-            return  # whoever sends tests decides what fails
+            return  # the sender of the tests decides what fails
         (watch.challenger if challenger else watch.champion).add(value)
         watch.pair(observation.step, self.shares, challenger, value)

@@ -1,4 +1,4 @@
-"""What an experiment does next: drop a challenger, divide the traffic anew, or end.
+"""What an experiment does next: drop a challenger, change the shares of the traffic, or end.
 
 In: an experiment, its arms, the observations. Out: the event to record. A challenger is dropped
 when it breaches a guardrail, cannot gain enough any more, or has shown no gain in `most_pairs`

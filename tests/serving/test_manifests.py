@@ -1,4 +1,4 @@
-"""Traffic that somebody else splits: manifests of a rollout's step, and the analysis for Argo."""
+"""Traffic that a proxy splits: manifests of a rollout's step, and the analysis for Argo."""
 
 from __future__ import annotations
 
