@@ -10,11 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
+TOGETHER = 1000  # rows of one statement; SQLite takes 32,766 values
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 ErrorKind = Literal[
     "", "timeout", "overloaded", "engine", "unavailable", "gone", "refused", "declined"
@@ -119,13 +120,10 @@ class Observations:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(SCHEMA)
             with connection:
-                for row in rows:
-                    table = "feedback" if isinstance(row, Feedback) else "observations"
-                    names = COLUMNS[table]
-                    marks = ", ".join("?" * len(names))
-                    connection.execute(
-                        f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", astuple(row)
-                    )
+                for table, kind in TABLES.items():
+                    part = [row for row in rows if isinstance(row, kind)]
+                    for at in range(0, len(part), TOGETHER):
+                        _insert(connection, table, part[at : at + TOGETHER])
 
     def read(self, after: int = 0, rollout: str | None = None) -> Iterator[tuple[int, Observation]]:
         """Yield (number, observation) of those recorded after this number, oldest first.
@@ -183,6 +181,16 @@ class Observations:
             if connection.execute(exists, [table]).fetchone() is None:
                 return []
             return connection.execute(query, values).fetchall()
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Any]) -> None:
+    """Insert rows with one statement: between two statements this thread takes Python's lock again,
+    and the event loop, which answers requests, waits for it.
+    """
+    names = COLUMNS[table]
+    marks = ", ".join([f"({', '.join('?' * len(names))})"] * len(rows))
+    values = [getattr(row, name) for row in rows for name in names]
+    connection.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {marks}", values)
 
 
 def _observation(row: Sequence[Any]) -> Observation:
