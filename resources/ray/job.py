@@ -21,15 +21,14 @@ from typing import Any
 from artifacts.atomic import write_atomic
 from resources.home import NotReady
 from resources.ray import head as ray_head
+from resources.ray.end import DEAD, End, end_of, last_error
 from resources.ray.private import POLL_S, Joined, Private, TrainingFailed
 from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
-from verl_jobs.log import last_line
 from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import check
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.checkpoints import complete_saves
-from verl_jobs.trainer.entry import DIED
 
 TRAINER = "verl_jobs.trainer.entry"
 # ray/dashboard/modules/job/job_head.py: the node's agent is not there yet, or is already gone.
@@ -40,8 +39,7 @@ SUBMISSION_S = 15.0  # longer than Ray looks for an agent before it refuses a jo
 LOG = "trainer.log"
 # File in the job's folder: its cluster was unreachable, and the job stays on this machine.
 MOVED = "moved"
-# Status of a job whose process died, rather than ended with an error: it is submitted again.
-DEAD = "LOST"
+MEMORY_S = 30.0  # wait after a lack of memory: what took it may end
 # Seconds without the trainer's lock after which a training is lost, whatever its Ray says: from its
 # submission, and once it was held. A machine that slept may leave a Ray whose records say RUNNING
 # and whose processes have ended.
@@ -83,23 +81,21 @@ def train(
         with owner.renewed_lease(job.path):
             ray = _or_here(job, ray) if begun else ray
             end = _run_once(job, ray, on_poll, bootstrap, entry)
+            if end.memory:
+                time.sleep(MEMORY_S)
         begun = True
         if job.done is not None:
             return
         if (saved := _newest_save(job)) > reached:
             attempt, reached = 0, saved
-        if attempt == attempts or end != DEAD:
+        if attempt == attempts or end.status != DEAD:
             raise TrainingFailed(
-                f"training {job.chain} ended {end}: {_cause(job.path / LOG)} (log: "
-                f"{job.path / LOG})"
+                f"training {job.chain} ended {end.status}: {end.cause} (log: {job.path / LOG})"
             )
         attempt += 1
         start = f"step {reached}" if reached else "its start"
-        faults.record(
-            job.path,
-            f"a process of the training died: it resumes from {start}, attempt {attempt} of "
-            f"{attempts}",
-        )
+        why = end.cause if end.memory else "a process of the training died"
+        faults.record(job.path, f"{why}: it resumes from {start}, attempt {attempt} of {attempts}")
 
 
 def _newest_save(job: TrainingJob) -> int:
@@ -153,12 +149,9 @@ def _run_once(
     on_poll: Callable[[], None],
     bootstrap: dict[str, str] | None,
     entry: str,
-) -> str:
-    """Run one attempt of the job, from submission or attachment to its end.
-
-    Returns its status, or DEAD.
-    """
-    dashboard = ray.dashboard()
+) -> End:
+    """Run one attempt of the job, from submission or attachment to its end."""
+    dashboard, log = ray.dashboard(), job.path / LOG
     # Imported here: the module reads the token's path from the environment on import.
     from ray.job_submission import JobStatus, JobSubmissionClient
 
@@ -167,23 +160,21 @@ def _run_once(
         name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
     except OSError:
         if _has_ended(ray):
-            return DEAD
+            return End(DEAD, last_error(log))
         raise
     trainer = Witness(job.path)
     try:
         while True:
             on_poll()
             if not ray.there():
-                return DEAD
+                return End(DEAD, last_error(log))
             if isinstance(ray, Private) and trainer.gone():
                 ray.end()
-                return DEAD
+                return End(DEAD, last_error(log))
             if (status := _status(client, name)) is not None and status.is_terminal():
-                return (
-                    DEAD
-                    if status == JobStatus.FAILED and _died(client.get_job_info(name))
-                    else str(status.value)
-                )
+                if status == JobStatus.FAILED:
+                    return end_of(client.get_job_info(name), log)
+                return End(str(status.value), last_error(log))
             time.sleep(POLL_S)
     except Exception:
         raise
@@ -291,17 +282,3 @@ def _attach_name(client: Any, job: TrainingJob) -> str | None:
         )
     ]
     return alive[0].submission_id if alive else None
-
-
-def _died(info: Any) -> bool:
-    """Return whether a signal ended the training process, or a Ray process under it.
-
-    Exit codes are as subprocess or a shell reports them.
-    """
-    code = info.driver_exit_code
-    return code is None or code < 0 or code == DIED or code > 128
-
-
-def _cause(log: Path) -> str:
-    """Return the last line of the log that looks like an error."""
-    return last_line(log, "Error", "error:", "died") or "it left no log"

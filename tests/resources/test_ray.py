@@ -12,13 +12,21 @@ from typing import Literal
 import pytest
 
 import resources.ray.private
+from resources.ray.end import DEAD, died, end_of, last_error
 from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
-from resources.ray.job import MOVED, _cause, _died, train
+from resources.ray.job import MOVED, train
 from resources.ray.private import RUN, Joined, TrainingFailed, _spawn, _token
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.trainer_lease import register_holder, start_time
+
+# As Ray 2.60 says it, in a job's message and in the trainer's log.
+SHORT = (
+    "1 worker(s) were killed due to the node running low on memory. Memory on the node (IP: "
+    "127.0.0.1, ID: 46df2221d3a509d724afc8ec7701b3a2a027f764126e58ec4b6a9359) was 22.40GB used / "
+    "23.54GB limit (0.951572)"
+)
 
 
 def test_a_live_holder_counts(tmp_path: Path) -> None:
@@ -119,10 +127,23 @@ def test_the_token_is_created_once_and_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)]
+    ("code", "dead"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)]
 )
-def test_a_dead_driver_differs_from_a_failed_one(code: int | None, died: bool) -> None:
-    assert _died(SimpleNamespace(driver_exit_code=code)) is died
+def test_a_dead_driver_differs_from_a_failed_one(code: int | None, dead: bool) -> None:
+    assert died(code) is dead
+
+
+def test_a_lack_of_memory_is_a_death_with_its_reason(tmp_path: Path) -> None:
+    """Whether Ray ended the trainer, or a process whose end the trainer reports."""
+    log = tmp_path / "trainer.log"
+    log.write_text(f"starting\nray.exceptions.OutOfMemoryError: {SHORT}\n")
+    supervisor = SimpleNamespace(message=f"Unexpected error occurred: {SHORT}")
+    trainer = SimpleNamespace(message="Job entrypoint command failed with exit code 1")
+    for info, code, file in ((supervisor, None, tmp_path / "absent.log"), (trainer, 1, log)):
+        info.driver_exit_code = code
+        end = end_of(info, file)
+        assert (end.status, end.memory) == (DEAD, True)
+        assert "22.40GB of 23.54GB were in use" in end.cause
 
 
 @pytest.mark.slow
@@ -144,8 +165,8 @@ def test_a_training_that_never_started_is_not_moved(
 def test_the_last_error_of_a_log_is_extracted(tmp_path: Path) -> None:
     log = tmp_path / "trainer.log"
     log.write_text("starting\n\x1b[36mValueError:\x1b[39m batch 7 is too small\n\nshutting down\n")
-    assert _cause(log) == "ValueError: batch 7 is too small"
-    assert "no log" in _cause(tmp_path / "absent.log")
+    assert last_error(log) == "ValueError: batch 7 is too small"
+    assert "no log" in last_error(tmp_path / "absent.log")
 
 
 @pytest.mark.slow
