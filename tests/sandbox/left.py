@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from sandbox.isolation import cgroups, delegation
+from sandbox.worker.slot import sweep
 
 
 def slot_cgroups() -> dict[Path, int]:
@@ -68,9 +69,10 @@ def left_behind(scratch: Path) -> dict[str, object]:
     """Return the processes, mounts, files, shared segments and control groups that exist now.
 
     Only those of this process and of this folder for temporary files count. A disk that another
-    test mounts lies in that test's temporary folder, and does not count.
+    test mounts lies in that test's temporary folder, and does not count. A worker that is killed
+    while it ends leaves its folder and its control group; the next sandbox sweeps them.
     """
-    cgroups.sweep()
+    sweep(scratch)
     mountinfo = Path("/proc/self/mountinfo").read_text().splitlines()
     mounts = [Path(line.split()[4]) for line in mountinfo]
     return {
