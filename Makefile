@@ -1,6 +1,6 @@
 # Every command for developers. Paths are relative: the clone may be in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui gpu test check lint types contracts sandbox domain graph soak parity check-312 lock docs clean .venv
+.PHONY: help demo ui gpu test check lint types contracts sandbox domain graph slow soak parity check-312 lock docs clean .venv
 
 PYTHON ?= python3.11
 PYTHON312 ?= python3.12
@@ -49,7 +49,34 @@ graph:
 	$(FAST) $(DOMAIN:%=--ignore=%) --ignore=tests/sandbox --ignore=tests/hostile
 
 test: check docs  ## everything that CI runs: check, the docs, the slow tests with the complete pipeline once
-	$(bin)/pytest -m "slow and not soak" --durations=5 --tb=native
+	@$(MAKE) --no-print-directory slow
+
+# The slow tests mostly wait, so two groups of them run at once, the longest first. Each prints its log at its end.
+# A test can fail only because the other group kept the machine busy. What failed therefore runs once more, alone, and that result counts.
+# Pytest's status 1 means failed tests; any other one, as after Ctrl-C or a crash, fails at once. On Ctrl-C the shell waits for pytest (`trap`).
+# `services` has all tests with Postgres or a Ray on 127.0.0.2: tests of the sandbox count the machine's shared segments.
+SLOW := journeys services verl_jobs others
+journeys := tests/journeys
+services := tests/hostile tests/resources tests/sandbox tests/serving
+verl_jobs := tests/verl_jobs
+others := tests $(patsubst %,--ignore=%,$(journeys) $(services) $(verl_jobs))
+GROUP = trap : INT; $(bin)/pytest $($*) -m "slow and not soak" --timeout=300 --durations=10 --tb=native -o cache_dir=build/slow/$*
+FAILED = build/slow/$*/v/cache/lastfailed
+.PHONY: $(SLOW:%=slow-%) $(SLOW:%=again-%)
+
+slow: .venv  ## the slow tests, two groups at a time
+	@rm -rf build/slow && mkdir -p build/slow
+	@echo "slow tests, two groups at a time: tail -f build/slow/*.log"
+	@$(MAKE) --no-print-directory -k -j2 $(SLOW:%=slow-%)
+	@$(MAKE) --no-print-directory -k -j1 $(SLOW:%=again-%)
+
+$(SLOW:%=slow-%): slow-%:
+	@$(GROUP) >build/slow/$*.log 2>&1; status=$$?; echo "slow tests, $*:"; cat build/slow/$*.log; \
+	test $$status = 0 || { test $$status = 1 && test -f $(FAILED); }
+
+$(SLOW:%=again-%): again-%:
+	@test ! -f $(FAILED) || { $(GROUP) --last-failed --last-failed-no-failures=none -rfEp >build/slow/$*.again.log 2>&1; status=$$?; \
+	echo "slow tests, the failed ones of $* alone:"; sed 's/^PASSED/passed only alone:/' build/slow/$*.again.log; exit $$status; }
 
 soak: .venv  ## long tests with random kills, chaos and floods; resumes where it stopped
 	$(bin)/pytest -m soak --timeout=0 -s

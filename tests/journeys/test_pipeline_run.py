@@ -82,14 +82,16 @@ def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     log_file = tmp_path_factory.mktemp("another ray") / "log"
     with log_file.open("w") as log:
         ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    assert wait_until(lambda: "Ray runtime started" in log_file.read_text(), 120), (
-        log_file.read_text()
-    )
-    yield
-    assert ray.poll() is None, "the other Ray did not survive the pipeline run"
-    ray.terminate()
-    ray.wait(30)
-    shutil.rmtree(session, ignore_errors=True)
+    try:
+        assert wait_until(lambda: "Ray runtime started" in log_file.read_text(), 120), (
+            log_file.read_text()
+        )
+        yield
+        assert ray.poll() is None, "the other Ray did not survive the pipeline run"
+    finally:
+        ray.terminate()
+        ray.wait(30)
+        shutil.rmtree(session, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

@@ -20,32 +20,33 @@ import dagster as dg
 
 from assets.partitions import DATA, EVALUATION, MODELS, PROMOTION
 from resources.ray.head import free_ports
-from tests.browser import Browser
+from tests.browser import PATIENCE_S, Browser
 from tests.journeys.demo_run import wait_until
 from tests.journeys.test_ui import answers
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTLE_S = 2.0  # the page's own requests and animations, after its text has appeared
+SETTLE_S = 2.0  # between two images of a page that are compared
 GROUPS = (DATA, MODELS, EVALUATION, PROMOTION)
 EXPANDED = ",".join(f"global@global:{name}" for name in GROUPS)
 
 
 class Page(NamedTuple):
-    """A page, and a text that is on it when it is complete."""
+    """A page, and a text that is on it when it is complete. click: a button, by its icon's name."""
 
     address: str
     text: str
     height: int = 950
     width: int = 1500
+    click: str = ""
 
 
 PAGES = {
-    "graph": Page(f"asset-groups?expanded={EXPANDED}", "promoted_model", 600, 2400),
+    "graph": Page(f"asset-groups?expanded={EXPANDED}", "deployment", 600, 2400, "zoom_out"),
     "data": Page("assets/clean_problems", "problems_removed", 2000),
     "checkpoint": Page("assets/checkpoint", "validation_pass_at_1", 800),
     "scores": Page("assets/contestant_scores", "failures", 1300),
     "champion": Page("assets/promoted_model", "reasons", 1100),
-    "automation": Page("automation", "nightly_retraining"),
+    "automation": Page("automation", "only on Sunday", 1120),
     "run": Page("runs/{run}", "RUN_SUCCESS"),
 }
 
@@ -86,5 +87,18 @@ def take_images(home: Path, folder: Path) -> None:
             browser.size(page.width, page.height)
             browser.open(f"{address}/{page.address.format(run=run.run_id)}")
             browser.until(f"document.body.innerText.includes('{page.text}')")
-            time.sleep(SETTLE_S)
-            browser.picture(folder / f"{name}.png")
+            if page.click:
+                settle(browser, folder / f"{name}.png")
+                icon = f"document.querySelector('[aria-label=\"{page.click}\"]')"
+                browser.run(f"{icon}.closest('button').click()")
+            settle(browser, folder / f"{name}.png")
+
+
+def settle(browser: Browser, path: Path) -> None:
+    """Save images of the page until two in a row are equal, at most for PATIENCE_S."""
+    last, end = b"", time.monotonic() + PATIENCE_S
+    browser.picture(path)
+    while path.read_bytes() != last and time.monotonic() < end:
+        last = path.read_bytes()
+        time.sleep(SETTLE_S)
+        browser.picture(path)

@@ -100,8 +100,8 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
         cluster = Cluster(initialize_head=True, head_node_args=head)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path.cwd()))
-        ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.2")
         try:
+            ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.2")
             yield cluster
         finally:
             ray.shutdown()

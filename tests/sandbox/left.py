@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from sandbox.isolation import cgroups, delegation
+from sandbox.worker.slot import sweep
 
 
 def slot_cgroups() -> dict[Path, int]:
@@ -67,12 +68,21 @@ def descendants(pid: int) -> set[int]:
 def left_behind(scratch: Path) -> dict[str, object]:
     """Return the processes, mounts, files, shared segments and control groups that exist now.
 
-    Only those of this process and of this folder for temporary files count.
+    Only those of this process and of this folder for temporary files count. A disk that another
+    test mounts lies in that test's temporary folder, and does not count. A worker that is killed
+    while it ends leaves its folder and its control group; the next sandbox sweeps them.
     """
-    cgroups.sweep()
+    sweep(scratch)
+    mountinfo = Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = [Path(line.split()[4]) for line in mountinfo]
     return {
         "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
-        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "mounts": sorted(
+            str(path)
+            for path in mounts
+            if path.is_relative_to(scratch)
+            or not any(part.startswith("pytest-of-") for part in path.parts)
+        ),
         "scratch": sorted(path.name for path in scratch.iterdir()),
         "marked files": sorted(
             str(path)

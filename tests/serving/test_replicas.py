@@ -14,7 +14,7 @@ import pytest
 from resources.config.serving import Replicas
 from resources.home import Home
 from serving.engines import EngineFailed
-from tests.sandbox.engines import ray_cluster
+from tests.sandbox.engines import cmdline, ray_cluster
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 
 SETTINGS = fast(engine="ray", replicas=Replicas(address="", least=2, most=2, cpus=0.5))
@@ -27,12 +27,9 @@ def cluster() -> Iterator[Any]:
 
 
 def replicas() -> list[psutil.Process]:
-    """Return the processes of the replicas on this machine."""
-    named = []
-    for process in psutil.process_iter(["cmdline"]):
-        if "ServeReplica" in " ".join(process.info["cmdline"] or ()):
-            named.append(process)
-    return named
+    """Return the processes of this test's replicas."""
+    below = psutil.Process().children(recursive=True)
+    return [process for process in below if "ServeReplica" in " ".join(cmdline(process))]
 
 
 def test_most_replicas_are_not_fewer_than_least() -> None:
