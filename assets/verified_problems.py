@@ -87,6 +87,7 @@ def verified_problems(
         "examples": dg.MetadataValue.md(examples(problems)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
+        "doubtful": dg.MetadataValue.md(markdown(strength.DOUBTFUL, strength.doubtful(rows))),
         "isolation": artifact.manifest.isolation or "",
         "learned_limits": dg.MetadataValue.md(savings(problems, read_measured(artifact.path))),
     }

@@ -22,7 +22,7 @@ from typing import Any
 Row = dict[str, Any]
 Show = Callable[[str], str]  # content of a path at the origin's revision
 FENCE = re.compile(r"```json\n(.*?)\n```", re.DOTALL)
-DATA = "rllm/data/{}.json"  # in a branch of deepscaler: rLLM's files, from which DeepCoder was made
+DATA = "rllm/data/{}.json"  # rLLM's files, from which DeepCoder was made
 
 
 def listed(name: str) -> Callable[[Show], Iterator[Row]]:
@@ -93,10 +93,12 @@ def synthetic_1(show: Show) -> Iterator[Row]:
 
 OPEN_R1 = "docs/source_en/BestPractices/GRPO-Code-Training.md"
 SCALEBOX = "verl_compatibility.md"
-# name: repository, revision, and how its rows are read
+# name: repository, revision, and how its rows are read. deepscaler is a fork of
+# uiuc-kang-lab, rllm one of winnieyangwannan.
 ORIGINS: dict[str, tuple[str, str, Callable[[Show], Iterator[Row]]]] = {
     "deepcoder_codeforces": ("deepscaler", "b1423e83", listed("test/code/codeforces")),
     "deepcoder_contests": ("deepscaler", "b1423e83", listed("test/code/code_contests")),
+    "deepcoder_lcbv5": ("rllm", "d9308bdb", listed("train/code/livecodebench")),
     "deepcoder_leetcode_test": ("deepscaler", "b1423e83", listed("test/code/leetcode")),
     "deepcoder_leetcode_train": ("deepscaler", "b1423e83", listed("train/code/leetcode")),
     "deepcoder_taco": ("verl-tool", "980962b", deepcoder_taco),

@@ -5,7 +5,8 @@
 HumanEval's base tests are measured, and its plus tests decide which programs are wrong. The
 programs are CodeT's samples, each distinct program of a task once. Odd samples are judged: a task
 is positive if a sample passes the base tests and fails the plus tests. The strength comes from
-mutants, and from 20 even samples of the task. Prints the AUC of each strength over the tasks and
+mutants, from 20 even samples of the task (others), and from the judged samples that the base tests
+accept. Prints the AUC of each strength, and of the number of doubtful samples, over the tasks and
 over the accepted samples, and the positive tasks. Verdicts are stored in HOME, so that a repeated
 command resumes. `RATCHET_DATA` names the folder of the sets.
 """
@@ -30,8 +31,8 @@ from problems.verification.verification import Verification, verify
 from sandbox.protocol import Job, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-SAMPLES = 20  # of a task, as mutants
-RULES = ((4, 0), (16, 0), (16, SAMPLES))  # mutants and samples
+OTHERS = 20  # even samples of a task, as mutants
+RULES = ((4, "none"), (16, "none"), (16, "others"), (16, "judged"))  # mutants and samples
 
 
 def distinct(programs: Iterable[Program]) -> list[Program]:
@@ -77,13 +78,16 @@ def auc(positive: Sequence[float], negative: Sequence[float]) -> float:
     return sum(pairs) / len(pairs)
 
 
-def shares(row: Strength) -> dict[str, float]:
-    """Return estimates of the share of broken programs that the tests accept."""
+def scores(row: Strength) -> dict[str, float]:
+    """Return estimates of the share of broken programs that the tests accept, and the number of
+    doubtful samples.
+    """
     everything = row.mutants + row.equivalent
     return {
         "all count": 1 - row.killed / everything if everything else 0.5,
         "equivalent left out": 1 - row.killed / row.mutants if row.mutants else 0.5,
         "upper end of the interval": 1 - row.interval[0],
+        "doubtful samples": len(row.doubtful),
     }
 
 
@@ -109,37 +113,47 @@ def main() -> None:
         on_base = judged("base", base, odd)
         accepted = [program for program in odd if on_base[program.name] == Verdict.AC]
         on_plus = judged("plus", plus, accepted)
+        samples = {
+            "none": {},
+            "others": by_task(programs, False, OTHERS),
+            "judged": by_task(accepted),
+        }
         strengths = {
-            (mutants, samples): {
+            (mutants, rule): {
                 row.problem_id.rpartition("/")[2]: row
                 for row in verify(
-                    list(with_samples(base, programs, samples)),
+                    list(with_samples(base, samples[rule])),
                     sandbox,
                     arguments.home / "journal.jsonl",
                     Verification(mutants=mutants, repeats=1),
                 ).strength
             }
-            for mutants, samples in RULES
+            for mutants, rule in RULES
         }
     report(accepted, lambda each: on_plus[each.name] != Verdict.AC, strengths)
 
 
-def with_samples(
-    base: dict[str, Problem], programs: Iterable[Program], most: int
-) -> Iterable[Problem]:
-    """Yield the problems with at most `most` even samples each."""
-    samples: dict[str, list[str]] = defaultdict(list)
+def by_task(
+    programs: Iterable[Program], odd: bool = True, most: int | None = None
+) -> dict[str, list[str]]:
+    """Return the sources of the first odd, or even, programs of each task."""
+    sources: dict[str, list[str]] = defaultdict(list)
     for program in programs:
-        if not is_odd(program):
-            samples[task_of(program)].append(program.source)
+        if is_odd(program) == odd:
+            sources[task_of(program)].append(program.source)
+    return {task: each[:most] for task, each in sources.items()}
+
+
+def with_samples(base: dict[str, Problem], samples: dict[str, list[str]]) -> Iterable[Problem]:
+    """Yield the problems with the samples of their tasks."""
     for task, problem in base.items():
-        yield replace(problem, extra=problem.extra | {"samples": samples[task][:most]})
+        yield replace(problem, extra=problem.extra | {"samples": samples.get(task, [])})
 
 
 def report(
     accepted: Sequence[Program],
     is_wrong: Callable[[Program], bool],
-    strengths: dict[tuple[int, int], dict[str, Strength]],
+    strengths: dict[tuple[int, str], dict[str, Strength]],
 ) -> None:
     """Print the AUC of each strength over the tasks with an accepted sample, and over these."""
     wrong = [program for program in accepted if is_wrong(program)]
@@ -150,15 +164,15 @@ def report(
         f"{len(positive)} tasks of {len(positive) + len(negative)}; load {os.getloadavg()[0]:.0f}"
     )
     right = [program for program in accepted if not is_wrong(program)]
-    print("\n| mutants, samples | share accepted | AUC, tasks | AUC, samples |\n|---|---|---|---|")
+    print("\n| mutants, samples | score | AUC, tasks | AUC, samples |\n|---|---|---|---|")
     for (mutants, samples), rows in strengths.items():
-        for name in shares(next(iter(rows.values()))):
-            scores = {task: shares(row)[name] for task, row in rows.items()}
-            by_task = auc([scores[task] for task in positive], [scores[task] for task in negative])
+        for name in scores(next(iter(rows.values()))):
+            score = {task: scores(row)[name] for task, row in rows.items()}
+            by_tasks = auc([score[task] for task in positive], [score[task] for task in negative])
             by_sample = auc(
-                [scores[task_of(each)] for each in wrong], [scores[task_of(each)] for each in right]
+                [score[task_of(each)] for each in wrong], [score[task_of(each)] for each in right]
             )
-            print(f"| {mutants}, {samples} | {name} | {by_task:.2f} | {by_sample:.2f} |")
+            print(f"| {mutants}, {samples} | {name} | {by_tasks:.2f} | {by_sample:.2f} |")
     print(f"\nTasks with a wrong sample that passes the base tests: {', '.join(positive)}")
 
 

@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from sandbox.protocol import COMPARES, Limits
@@ -98,7 +99,7 @@ def _limits(value: Any) -> bool:
 
 
 def _callable(name: str) -> bool:
-    return all(part.isidentifier() for part in name.split("().", 1))
+    return all(part.isidentifier() and not iskeyword(part) for part in name.split("().", 1))
 
 
 COLUMNS: dict[str, Column] = {

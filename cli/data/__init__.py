@@ -231,7 +231,7 @@ def data_leaks(
 ) -> None:
     """Report which rows of a training file leak a benchmark task, why and how surely.
 
-    Exits with 1 if a row leaks.
+    Exits with 1 if a row leaks, else with 2 if a row could not be read.
     """
     from cli.data.leaks import data_leaks
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifacts.atomic import write_atomic
+from cli.damage import FILES_ARE_DAMAGED
 from problems.columns import ProblemError
 from resources.settings import Settings
 
@@ -35,7 +37,8 @@ def data_leaks(
 ) -> int:
     """Print a table of the findings, and write each as a JSON line to `out`.
 
-    Returns 1 if a row leaks. Raises ProblemError and FileNotFoundError.
+    Returns 1 if a row leaks, else 2 if a row could not be read; each of these is named on stderr.
+    Raises ProblemError and FileNotFoundError.
     """
     from problems.cleaning.leaks import find_leaks
     from problems.sources.mapping import pairs
@@ -45,9 +48,8 @@ def data_leaks(
 
     place = Place(columns=pairs(filter(None, columns.split(","))))
     problems, rejected = read_training_rows(path, place)
-    for row in rejected[:MOST_ROWS]:
-        text = f"skipped: {row.row}: {row.reason}: {row.fix}"
-        console.print(text, style="yellow", soft_wrap=True, highlight=False, markup=False)
+    for row in rejected:
+        print(f"skipped: {row.row}: {row.reason}: {row.fix}", file=sys.stderr)
     if not problems:
         raise ProblemError(
             f"none of {len(rejected)} rows could be read",
@@ -70,7 +72,9 @@ def data_leaks(
         highlight=False,
         soft_wrap=True,
     )
-    return 1 if counts["leak"] else 0
+    if counts["leak"]:
+        return 1
+    return FILES_ARE_DAMAGED if rejected else 0
 
 
 def gated_tasks(name: str, data: Path | None, home: Path) -> list[Problem]:

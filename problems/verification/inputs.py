@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
@@ -27,6 +28,10 @@ Fact = tuple[object, ...]
 DRAWS = 12  # tries per wanted input
 FORM = {"is", "names", "fields", "shape"}  # facts that no generated input changes
 EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
+WIDE_EDGES = (10, 100, 1000, -10, "A", " ", "aA", "é", "a b", "1", 1.5, 1e-3, -0.5, True, False)
+GROWN = 0.6  # share of wide draws that vary a generated input again
+LONG_NUMBER = re.compile(r"\d{6}")  # a loop over so many takes long
+LONGEST = 1000  # characters of a wide input, as JSON; more if the tests have more
 
 
 def inputs_of_tests(problem: Problem) -> list[Input]:
@@ -48,21 +53,26 @@ def inputs_of_tests(problem: Problem) -> list[Input]:
 def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list[Input]:
     """Return at most `count` inputs that no test uses; deterministic for a problem.
 
-    wide: only types and the form must be as in the tests. Such an input may break a precondition.
+    wide: only types and the form must be as in the tests, and generated inputs are varied again.
+    Such an input may break a precondition.
     """
     known = inputs_of_tests(problem)
     if not known:
         return []
-    rng, edges = random.Random(problem.problem_id), _edges(problem.solutions)
+    rng = random.Random(problem.problem_id)
+    edges = _edges(problem.solutions, WIDE_EDGES if wide else ())
     vary, facts = (
         (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
     )
     seen: set[Fact] = {fact for test_input in known for fact in facts(test_input)}
     varies = _varying(seen)
     texts = {dumps(test_input) for test_input in known}
+    longest = max(LONGEST, *map(len, texts))
+    long_numbers = any(map(LONG_NUMBER.search, texts))
     result: list[Input] = []
     for _ in range(DRAWS * count):
-        candidate = vary(known, rng, edges)
+        grown = wide and rng.random() < GROWN
+        candidate = vary([*known, *result] if grown else known, rng, edges)
         if (
             len(result) < count
             and all(
@@ -70,6 +80,9 @@ def generate_inputs(problem: Problem, count: int, *, wide: bool = False) -> list
                 for fact in facts(candidate)
             )
             and (text := dumps(candidate)) not in texts
+            and not (
+                wide and (len(text) > longest or (LONG_NUMBER.search(text) and not long_numbers))
+            )
         ):
             texts.add(text)
             result.append(candidate)
@@ -85,9 +98,9 @@ def _varying(seen: set[Fact]) -> set[Fact]:
     return {place for place, count in lengths.items() if count > 1}
 
 
-def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
+def _edges(solutions: Sequence[str], more: Sequence[Any]) -> tuple[Any, ...]:
     """Return likely edge cases: simple values, and the solutions' constants and neighbours."""
-    edges: dict[str, Any] = {repr(edge): edge for edge in EDGES}
+    edges: dict[str, Any] = {repr(edge): edge for edge in (*EDGES, *more)}
     for solution in solutions:
         try:
             constants = [

@@ -49,6 +49,7 @@ CALLS = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])} |
     "strip": "lstrip",
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SAMPLE = "sample"  # the kind of a program that a model wrote
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from artifacts.hashing import hash_data
 from artifacts.section import Section
 
-VERSION = 5  # version of a journal entry's meaning: increase it when the rules change
+VERSION = 6  # version of a journal entry's meaning: increase it when the rules change
 
 
 class Verification(Section):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from problems.schema import write_table
+from problems.verification.mutants import SAMPLE
 
 FILE = "strength.parquet"
 Z95 = 1.959964  # of the normal distribution
@@ -66,6 +67,11 @@ class Strength:
         middle = (share + square / 2) / (1 + square)
         half = sqrt(square * (share * (1 - share) + square / 4)) / (1 + square)
         return max(0.0, middle - half), min(1.0, middle + half)
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """The samples of a model that the tests accept and that act unlike the solution."""
+        return tuple(name for name in self.survivors if name.startswith(f"{SAMPLE} "))
 
     def weak(self, threshold: float) -> bool:
         """Return whether the tests reject less than this share of the mutants.
@@ -155,3 +161,17 @@ def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...
         (row.problem_id, row.killed, row.mutants, _with_interval(row), "; ".join(row.survivors))
         for row in ordered[:count]
     ]
+
+
+DOUBTFUL = ("problem", "accepted samples that act unlike the solution", "which")
+
+
+def doubtful(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...]]:
+    """Return the problems whose tests accept most doubtful samples: they likely accept wrong ones.
+
+    A wrong sample that the tests accept shows more than a mutant does (docs/measurements/data.md).
+    """
+    ordered = sorted(
+        (row for row in rows if row.doubtful), key=lambda row: (-len(row.doubtful), row.problem_id)
+    )
+    return [(row.problem_id, len(row.doubtful), ", ".join(row.doubtful)) for row in ordered[:count]]

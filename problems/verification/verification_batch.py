@@ -16,7 +16,7 @@ from problems.verification.equivalence import different
 from problems.verification.journal import ABSENT
 from problems.verification.json_keys import hint
 from problems.verification.limits import MARGIN, cost, maximum_cost, propose
-from problems.verification.mutants import Mutant
+from problems.verification.mutants import SAMPLE, Mutant
 from problems.verification.mutants import mutants as mutants_of
 from problems.verification.outputs import NoOutput
 from problems.verification.repeats import repeat_solutions
@@ -259,7 +259,7 @@ def _mutants(check: ProblemCheck, most: int) -> list[Mutant]:
     affordable = least if composed(problem) else int(MUTANTS_S / max(check.own[0].wall_s, 0.01))
     return [
         *mutants_of(problem.solutions[0], max(least, min(most, affordable)), problem.entry_point),
-        *(Mutant(text, "sample", 0, f"sample {at}") for at, text in enumerate(problem.samples, 1)),
+        *(Mutant(text, SAMPLE, 0, f"{SAMPLE} {at}") for at, text in enumerate(problem.samples, 1)),
     ]
 
 

@@ -76,3 +76,25 @@ def test_brackets_in_rows_and_evidence_are_printed_as_they_are(tmp_path: Path) -
     console.print(_table([Finding("[i]", "leak", "humaneval/1", "text", "a[/b]\\")], 1))
     printed = console.export_text()
     assert "[i]" in printed and "a[/b]\\ " in printed
+
+
+def test_every_row_that_cannot_be_read_is_named_and_fails_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    rows, tasks = tmp_path / "rows.jsonl", tmp_path / "HumanEval.jsonl"
+    task = {
+        "task_id": "HumanEval/0",
+        "prompt": 'def low(v):\n    """ Return the minimum element of v. """\n',
+        "canonical_solution": "    return min(v)\n",
+        "test": "def check(candidate):\n    assert candidate([2, 1]) == 1\n",
+        "entry_point": "low",
+    }
+    tasks.write_text(json.dumps(task) + "\n")
+    clean = {"id": "clean", "statement": "Draw a chessboard of n by n squares as text."}
+    unread = [clean | {"id": str(at), "style": "call", "tests": [at]} for at in range(25)]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in [clean, *unread]))
+    arguments = ["leaks", str(rows), "--benchmark", "humaneval", "--data", str(tasks)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2 and "1 clean, 25 skipped" in result.stdout
+    assert all(f"line {line}: " in result.stderr for line in range(2, 27))

@@ -48,6 +48,15 @@ def test_generated_inputs_are_new_plain_and_reproducible(arguments: list[list[An
     assert all(len(example["args"]) == 2 for example in examples)
 
 
+def test_wide_inputs_leave_the_range_of_the_tests_and_stay_short() -> None:
+    def wide(*arguments: list[Any]) -> list[Any]:
+        return [one["args"][0] for one in generate_inputs(problem(*arguments), 48, wide=True)]
+
+    numbers, lists = wide([3], [5]), wide([[3, 4]], [[5]])
+    assert min(numbers) < 0 and 100 < max(numbers) < 10**5
+    assert [] in lists and max(map(len, lists)) > 4 and max(len(str(one)) for one in lists) <= 1000
+
+
 def firsts(of: Problem) -> list[Any]:
     return [example["args"][0] for example in generate_inputs(of, 40)]
 

@@ -26,10 +26,12 @@ from tests.problems.published_rows import (
     CODEFORCES,
     DOUBLE,
     FENCED,
+    FUNCTIONAL,
     KODCODE,
     LIVECODEBENCH,
     MULTIPL_E,
     ROWS,
+    SIGNATURE,
     STDIO,
     synthetic,
     verl,
@@ -244,9 +246,10 @@ def test_a_value_of_a_wrong_type_costs_its_row_and_no_more() -> None:
         {"inputs": [0], "outputs": ["1"]},
         {"inputs": ["2"], "outputs": ["9" * 5000], "fn_name": "twice"},
         [{"input": "2", "output": "4", "fn_name": name} for name in ("twice", "thrice")],
+        {"inputs": ["2"], "outputs": ["4"], "fn_name": "class"},
         "def test_two():\n    assert twice(2) == 4\nasync def test_one():\n    twice(1)",
     ],
-    ids=["number as input", "huge result", "two functions", "asynchronous"],
+    ids=["number as input", "huge result", "two functions", "keyword", "asynchronous"],
 )
 def test_tests_that_would_be_lost_or_changed_refuse_the_row(tmp_path: Path, truth: Any) -> None:
     loaded = read(tmp_path, verl(truth, ground_truth=truth if isinstance(truth, str) else None))
@@ -259,7 +262,29 @@ def test_all_asserts_before_the_call_of_check_are_kept() -> None:
     assert read_tests(written, "tests", "row 1")["tests"] == [{"source": asserts}]
 
 
+def test_the_only_function_of_the_starter_code_is_called(tmp_path: Path) -> None:
+    row = {"problem": "Double n.", "starter_code": SIGNATURE, "tests": FUNCTIONAL}
+    assert [problem.entry_point for problem in read(tmp_path, row).problems] == ["Solution().twice"]
+
+
 def test_a_caught_exception_is_no_name_of_the_solution(tmp_path: Path) -> None:
     test = "def test_two():\n    try:\n        assert twice(2) == 4\n    except ValueError as e:\n"
     loaded = read(tmp_path, verl(None, ground_truth=f"{test}        assert e, e.args\n"))
     assert [problem.entry_point for problem in loaded.problems] == ["twice"], loaded.rejected
+
+
+@pytest.mark.parametrize("base", ["unittest.TestCase", "Base"])
+def test_a_test_case_beside_test_functions_is_a_test(
+    tmp_path: Path, sandbox: Sandbox, base: str
+) -> None:
+    module = (
+        "import unittest\n\nclass Base(unittest.TestCase):\n    pass\n\n"
+        f"class Doubling({base}):\n    def setUp(self):\n        self.n = 5\n"
+        "    def test_five(self):\n        self.assertEqual(twice(self.n), 10)\n\n"
+        "def test_two():\n    assert twice(2) == 4\n"
+    )
+    [problem] = read(tmp_path, verl(None, ground_truth=module)).problems
+    programs = {"right": "return 2 * n", "wrong": "return n + 2"}
+    jobs = [problem.job(f"def twice(n):\n    {body}", name) for name, body in programs.items()]
+    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
+    assert verdicts == {"right": Verdict.AC, "wrong": Verdict.WA}

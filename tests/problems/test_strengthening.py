@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.verification.strength import Strength
+from problems.verification.strength import Strength, doubtful
 from problems.verification.verification import Verification, Verified, verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
@@ -154,6 +154,28 @@ def test_samples_of_a_model_are_mutants_unless_they_act_like_the_solution(
     row = strength_of(problem, sandbox, tmp_path)
     assert (row.mutants, row.killed, row.equivalent) == (2, 1, 1)
     assert row.survivors == ("sample 2",)
+
+
+@pytest.mark.parametrize(("others", "expected"), [(1, ("sample 1",)), (3, ())])
+def test_a_sample_is_doubtful_where_half_of_the_programs_agree_with_the_solution(
+    sandbox: Sandbox, tmp_path: Path, others: int, expected: tuple[str, ...]
+) -> None:
+    tests = tuple({"args": [x], "expected": 2 * x} for x in (1, 3, 8, 20))
+    samples = [f"def f(x):\n    return 2 * x if x > 0 else {at}" for at in range(1, others + 1)]
+    problem = far("def f(x):\n    return 2 * x", tests=tests, extra={"samples": samples})
+    assert strength_of(problem, sandbox, tmp_path).doubtful == expected
+
+
+def test_problems_with_doubtful_samples_are_named_those_with_most_first() -> None:
+    rows = [
+        Strength(f"toy/{name}", "toy", True, True, 1, 9, 5, survivors)
+        for name, survivors in (
+            ("a", ("line 2: x becomes y",)),
+            ("b", ("line 2: x becomes y", "sample 3")),
+            ("c", ("sample 1", "sample 2")),
+        )
+    ]
+    assert doubtful(rows) == [("toy/c", 2, "sample 1, sample 2"), ("toy/b", 1, "sample 3")]
 
 
 def test_mutants_that_no_input_reveals_are_not_counted(sandbox: Sandbox, tmp_path: Path) -> None:

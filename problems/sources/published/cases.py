@@ -36,6 +36,7 @@ from problems.sources.published.shape import Record
 from problems.syntax import parse
 
 FUNCTIONAL = ("functional", "function_call")
+DEF = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)
 LISTS = (("stdin", "stdout"), ("input", "output"))  # other names of `inputs` and `outputs`
 # PRIME's judge accepts a result and a list of it.
 EITHER = """\
@@ -108,6 +109,7 @@ def _listed(value: Any, key: str, where: str, name: str | None, code: str) -> Re
             f"key {key!r} calls more than one function", "give each a row of its own", where
         )
     functional = bool(kinds & {*FUNCTIONAL}) or (kinds == {""} and called is not None)
+    called = called or _only_function(code)
     if functional and len(kinds) > 1:
         raise ProblemError(
             f"key {key!r} mixes tests of {' and '.join(sorted(kinds))}",
@@ -122,6 +124,12 @@ def _listed(value: Any, key: str, where: str, name: str | None, code: str) -> Re
         )
     inputs, outputs = ([test[side] for test in value] for side in ("input", "output"))
     return _pairs(inputs, outputs, called if functional else None, kinds, where, code)
+
+
+def _only_function(code: str) -> str | None:
+    """Return the name of the function in the code, if there is one only; the code may break off."""
+    names = set(DEF.findall(code))
+    return names.pop() if len(names) == 1 else None
 
 
 def asserts(written: Sequence[str], key: str, where: str) -> Record:

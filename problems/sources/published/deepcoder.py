@@ -1,7 +1,8 @@
 """DeepCoder-Preview-Dataset: its parts `primeintellect`, `taco`, `lcbv5` and `codeforces`.
 
 `problem`, `tests` as JSON text, `solutions` in fences (none in `lcbv5` and `codeforces`),
-`starter_code`, and `metadata` with `func_name`.
+`starter_code`, and `metadata` with `func_name`. Without it, the only function of the starter code
+is called.
 """
 
 from __future__ import annotations

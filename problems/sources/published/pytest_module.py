@@ -3,7 +3,8 @@
 The module stays as it is written, except for the import of the solution, whose names the judge
 takes from the program, and for `pytest.raises`, which becomes `assertRaises` of unittest.
 `pytest.mark.parametrize` becomes a loop. A module that uses more of pytest needs the package
-`pytest` in the sandbox. Fixtures are refused.
+`pytest` in the sandbox. Fixtures are refused. A subclass of `unittest.TestCase` counts whatever its
+name is, as in pytest, and runs with its `setUp`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def pytest_tests(source: str, module: str, solution: str, key: str, where: str) 
         raise ProblemError(f"key {key!r} is no Python ({error})", "fix the row", where) from error
     tree.body = [node for node in tree.body if not _starts(node)]
     names = take_imports(tree, module) or _defined(solution, tree) or _undefined(tree)
-    calls = [call for node in tree.body for call in _calls(node, key, where)]
+    cases = _test_cases(tree)
+    calls = [call for node in tree.body for call in _calls(node, cases, key, where)]
     if not calls or not names:
         what = "has no test function" if names else "uses nothing of the solution"
         raise ProblemError(f"key {key!r} {what}", "is this a pytest module?", where)
@@ -82,8 +84,21 @@ def _undefined(tree: ast.Module) -> list[str]:
     return [name for name in used if name not in known and not hasattr(builtins, name)]
 
 
-def _calls(node: ast.stmt, key: str, where: str) -> list[str]:
-    """Return the body of `check` for each test of a top-level statement."""
+def _test_cases(tree: ast.Module) -> set[str]:
+    """Return the names of the top-level classes that inherit from `unittest.TestCase`."""
+    cases = {"TestCase"}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+            cases |= {node.name} if bases & cases else set()
+    return cases
+
+
+def _calls(node: ast.stmt, cases: set[str], key: str, where: str) -> list[str]:
+    """Return the body of `check` for each test of a top-level statement.
+
+    cases: names of the subclasses of `unittest.TestCase`.
+    """
     methods = node.body if isinstance(node, ast.ClassDef) else []
     if any(
         isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test")
@@ -94,6 +109,12 @@ def _calls(node: ast.stmt, key: str, where: str) -> list[str]:
         )
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
         return [_call(node, node.name, 0, key, where)]
+    if isinstance(node, ast.ClassDef) and node.name in cases:
+        return [
+            f"    {node.name}.setUpClass()\n    {node.name}({part.name!r}).debug()"
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and part.name.startswith("test")
+        ]
     if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
         setup = any(
             isinstance(part, ast.FunctionDef) and part.name == "setup_method" for part in node.body
