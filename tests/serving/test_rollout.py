@@ -148,6 +148,16 @@ def test_a_shadow_answers_nobody_and_a_person_decides(site: Site) -> None:
     assert site.tick() == "promoted"
 
 
+def test_a_shadow_that_was_paused_early_asks_once_it_has_answered_enough(site: Site) -> None:
+    site.open("shadow")
+    for kind in ("paused", "resumed"):
+        site.rollouts.append(site.last().last, kind, {"reasons": ["a holiday"]})  # type: ignore[arg-type]
+    site.send(100)
+    assert site.tick() == "paused"
+    site.rollouts.append(site.last().last, "resumed", {"reasons": ["agreed"]})
+    assert site.tick() == "promoted"
+
+
 def test_a_failing_shadow_is_taken_back(site: Site) -> None:
     site.open("shadow")
     site.send(60, errors=(0.0, 0.6))
