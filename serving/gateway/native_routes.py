@@ -15,7 +15,7 @@ from serving.gateway.keeper import Keeper
 from serving.gateway.observations import Feedback, Observations
 from serving.gateway.openai_routes import LEFT, Answers, unless_gone
 from serving.gateway.pool import CannotLoad
-from serving.gateway.recorder import Recorder
+from serving.gateway.recorder import PAUSE_S, Recorder
 from serving.gateway.refusals import Refused, one_line
 from serving.openai import Strict, Text, TextRequest
 
@@ -63,6 +63,9 @@ def native_routes(
         response = body.response.rsplit("-", 1)[-1]
         try:
             row = await asyncio.to_thread(observations.of, response)
+            if row is None:  # its row may not be written yet
+                await asyncio.sleep(4 * PAUSE_S)
+                row = await asyncio.to_thread(observations.of, response)
         except sqlite3.Error as error:
             reason = f"the observations cannot be read: {one_line(error)}"
             raise Refused(503, "not_recorded", reason, 5) from error
