@@ -84,8 +84,8 @@ def native_routes(
 
     @routes.get("/health/ready")
     async def ready() -> JSONResponse:
-        """Answer 200 while requests get answers; `degraded` where the ledger's champion does not
-        give them.
+        """Answer 200 while requests get answers; `degraded` where neither the ledger's champion nor
+        the deployed version gives them.
         """
         serving, fault = catalog.serving, catalog.fault
         before = catalog.before(serving)
@@ -95,11 +95,15 @@ def native_routes(
         if catalog.out_of_service:
             raise Refused(503, "out_of_service", catalog.out_of_service, 5)
         try:
-            service.router.choose("")
+            deployed = service.router.versions()[0]
         except LookupError as error:  # the record of rollouts was never read
             raise Refused(503, "not_ready", str(error), 5) from error
         if serving.version not in pool.loaded:
             fault = fault or "the champion's engine is being restarted"
+        if deployed not in pool.loaded:
+            known = catalog.faults.get(deployed)
+            reason = known.reason if known else "its engine is being started"
+            fault = fault or f"version {deployed} is deployed and does not answer: {reason}"
         if recorder.fault:
             fault = fault or f"answers are not recorded: {recorder.fault}"
         state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}
