@@ -59,7 +59,7 @@ def test_a_request_that_failed_over_a_standstill_says_nothing_of_a_version() -> 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_after_a_standstill_no_version_is_blamed_and_answers_go_on(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
