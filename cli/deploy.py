@@ -44,7 +44,7 @@ def deploy(
     plan = recorded_plan(rollout)
     steps = ", ".join(step.title for step in plan.steps) or "none"
     numbers = ", ".join(map(str, rollout.challengers))
-    named = f"version{'s' if len(entries) > 1 else ''} {numbers}"
+    named = f"version{'s' if len(rollout.challengers) > 1 else ''} {numbers}"
     lines = [f"{rollout.id}: {named} beside version {rollout.champion}, {plan.strategy}"]
     if plan.experiment:
         lines.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -14,6 +14,9 @@ from cli import manifests
 from cli.options import ProfileOption
 from resources.registry.rollouts import Kind, NoRollout, Rollout, Rollouts
 from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from serving.rollout.view import Views
 
 GROUP = "Serve"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -38,15 +41,12 @@ def move(kind: Kind, reason: str, settings: Settings, console: Console) -> int:
     return 0
 
 
-def shown(settings: Settings) -> tuple[Rollout, RenderableType]:
+def shown(settings: Settings, views: Views) -> tuple[Rollout, RenderableType]:
     """Return the newest rollout and its view. Raises NoRollout without one."""
-    from serving.gateway.observations import Observations
-    from serving.rollout.view import details
-
     if not (rollouts := Rollouts(settings.ledger.place).all()):
         raise NoRollout("no rollout yet: `ratchet deploy VERSION` opens one")
     rollout = rollouts[-1]
-    return rollout, rendered(details(rollout, Observations(settings.home.observations)))
+    return rollout, rendered(views.of(rollout))
 
 
 def rendered(view: dict[str, Any]) -> RenderableType:
@@ -146,9 +146,13 @@ def status(
     profile: ProfileOption = None,
 ) -> None:
     """Show the newest rollout: steps, guardrails of both versions, and the reasons."""
+    from serving.gateway.observations import Observations
+    from serving.rollout.view import Views
+
     settings, console = Settings.read(profile), Console()
     console.width = max(console.width, 120)
-    rollout, view = shown(settings)
+    views = Views(Observations(settings.home.observations))
+    rollout, view = shown(settings, views)
     if not watch:
         console.print(view, highlight=False, soft_wrap=True)
         raise typer.Exit(0)
@@ -157,7 +161,7 @@ def status(
     with Live(view, console=console) as live:
         while rollout.open:
             time.sleep(REFRESH_S)
-            rollout, view = shown(settings)
+            rollout, view = shown(settings, views)
             live.update(view)
 
 

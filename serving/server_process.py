@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from serving.completion import Delta, EngineFailed, EngineRequest
+from serving.running_clock import running_clock
 from serving.upstream import Upstream
 
 STOP_S = 30.0
@@ -88,8 +89,9 @@ class ServerProcess:
             self.process.wait()
 
     def _wait(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        clock = running_clock()
+        end = clock.now() + seconds
+        while clock.now() < end:
             if (code := self.process.poll()) is not None:
                 raise EngineFailed(f"the engine's process ended with {code} before it was ready")
             if self.healthy():

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from artifacts.moved import present_path, stored_path
 from resources.registry.ledger_database import (
-    chained,
+    Verified,
+    WrongRow,
     database,
     record_hashes,
     recorded_hashes,
@@ -78,6 +78,7 @@ class Ledger:
         self.place = place
         self.home = place.parent if home is None and isinstance(place, Path) else home
         self._database = database(place)
+        self._verified = Verified(self._entry)
 
     def history(self) -> list[Entry]:
         """Return all entries, oldest first. Raises LedgerChanged."""
@@ -243,18 +244,16 @@ class Ledger:
 
     def _entries(self, cursor: Any) -> list[Entry]:
         """Return all entries. Raises LedgerChanged for the first that differs from its hash."""
-        rows, recorded = rows_of(cursor), recorded_hashes(cursor)
-        computed = chained(rows)
-        pairs = enumerate(zip_longest(computed, computed if recorded is None else recorded), 1)
-        wrong = next((number for number, (now, then) in pairs if now != then), None)
-        if wrong is not None:
+        try:
+            return self._verified.items(rows_of(cursor), recorded_hashes(cursor))
+        except WrongRow as wrong:
             raise LedgerChanged(
-                f"{self.place}: entry {wrong} of the ledger is not what was recorded: put a backup "
-                "in its place; nothing is promoted until then"
-            )
-        return [self._entry(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+                f"{self.place}: entry {wrong.number} of the ledger is not what was recorded: put a "
+                "backup in its place; nothing is promoted until then"
+            ) from wrong
 
-    def _entry(self, row: dict[str, Any]) -> Entry:
+    def _entry(self, values: Sequence[Any]) -> Entry:
+        row = dict(zip(COLUMNS, values, strict=True))
         path = present_path(row["path"], self.home) if self.home else row["path"]
         return Entry(**row | {"decision": json.loads(row["decision"]), "path": path})
 

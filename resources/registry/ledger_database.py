@@ -15,13 +15,15 @@ import fcntl
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from resources.config.ledger_url import check_url
 
+Item = TypeVar("Item")
 WAIT_S = 30.0  # wait for another process that writes
 CONNECT_S = 10  # wait for a server to answer
 TABLE = """
@@ -272,9 +274,12 @@ def rows_of(cursor: Any, table: str = "promotions") -> list[tuple[Any, ...]]:
     return list(cursor.fetchall())
 
 
-def chained(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return a sha256 for each row, which covers the row and all rows before it."""
-    hashes, before = [], ""
+def chained(rows: Sequence[Sequence[Any]], before: str = "") -> list[str]:
+    """Return a sha256 for each row, which covers the row and all rows before it.
+
+    before: hash of the row before the first one.
+    """
+    hashes = []
     for row in rows:
         text = json.dumps([before, *row], default=str)  # a damaged type can make bytes of a text
         before = hashlib.sha256(text.encode()).hexdigest()
@@ -288,6 +293,44 @@ def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str] | No
         return None
     cursor.execute(f"SELECT hash FROM {hashes} ORDER BY entry")
     return [content for (content,) in cursor.fetchall()]
+
+
+class Verified(Generic[Item]):
+    """The items of an append-only table, whose rows are verified and parsed once.
+
+    A gateway reads a record several times a second: a row that was verified before is compared with
+    its copy, which takes a fraction of the time. Safe among threads. parse: makes an item of a row.
+    """
+
+    def __init__(self, parse: Callable[[Sequence[Any]], Item]) -> None:
+        self.parse = parse
+        self._known: tuple[list[tuple[Any, ...]], list[str], list[Item]] = [], [], []
+
+    def items(self, rows: list[tuple[Any, ...]], recorded: list[str] | None) -> list[Item]:
+        """Return the items, oldest first. recorded: the rows' hashes; None: there are none yet.
+
+        Raises WrongRow for the first row that differs from its hash.
+        """
+        known, hashes, items = self._known
+        if rows[: len(known)] != known:
+            known, hashes, items = [], [], []
+        new = rows[len(known) :]
+        hashes = hashes + chained(new, hashes[-1] if hashes else "")
+        pairs = zip_longest(hashes, hashes if recorded is None else recorded)
+        for number, (computed, stored) in enumerate(pairs, 1):
+            if computed != stored:
+                raise WrongRow(number)
+        items = items + [self.parse(row) for row in new]
+        self._known = rows, hashes, items
+        return list(items)
+
+
+class WrongRow(ValueError):
+    """A row is not what was recorded. number: 1 for the first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"row {number} is not what was recorded")
+        self.number = number
 
 
 def record_hashes(

@@ -12,13 +12,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from resources.registry.ledger import LedgerChanged
 from resources.registry.ledger_database import (
-    chained,
+    Verified,
+    WrongRow,
     database,
     has_table,
     record_hashes,
@@ -135,6 +135,7 @@ class Rollouts:
     ) -> None:
         self.place, self.new_salt = place, new_salt
         self._database = database(place)
+        self._verified = Verified(_event)
 
     def all(self) -> list[Rollout]:
         """Return every rollout, oldest first."""
@@ -237,16 +238,19 @@ class Rollouts:
         """Return all events. Raises LedgerChanged for the first that differs from its hash."""
         if not has_table(cursor, EVENTS):
             return []
-        rows = rows_of(cursor, EVENTS)
-        pairs = enumerate(zip_longest(chained(rows), recorded_hashes(cursor, HASHES) or []), 1)
-        if wrong := next((number for number, (now, then) in pairs if now != then), 0):
+        try:
+            recorded = recorded_hashes(cursor, HASHES) or []
+            return self._verified.items(rows_of(cursor, EVENTS), recorded)
+        except WrongRow as wrong:
             raise LedgerChanged(
-                f"{self.place}: event {wrong} of the rollouts is not what was recorded: put a "
-                "backup in its place; the traffic stays as it is until then"
-            )
-        names = [field.name for field in fields(Event)]
-        table = (dict(zip(names, row, strict=True)) for row in rows)
-        return [Event(**row | {"detail": json.loads(row["detail"])}) for row in table]
+                f"{self.place}: event {wrong.number} of the rollouts is not what was recorded: put "
+                "a backup in its place; the traffic stays as it is until then"
+            ) from wrong
+
+
+def _event(values: Sequence[Any]) -> Event:
+    row = dict(zip((field.name for field in fields(Event)), values, strict=True))
+    return Event(**row | {"detail": json.loads(row["detail"])})
 
 
 def rollouts_of(events: Sequence[Event]) -> list[Rollout]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Thread
 
 import numpy as np
+from jinja2 import TemplateError
 
 from evaluation.generation.decoder import SMALL, encoded, ends_of, load, positions_of
 from resources.config.serving import Serving
@@ -23,6 +24,7 @@ from resources.registry.ledger import Entry
 from serving.batching.batch import Batch, Row, Token
 from serving.batching.text import TextStream
 from serving.engines import (
+    Chat,
     Delta,
     EngineFailed,
     EngineRequest,
@@ -106,8 +108,7 @@ class TransformersEngine:
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         if request.tools:
             raise Unsupported("tools: the transformers engine has no tool calls: leave them out")
-        # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.
-        [ids] = await asyncio.to_thread(encoded, self.tokenizer, [request.chat])
+        ids = await self._encoded(request.chat)
         if len(ids) >= self.positions:
             raise TooLong(
                 f"the messages are {len(ids)} tokens long, this model has {self.positions} "
@@ -140,6 +141,20 @@ class TransformersEngine:
                 yield item
         finally:
             stream.cancelled = True
+
+    async def _encoded(self, chat: Chat | str) -> list[int]:
+        """Return the prompt's tokens. Raises Unsupported where the chat template refuses it."""
+        if not isinstance(chat, str) and not self.tokenizer.chat_template:
+            raise Unsupported(
+                "this model has no chat template: use /v1/completions or /generate with a `prompt`"
+            )
+        try:
+            # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.
+            [ids] = await asyncio.to_thread(encoded, self.tokenizer, [chat])
+        except (TemplateError, TypeError, ValueError) as error:  # not a fault of the version
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise Unsupported(f"the model's chat template refuses this: {reason}") from error
+        return ids
 
     def healthy(self) -> bool:
         return self._thread.is_alive()

@@ -1,15 +1,15 @@
 """Analysis of the primary metric: did the challenger's users get better answers?
 
-In: observations and votes of one rollout, and the users' observations before it. Out: the
-difference with an interval that may be looked at all the time, and Welch's test for the one look
-that was planned. The metric is verified answers where requests carry tests, else accepted feedback;
-without both, quality is not measured.
+In: observations and votes of one rollout, and the users' rates before it. Out: the difference with
+an interval that may be looked at all the time, and Welch's test for the one look that was planned.
+The metric is verified answers where requests carry tests, else accepted feedback; without both,
+quality is not measured.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
@@ -82,7 +82,7 @@ class Analysis:
 def analyze(
     observations: Sequence[Observation],
     votes: Sequence[Feedback],
-    before: Iterable[Observation],
+    before: Mapping[str, float],
     *,
     challenger: int,
     shares: Sequence[float],
@@ -93,11 +93,13 @@ def analyze(
 ) -> Analysis | None:
     """Return the analysis of one rollout, or None where quality is not measured.
 
-    observations: of the rollout, oldest first. before: of any user before it, for CUPED.
-    challenger: its version; the other observations are the champion's. shares: of the challenger
-    among both, in each step. level: chance of a wrong interval. gain: least gain for a promotion.
-    users_per_key, key_share: how many units of an API key count in each arm (`KeyLimit`).
+    observations: of the rollout, oldest first. before: unit -> share of its answers before the
+    rollout that passed their tests, for CUPED. challenger: its version; the other observations are
+    the champion's. shares: of the challenger among both, in each step. level: chance of a wrong
+    interval. gain: least gain for a promotion. users_per_key, key_share: how many units of an API
+    key count in each arm (`KeyLimit`).
     """
+    covariate: Mapping[str, float]
     verified = [o for o in observations if o.verified is not None]
     if verified:
         name = VERIFIED
@@ -105,7 +107,7 @@ def analyze(
             Value(o.key, o.unit, o.version == challenger, o.step, float(o.verified or 0))
             for o in verified
         ]
-        covariate = _means([(o.unit, float(o.verified)) for o in before if o.verified is not None])
+        covariate = before
     else:
         name, covariate = ACCEPTED, {}
         values = _votes(observations, votes, challenger)
@@ -160,7 +162,7 @@ def _votes(
     ]
 
 
-def _welch(values: Sequence[Value], covariate: dict[str, float]) -> Welch | None:
+def _welch(values: Sequence[Value], covariate: Mapping[str, float]) -> Welch | None:
     """Return Welch's test of the units' means, adjusted by their means before the rollout."""
     means = _means([((value.unit, value.challenger), value.value) for value in values])
     arms = np.array([challenger for _, challenger in means])

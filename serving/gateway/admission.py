@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from serving.gateway.refusals import Refused
+from serving.running_clock import running_clock
 
 
 @dataclass(eq=False)
@@ -26,6 +27,7 @@ class Admission:
     def __init__(self, at_once: int, waiting: int) -> None:
         self.at_once, self.waiting = at_once, waiting
         self.running = 0
+        self._clock = running_clock()
         self._queue: list[_Ticket] = []
         self._number = 0
         self._mean_s = 1.0  # moving average of how long a request runs
@@ -45,16 +47,15 @@ class Admission:
 
         deadline: in the event loop's time. Raises Refused (429, or 504 at the deadline).
         """
-        loop = asyncio.get_running_loop()
         if self.running < self.at_once and not self._queue:
             self.running += 1
         else:
             await self._wait(priority, deadline)
-        began = loop.time()
+        began = self._clock.now()
         try:
             yield
         finally:
-            self._mean_s += 0.1 * (loop.time() - began - self._mean_s)
+            self._mean_s += 0.1 * (self._clock.now() - began - self._mean_s)
             self.running -= 1
             self._admit()
 

@@ -50,6 +50,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         408: "The body did not arrive in time.",
         409: "Not in the present state.",
         413: "The body is too large.",
+        415: "The body is compressed.",
         429: "Too many requests; see Retry-After.",
         503: "No version can answer now; see Retry-After.",
         504: "The deadline passed.",
@@ -129,11 +130,14 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
         return _json(refusal.body(), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid_request(_: Request, error: RequestValidationError) -> Response:
+    async def invalid_request(request: Request, error: RequestValidationError) -> Response:
         message = "; ".join(
             f"{'.'.join(str(part)[:80] for part in e['loc'][1:]) or 'body'}: {e['msg']}"
             for e in error.errors()[:5]
         )
+        whole = any(tuple(e["loc"]) == ("body",) for e in error.errors())
+        if whole and "json" not in request.headers.get("content-type", ""):
+            message = "send JSON with the header `Content-Type: application/json`"
         metrics.refuse("invalid_request")
         return _json(failure(message, "invalid_request_error", "invalid_request"), 400)
 

@@ -81,6 +81,13 @@ class Guard:
         being kept: a client that still sends would not see the refusal.
         """
         most = int((caller.body_mib or self.settings.body_mib) * 2**20)
+        headers = dict(scope["headers"])
+        if (encoding := headers.get(b"content-encoding", b"identity").lower()) != b"identity":
+            message_ = f"the body is encoded as {encoding.decode('latin-1')[:40]!r}: send it plain"
+            raise Refused(415, "unsupported_encoding", message_)
+        length = headers.get(b"content-length", b"0")
+        if b"expect" in headers and length.isdigit() and int(length) > most:
+            raise _too_large(most)  # the client waits before it sends the body
         parts: list[bytes] = []
         size = 0
         try:

@@ -18,6 +18,7 @@ from resources.registry.ledger import Entry
 from serving.gateway.catalog import Catalog, Fault
 from serving.gateway.pool import CannotLoad, Loaded, Pool
 from serving.gateway.routing import Router
+from serving.running_clock import running_clock
 
 FAILED_CHECKS = 3  # in a row, after which an engine is restarted
 AGAIN_S = 5.0  # between two attempts to load a version that could not be loaded
@@ -37,6 +38,7 @@ class Keeper:
     ) -> None:
         self.catalog, self.pool, self.router = catalog, pool, router
         self.settings, self.also = settings, also
+        self.running = running_clock()
         self._leaving: set[asyncio.Task[bool]] = set()
         self._poll: asyncio.Task[None] | None = None
 
@@ -124,9 +126,13 @@ class Keeper:
         faults, at, clock = self.catalog.faults, time.time(), time.monotonic()
         if (last := faults.get(entry.version)) and clock - last.clock < AGAIN_S:
             return False
+        stood_still = self.running.stood_still
         try:
             await self.pool.load(entry)
         except CannotLoad as error:
+            if self.running.stood_still > stood_still:
+                logger.warning("the gateway stood still while it loaded: %s", error)
+                return False
             faults[entry.version] = Fault(str(error), at, clock)
             logger.warning("%s", error)
             return False

@@ -15,7 +15,7 @@ from serving.gateway.keeper import Keeper
 from serving.gateway.observations import Feedback, Observations
 from serving.gateway.openai_routes import LEFT, Answers, unless_gone
 from serving.gateway.pool import CannotLoad
-from serving.gateway.recorder import Recorder
+from serving.gateway.recorder import PAUSE_S, Recorder
 from serving.gateway.refusals import Refused, one_line
 from serving.openai import Strict, Text, TextRequest
 
@@ -63,6 +63,9 @@ def native_routes(
         response = body.response.rsplit("-", 1)[-1]
         try:
             row = await asyncio.to_thread(observations.of, response)
+            if row is None:  # its row may not be written yet
+                await asyncio.sleep(4 * PAUSE_S)
+                row = await asyncio.to_thread(observations.of, response)
         except sqlite3.Error as error:
             reason = f"the observations cannot be read: {one_line(error)}"
             raise Refused(503, "not_recorded", reason, 5) from error
@@ -81,8 +84,8 @@ def native_routes(
 
     @routes.get("/health/ready")
     async def ready() -> JSONResponse:
-        """Answer 200 while requests get answers; `degraded` where the ledger's champion does not
-        give them.
+        """Answer 200 while requests get answers; `degraded` where neither the ledger's champion nor
+        the deployed version gives them.
         """
         serving, fault = catalog.serving, catalog.fault
         before = catalog.before(serving)
@@ -92,11 +95,15 @@ def native_routes(
         if catalog.out_of_service:
             raise Refused(503, "out_of_service", catalog.out_of_service, 5)
         try:
-            service.router.choose("")
+            deployed = service.router.versions()[0]
         except LookupError as error:  # the record of rollouts was never read
             raise Refused(503, "not_ready", str(error), 5) from error
         if serving.version not in pool.loaded:
             fault = fault or "the champion's engine is being restarted"
+        if deployed not in pool.loaded:
+            known = catalog.faults.get(deployed)
+            reason = known.reason if known else "its engine is being started"
+            fault = fault or f"version {deployed} is deployed and does not answer: {reason}"
         if recorder.fault:
             fault = fault or f"answers are not recorded: {recorder.fault}"
         state = {"status": "degraded" if fault else "ok", "champion": serving.checkpoint}

@@ -18,7 +18,7 @@ WAIT_S = 30.0  # wait for another process that writes
 TOGETHER = 1000  # rows of one statement; SQLite takes 32,766 values
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
 ErrorKind = Literal[
-    "", "timeout", "overloaded", "engine", "unavailable", "gone", "refused", "declined"
+    "", "timeout", "overloaded", "engine", "unavailable", "suspended", "gone", "refused", "declined"
 ]
 
 
@@ -34,9 +34,10 @@ class Observation:
     key, "" without one. first_token_s: None if no token came.
     error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
     "engine" the engine failed; "unavailable" the version's circuit breaker was open, and another
-    version may have answered; "gone" the client left; "refused" the request was invalid for the
-    model; "declined" the answer is complete, and a refusal (declined.py). Only "timeout", "engine"
-    and "unavailable" are failures of a version.
+    version may have answered; "suspended" it failed, and the gateway stood still meanwhile; "gone"
+    the client left; "refused" the request was invalid for the model; "declined" the answer is
+    complete, and a refusal (declined.py). Only "timeout", "engine" and "unavailable" are failures
+    of a version.
     verified: whether the answer passed the request's tests; None if it had none.
     shadow: the answer was not returned to anybody.
     """
@@ -102,6 +103,7 @@ SCHEMA = (
     "time REAL NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, value REAL NOT NULL);"
     "CREATE INDEX IF NOT EXISTS by_response ON observations (response);"
     "CREATE INDEX IF NOT EXISTS by_rollout ON observations (rollout, number);"
+    "CREATE INDEX IF NOT EXISTS by_vote ON feedback (response);"
     "CREATE INDEX IF NOT EXISTS by_verdict ON observations (version, number) "
     "WHERE verified IS NOT NULL;"
 ) + "".join(map(append_only, TABLES))
@@ -148,6 +150,18 @@ class Observations:
         )
         rows = self._rows("observations", "rollout = ? AND number <= ?", [rollout, last], [sums])
         return [float(value or 0) for value in rows[0]] if rows else []
+
+    def rates_before(self, time: float) -> dict[str, float]:
+        """Return unit -> share of its answers until then that passed their tests."""
+        where = "verified IS NOT NULL AND time < ? GROUP BY unit"
+        names = ("MIN(number) AS number", "unit", "AVG(verified)")
+        rows = self._rows("observations", where, [time], names)
+        return {unit: rate for _, unit, rate in rows}
+
+    def votes_on(self, rollout: str) -> list[Feedback]:
+        """Return the votes on the responses of a rollout, oldest first."""
+        where = "response IN (SELECT response FROM observations WHERE rollout = ?)"
+        return [Feedback(*row) for _, *row in self._rows("feedback", where, [rollout])]
 
     def feedback(self, after: int = 0) -> Iterator[tuple[int, Feedback]]:
         """Yield (number, vote) of those recorded after this number, oldest first."""

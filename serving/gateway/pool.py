@@ -17,13 +17,14 @@ from pathlib import Path
 from artifacts.integrity import CorruptArtifact, check_champion
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import Engine, EngineFailed, EngineRequest, complete
+from serving.engines import Engine, EngineFailed, EngineRequest, Unsupported, complete
 from serving.gateway.admission import Admission
 from serving.gateway.breaker import Breaker
 from serving.gateway.refusals import Refused, one_line
 
 OpenEngine = Callable[[Entry, Serving], Engine]
 WARM_UP = EngineRequest([{"role": "user", "content": "1 + 1"}], 4)
+WARM_UP_TEXT = EngineRequest("1 + 1", 4)  # for a base model, which has no chat template
 WARM_UP_S = 120.0  # else a server that never answers would stop every look at the versions
 GIB = 2**30
 
@@ -73,7 +74,7 @@ class Pool:
             engine = await asyncio.to_thread(self._open, entry)
             try:
                 async with asyncio.timeout(WARM_UP_S):
-                    await complete(engine, WARM_UP)
+                    await warm_up(engine)
             except (EngineFailed, ValueError, TimeoutError) as error:
                 await asyncio.to_thread(engine.close)
                 raise CannotLoad(_cannot(entry, one_line(error))) from error
@@ -144,6 +145,14 @@ class Pool:
         except (OSError, ValueError, LookupError, RuntimeError) as error:
             # EngineFailed; and of libraries: no GPU memory, a folder with other fields
             raise CannotLoad(_cannot(entry, one_line(error))) from error
+
+
+async def warm_up(engine: Engine) -> None:
+    """Send a first request. Raises EngineFailed, ValueError."""
+    try:
+        await complete(engine, WARM_UP)
+    except Unsupported:
+        await complete(engine, WARM_UP_TEXT)
 
 
 def _cannot(entry: Entry, reason: str) -> str:

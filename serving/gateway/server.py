@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,15 @@ from resources.config.serving import Serving
 from resources.home import NotReady
 from serving.gateway.guard import Guard
 
+H2C = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
+
 
 class PatientProtocol(HttpToolsProtocol):
     """Closes a connection whose request head does not arrive within `head_s`, or whose client reads
     nothing for `read_s`.
+
+    An offer to speak HTTP/2 is ignored, as the standard allows: uvicorn would lose the body of such
+    a request. Java's own client makes it with its first one.
     """
 
     head_s = 10.0
@@ -36,6 +42,9 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._head is None and self.cycle is not None and self.cycle.response_complete:
             self._expect_head()
+        if self._head and b"h2c" in data:
+            head, end, body = data.partition(b"\r\n\r\n")
+            data = H2C.sub(b"", head + end[:2]) + end[2:] + body
         super().data_received(data)
 
     def on_headers_complete(self) -> None:

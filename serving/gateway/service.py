@@ -24,9 +24,11 @@ from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
 from serving.gateway.refusals import Refused, one_line
 from serving.gateway.routing import Choice, Router, as_assigned
+from serving.running_clock import RunningClock, running_clock
 
 CHAMPION = "champion"
-UNSEEN = ("engine", "timeout", "unavailable")  # another version may answer in its place
+# Errors after which another version may answer.
+UNSEEN = ("engine", "timeout", "unavailable", "suspended")
 logger = logging.getLogger(__name__)
 
 
@@ -65,7 +67,7 @@ class _Attempt:
     they say nothing of the version. texts: beginning of each completion.
     """
 
-    began: float
+    clock: RunningClock
     client_s: float = 0.0
     first: float | None = None
     prompt_tokens: int = 0
@@ -74,9 +76,21 @@ class _Attempt:
     texts: dict[int, str] = field(default_factory=dict)
     tools: bool = False
 
+    def __post_init__(self) -> None:
+        self.began, self._stood_still = self.clock.now(), self.clock.stood_still
+
+    @property
+    def seconds(self) -> float:
+        return self.clock.now() - self.began - self.client_s
+
+    @property
+    def suspended_s(self) -> float:
+        """Seconds in which this process stood still meanwhile."""
+        return self.clock.stood_still - self._stood_still
+
     def add(self, delta: Delta) -> None:
         if self.first is None and delta.tokens:
-            self.first = time.monotonic() - self.began
+            self.first = self.clock.now() - self.began
         self.prompt_tokens += delta.prompt_tokens
         self.completion_tokens += delta.tokens
         if len(text := self.texts.get(delta.index, "")) < MOST:
@@ -105,6 +119,7 @@ class Service:
         self.catalog, self.pool, self.router = catalog, pool, router
         self.settings, self.observe = settings, observe
         self.draining = False
+        self.clock = running_clock()
         self._shadows: set[asyncio.Task[None]] = set()
 
     def route(self, task: Task) -> tuple[Choice, list[Loaded]]:
@@ -166,7 +181,7 @@ class Service:
         self, task: Task, choice: Choice, loaded: Loaded, deadline: float, shadow: bool = False
     ) -> AsyncGenerator[Delta, None]:
         """Yield one version's pieces, and record what happened. Raises Refused and _Failed."""
-        attempt, breaker = _Attempt(time.monotonic()), loaded.breaker
+        attempt, breaker = _Attempt(self.clock), loaded.breaker
         attempt.error = "gone"  # unless the end is reached, or something else happens
         try:
             async with (
@@ -178,11 +193,11 @@ class Service:
                     if asyncio.get_running_loop().time() >= deadline:
                         raise Refused(408, "slow_client", "the answer was not read in time")
                     attempt.add(delta)
-                    given = time.monotonic()
+                    given = self.clock.now()
                     try:
                         yield delta
                     finally:
-                        attempt.client_s += time.monotonic() - given
+                        attempt.client_s += self.clock.now() - given
             attempt.error = "declined" if attempt.declined(task) else ""
         except (TooLong, Unsupported) as error:
             attempt.error = "refused"
@@ -195,6 +210,9 @@ class Service:
         except TimeoutError as error:
             attempt.error = "timeout"
             late = Refused(504, "timeout", "the model did not answer in time")
+            if stood_still_s := attempt.suspended_s:
+                message = f"the gateway stood still for {stood_still_s:.0f} s: try again"
+                late = Refused(503, "suspended", message, 1)
             raise _Failed(late) from error
         except Exception as error:  # EngineFailed, or a fault that the engine does not know
             attempt.error = "engine"
@@ -202,7 +220,9 @@ class Service:
                 logger.exception("version %d failed", choice.version)
             raise _Failed(Refused(503, "engine_failed", one_line(error), 1)) from error
         finally:
-            seconds = time.monotonic() - attempt.began - attempt.client_s
+            seconds = attempt.seconds
+            if attempt.error in ("engine", "timeout") and attempt.suspended_s:
+                attempt.error = "suspended"
             if attempt.error in ("", "declined", "engine", "timeout"):
                 breaker.record(attempt.error in ("", "declined"), seconds)
             else:
@@ -220,7 +240,7 @@ class Service:
         would be observed less the more it fails.
         """
         if choice.rollout:
-            attempt = _Attempt(time.monotonic(), error="unavailable")
+            attempt = _Attempt(self.clock, error="unavailable")
             self._record(task, choice, attempt, 0.0, shadow)
 
     def _record(

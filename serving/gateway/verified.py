@@ -8,7 +8,6 @@ the others are sampled. Programs run in the sandbox; tests are data, never code.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -104,13 +103,14 @@ async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> 
     Raises Refused if there is no candidate at all.
     """
     job_of(tests, "")
-    task.held, began = [], time.monotonic()
+    clock = service.clock
+    task.held, began, stood_still = [], clock.now(), clock.stood_still
     best: Verified | None = None
     try:
         first = await _whole(service, task)
         best = Verified(first, None, None, 0)
         # A tenth is left for the way back.
-        left_s = 0.9 * service.settings.deadline_s - (time.monotonic() - began)
+        left_s = 0.9 * service.settings.deadline_s - (clock.now() - began)
         with suppress(TimeoutError, Refused):
             async with (
                 asyncio.timeout(max(0.0, left_s)),
@@ -120,10 +120,12 @@ async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> 
                     best = better
         return best
     finally:
-        seconds = time.monotonic() - began
+        seconds, suspended = clock.now() - began, clock.stood_still > stood_still
         for row in task.held:
             if best and row.response == task.id:
-                verdict = best.passed if best.measured else None
+                # A test's program may have run out of time in a standstill.
+                measured = best.measured and (best.passed or not suspended)
+                verdict = best.passed if measured else None
                 row = replace(row, verified=verdict, total_s=seconds, completion_tokens=best.tokens)
             service.observe(row)
 

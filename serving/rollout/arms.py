@@ -37,11 +37,13 @@ class FirstPlace:
 
 class Arms:
     """Raises OtherPlan for a plan that cannot be read. read: number of the last observation;
-    requests: how many there were; checkpoint: `read` as of the last one.
+    requests: how many there were; checkpoint: `read` as of the last one. rates_before: unit ->
+    share of its answers before the rollout that passed their tests; None until it is needed.
     """
 
     def __init__(self, rollout: Rollout) -> None:
         self.rollout, self.plan = rollout.id, recorded_plan(rollout)
+        self.rates_before: dict[str, float] | None = None
         self._begun = False
         self._begin(rollout)
 

@@ -27,8 +27,8 @@ def harm_of(guardrail: Guardrail, observation: Observation) -> float | None:
     """Return what a request cost its user, in the guardrail's unit; None where it says nothing."""
     if guardrail.name == QUALITY:
         return None if observation.verified is None else float(not observation.verified)
-    if observation.error == "overloaded":
-        return None  # the gateway's queue was full: no version is responsible
+    if observation.error in ("overloaded", "suspended"):
+        return None  # the gateway's queue was full, or it stood still: no version is responsible
     if guardrail.name == "errors":
         return float(observation.error in FAILURES)
     if guardrail.name == "refusals":

@@ -153,7 +153,7 @@ class Controller:
         if plan.experiment:
             return self._seldom(progress, lambda: next_of(rollout, arms, self.observations))
         now = plan.steps[step]
-        if now.shadow and rollout.last.kind != "resumed":
+        if now.shadow and not _agreed(rollout):
             reason = "The shadow has answered enough: resume to promote it, or abort."
             return "paused", step, {"reasons": [reason], **evidence_of(arms)}
         pairs = arms.first.pairs(step)
@@ -182,3 +182,9 @@ class Controller:
         now = time.monotonic()
         progress.look_at = 0.0 if action else now + 10 * (now - began)
         return action
+
+
+def _agreed(rollout: Rollout) -> bool:
+    """Return whether a person resumed the rollout after its shadow had answered enough."""
+    asked = any(e.kind == "paused" and "guardrails" in e.detail for e in rollout.events)
+    return asked and rollout.last.kind == "resumed"

@@ -63,21 +63,21 @@ def analyses_of(
 
     Only where it is are all observations of the rollout read.
     """
-    votes, opened = [vote for _, vote in observations.feedback()], rollout.events[0].time
+    votes = observations.votes_on(rollout.id)
     plan, comparisons = arms.plan, arms.comparisons
     if not votes and not any(own.measures_quality for own in comparisons.values()):
         return dict.fromkeys(comparisons)
     first = FirstPlace()
     once = plan.experiment and plan.sticky
     rows = [row for _, row in observations.read(0, rollout.id) if not once or first.holds(row)]
-    before = [
-        row for _, row in observations.read() if row.time < opened and row.verified is not None
-    ]
+    if arms.rates_before is None:
+        arms.rates_before = observations.rates_before(rollout.events[0].time)
+    rates_before = arms.rates_before
     return {
         version: analyze(
             [row for row in rows if row.version not in comparison.others],
             votes,
-            before,
+            rates_before,
             challenger=version,
             shares=comparison.shares,
             level=plan.level,

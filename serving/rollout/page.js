@@ -121,8 +121,11 @@ async function fetched(path) {
   return response.json();
 }
 
+let looking = false;
+
 async function look() {
-  if (!$("entry").hidden && !sessionStorage.getItem(KEY)) return; // a key is being typed
+  if (looking || (!$("entry").hidden && !sessionStorage.getItem(KEY))) return; // a key is being typed
+  looking = true;
   try {
     const all = await fetched("/rollouts");
     $("none").hidden = all.length > 0;
@@ -151,6 +154,8 @@ async function look() {
     $("entry").hidden = !asks;
     $("trouble").textContent = asks ? error.message : `The gateway does not answer (${error.message}).`;
     $("trouble").hidden = !$("trouble").textContent;
+  } finally {
+    looking = false;
   }
 }
 

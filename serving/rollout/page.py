@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
@@ -22,8 +21,7 @@ from resources.registry.rollouts import Rollouts
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
 from serving.page_headers import HEADERS
-from serving.rollout.arms import Arms
-from serving.rollout.view import details, overview
+from serving.rollout.view import Views, overview
 
 FOLDER = Path(__file__).parent
 
@@ -31,9 +29,7 @@ FOLDER = Path(__file__).parent
 def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the routes. They read the databases in a thread, so that answers do not wait."""
     routes = APIRouter(tags=["Rollouts"])
-    rollouts, observations = Rollouts(ledger.place), Observations(home.observations)
-    latest: dict[str, Arms] = {}  # of the rollout that was looked at last
-    looking = Lock()
+    rollouts, views = Rollouts(ledger.place), Views(Observations(home.observations))
 
     @routes.get("/rollouts")
     def every_rollout() -> list[dict[str, Any]]:
@@ -75,10 +71,7 @@ def rollout_routes(home: Home, ledger: Ledger) -> APIRouter:
         ]
         if not found:
             raise HTTPException(404, f"no rollout {name[:80]!r}")
-        with looking:
-            if found[0].id not in latest:
-                latest.clear()
-            return details(found[0], observations, latest)
+        return views.of(found[0])
 
     return routes
 

@@ -2,22 +2,22 @@
 
 In: the record's time of a step's beginning, and two clocks. Out: seconds. A process that has seen
 the step counts on the clock that never goes back; the other one only says how old the step was when
-it was first seen.
+it was first seen. Seconds in which the process stood still do not count: nothing was observed then.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from resources.registry.rollouts import Rollout
+from serving.running_clock import running_clock
 
 
 class StepClock:
     """steady: seconds that never go back."""
 
-    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
-        self.steady = steady
+    def __init__(self, steady: Callable[[], float] | None = None) -> None:
+        self.steady = steady or running_clock().now
         self._step: tuple[str, int] | None = None
         self._began = 0.0  # on the steady clock
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from threading import Lock
 from typing import Any
 
 from evaluation.statistics.hypothesis_tests import Interval
@@ -72,6 +73,33 @@ def details(
         }
         | {name: rows[0][name] for name in OF_THE_FIRST}
     )
+
+
+class Views:
+    """Details of the rollout that was looked at last. Safe among threads.
+
+    Only what is new is read, and computing them takes a tenth of the time at most: between two
+    events of the record people may see those of a while ago.
+    """
+
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+        self._lock = Lock()
+        self._arms: dict[str, Arms] = {}
+        self._event, self._until = 0, 0.0
+        self._view: dict[str, Any] = {}
+
+    def of(self, rollout: Rollout) -> dict[str, Any]:
+        """Return `details`."""
+        with self._lock:
+            if (began := time.monotonic()) < self._until and rollout.last.entry == self._event:
+                return self._view
+            if rollout.id not in self._arms:
+                self._arms.clear()
+            self._view = details(rollout, self.observations, self._arms)
+            now = time.monotonic()
+            self._event, self._until = rollout.last.entry, now + 10 * (now - began)
+            return self._view
 
 
 OF_THE_FIRST = ("guardrails", "sample_ratio_p_value", "primary", "decision")

@@ -16,7 +16,7 @@ from serving.gateway.observations import Observations
 from serving.rollout.manifests import shares_of
 from serving.rollout.page import readable
 from serving.rollout.plan import OtherPlan
-from serving.rollout.view import details
+from serving.rollout.view import Views
 
 
 class Analysis(BaseModel):
@@ -36,7 +36,7 @@ class Analysis(BaseModel):
 def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
     """Return the route. It reads the databases in a thread."""
     routes = APIRouter(tags=["Rollouts"])
-    rollouts, observations = Rollouts(ledger.place), Observations(home.observations)
+    rollouts, views = Rollouts(ledger.place), Views(Observations(home.observations))
 
     @routes.get("/rollouts/{name}/analysis")
     def analysis(name: str) -> Analysis:
@@ -46,7 +46,7 @@ def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
         rollout = next((r for r in known[::-1] if name in (r.id, "latest")), None)
         if rollout is None:
             raise HTTPException(404, f"no rollout {name[:80]!r}")
-        return analysis_of(rollout, details(rollout, observations))
+        return analysis_of(rollout, views.of(rollout))
 
     return routes
 

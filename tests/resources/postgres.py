@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from resources.ray.head import free_ports
@@ -57,6 +59,19 @@ class Server:
         return f"{self.url.removesuffix('postgres')}{name}"
 
 
+def sweep(folder: Path = Path("/tmp")) -> None:
+    """End the servers of test runs that were killed, and remove their folders."""
+    for left in folder.glob("ratchet-pg-*"):
+        match = re.fullmatch(r"ratchet-pg-(\d+)-.*", left.name)
+        if match is None or psutil.pid_exists(int(match[1])):
+            continue
+        with suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
+            server = int((left / "data" / "postmaster.pid").read_text().splitlines()[0])
+            if str(left) in " ".join(psutil.Process(server).cmdline()):  # not a reused number
+                psutil.Process(server).kill()
+        shutil.rmtree(left, ignore_errors=True)
+
+
 @contextmanager
 def postgres() -> Iterator[Server]:
     """Run a server; skip the test if Postgres or a user to run it as is missing."""
@@ -74,7 +89,8 @@ def postgres() -> Iterator[Server]:
             pytest.skip("Postgres does not run as root, and there is no user postgres or nobody")
         as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
     # The path of the socket must be short.
-    folder = Path(tempfile.mkdtemp(prefix="ratchet-pg-", dir="/tmp"))
+    sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"ratchet-pg-{os.getpid()}-", dir="/tmp"))
     if as_user:
         os.chown(folder, as_user["user"], as_user["group"])
     (folder / "password").write_text(PASSWORD)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from resources.registry.ledger import COLUMNS, Ledger, LedgerChanged
-from resources.registry.ledger_database import chained, rows_of
+from resources.registry.ledger_database import Verified, chained, rows_of
 from tests.resources.ledger_entries import put
 
 
@@ -49,6 +51,26 @@ def test_an_edited_column_is_noticed_by_its_entry(ledger: Ledger, column: str) -
     for read in (ledger.history, ledger.champion, ledger.head, lambda: put(ledger, "c")):
         with pytest.raises(LedgerChanged, match="entry 2"):
             read()
+
+
+def test_an_entry_that_was_read_before_is_still_compared(ledger: Ledger) -> None:
+    put(ledger, "a", "install")
+    put(ledger, "b")
+    history = ledger.history()
+    unguarded(ledger, "UPDATE promotions SET checkpoint = 'x' WHERE entry = 1")
+    with pytest.raises(LedgerChanged, match="entry 1"):
+        ledger.history()
+    unguarded(ledger, "UPDATE promotions SET checkpoint = 'a' WHERE entry = 1")
+    assert ledger.history() == history
+
+
+def test_a_row_is_parsed_once() -> None:
+    parsed: list[Sequence[Any]] = []
+    verified = Verified(parsed.append)
+    rows: list[tuple[Any, ...]] = [(1, "a"), (2, "b")]
+    for count in (1, 2, 2):
+        verified.items(rows[:count], chained(rows[:count]))
+    assert parsed == rows
 
 
 def test_removed_hashes_are_noticed(ledger: Ledger) -> None:

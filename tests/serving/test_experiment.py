@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -188,7 +189,9 @@ def answered(number: int, challenger: bool, **changes: object) -> Observation:
 
 
 def analysis(
-    rows: list[Observation], votes: Sequence[Feedback] = (), before: Sequence[Observation] = ()
+    rows: list[Observation],
+    votes: Sequence[Feedback] = (),
+    before: Mapping[str, float] = MappingProxyType({}),
 ) -> Analysis | None:
     return analyze(rows, votes, before, challenger=2, shares=[0.5], level=0.05, gain=0.0)
 
@@ -212,11 +215,7 @@ def test_a_challenger_with_more_verified_answers_gains() -> None:
 def test_earlier_answers_of_the_same_users_narrow_the_interval() -> None:
     rng = np.random.default_rng(2)
     skill = rng.beta(0.3, 0.3, 400)
-    before = [
-        answered(n, False, rollout="", response=f"b{n}-{k}", verified=bool(rng.random() < skill[n]))
-        for n in range(400)
-        for k in range(10)
-    ]
+    before = {f"user-{n}": rng.binomial(10, skill[n]) / 10 for n in range(400)}
     rows = [answered(n, bool(n % 2), verified=bool(rng.random() < skill[n])) for n in range(400)]
     alone, adjusted = analysis(rows), analysis(rows, before=before)
     assert alone and adjusted and alone.welch and adjusted.welch

@@ -37,6 +37,18 @@ def test_every_vote_is_kept_in_order(observations: Observations) -> None:
     assert [vote for _, vote in observations.feedback()] == votes
 
 
+def test_votes_are_found_by_the_rollout_of_their_response(observations: Observations) -> None:
+    votes = [Feedback(name, 2.0, "k", "u", 1.0) for name in ("chatcmpl-1", "other", "unknown")]
+    observations.append([ROW, replace(ROW, response="other", rollout="r2"), *votes])
+    assert observations.votes_on("r1") == votes[:1]
+
+
+def test_rates_are_of_the_verified_answers_until_a_time(observations: Observations) -> None:
+    rows = [replace(ROW, time=t, verified=v) for t, v in ((1, True), (2, False), (3, False))]
+    observations.append([*rows, replace(ROW, time=1, unit="none")])
+    assert observations.rates_before(3) == {"u": 0.5}
+
+
 def test_a_response_is_found_by_its_id(observations: Observations) -> None:
     assert observations.of("chatcmpl-1") is None
     observations.append([ROW])

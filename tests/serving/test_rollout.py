@@ -23,7 +23,7 @@ from serving.rollout.controller import Controller
 from serving.rollout.opening import open_rollout
 from serving.rollout.plan import Plan, needs, plan_of
 from serving.rollout.router import RolloutRouter
-from serving.rollout.view import details
+from serving.rollout.view import Views, details
 from tests.resources.ledger_entries import put
 from tests.serving.traffic import SETTINGS, Site
 
@@ -145,6 +145,16 @@ def test_a_shadow_answers_nobody_and_a_person_decides(site: Site) -> None:
     assert {c.version for c in choices} == {1} and {c.shadows for c in choices} == {(2,)}
     assert site.tick() == "paused"
     site.rollouts.append(site.last().last, "resumed", {"reasons": ["looks good"]})
+    assert site.tick() == "promoted"
+
+
+def test_a_shadow_that_was_paused_early_asks_once_it_has_answered_enough(site: Site) -> None:
+    site.open("shadow")
+    for kind in ("paused", "resumed"):
+        site.rollouts.append(site.last().last, kind, {"reasons": ["a holiday"]})  # type: ignore[arg-type]
+    site.send(100)
+    assert site.tick() == "paused"
+    site.rollouts.append(site.last().last, "resumed", {"reasons": ["agreed"]})
     assert site.tick() == "promoted"
 
 
@@ -310,3 +320,14 @@ def test_killed_controllers_lose_no_step_and_repeat_none(tmp_path: Path, site: S
         kinds = [(event.kind, event.step) for event in site.last().events]
         assert kinds == [("opened", 0), ("step", 1), ("step", 2), ("promoted", 2)]
     assert kills > 4
+
+
+def test_a_view_is_kept_for_a_while_and_an_event_is_shown_at_once(site: Site) -> None:
+    site.open()
+    views = Views(site.observations)
+    assert views.of(site.last())["requests"] == 0
+    views._until = time.monotonic() + 3600
+    site.send(300)
+    assert views.of(site.last())["requests"] == 0
+    assert site.tick() == "step"
+    assert views.of(site.last())["requests"] == 300

@@ -31,6 +31,7 @@ from serving.rollout.page import rollout_routes
 from serving.rollout.plan import Plan
 from tests.serving.faulty_engine import Faulty
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
+from tests.serving.tiny_model import make_model
 
 SETTINGS = RolloutSettings(bake_s=0.5, least_pairs=5, shares=(0.2, 0.5))
 PATIENT = SETTINGS.model_copy(update={"least_pairs": 60})
@@ -246,3 +247,19 @@ def test_a_killed_gateway_continues_the_rollout_and_loses_no_request(two: Home) 
     kinds = [(event.kind, event.step) for event in last(two).events]
     assert kinds == [("opened", 0), ("step", 1), ("promoted", 1)]
     assert set(clients.statuses) == {200}
+
+
+def test_a_deployed_version_that_cannot_be_loaded_is_told_by_ready(
+    home: Home, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    own = make_model(tmp_path / "own", 7)
+    for name, path in (("own", own), ("old", checkpoints["old"]), ("new", checkpoints["new"])):
+        promote(home, name, path)
+    with running(gateway(home)) as url:
+        shutil.rmtree(own)
+        ledger, rollouts = Ledger(home.ledger), Rollouts(home.ledger)
+        open_rollout(ledger, rollouts, SETTINGS, 1, strategy="immediate", why="a test")
+        state = eventually(lambda: (r := call(f"{url}/health/ready")[1])["status"] != "ok" and r)
+        eventually(lambda: "is missing" in call(f"{url}/health/ready")[1]["fault"])
+        assert state["status"] == "degraded" and "version 1 is deployed" in state["fault"]
+        assert ask(url)[1]["model"] == "new"

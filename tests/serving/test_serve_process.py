@@ -32,10 +32,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(home: Home, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def serving(home: Home, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start `ratchet serve`, and yield it once it is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", "serve", "--port", str(port)],
+        [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *options],
         cwd=ROOT,
         env=os.environ | {"RATCHET_HOME": str(home.path)},
     )

@@ -26,11 +26,15 @@ ROOT = Path(__file__).parents[2]
 
 
 def install(folder: Path) -> Path:
-    """Write a program `vllm` into a folder for the PATH, and return the folder."""
+    """Write a program `vllm` into a folder for the PATH, and return the folder.
+
+    Its homes are made there too, so that those of killed processes go with the test's folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "vllm"
     program.write_text(
-        f"#!{sys.executable}\nimport runpy, sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"#!{sys.executable}\nimport runpy, sys, tempfile\nsys.path.insert(0, {str(ROOT)!r})\n"
+        f"tempfile.tempdir = {str(folder)!r}\n"
         f"runpy.run_path({__file__!r}, run_name='__main__')\n"
     )
     program.chmod(0o755)
