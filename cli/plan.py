@@ -15,7 +15,7 @@ from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
-from verl_jobs.planner.planner import RESERVE, Plan, plan
+from verl_jobs.planner.planner import RESERVE, Plan, estimate, plan
 from verl_jobs.planner.shapes import GIB, shape_of
 
 GROUP = "Train"
@@ -34,6 +34,8 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     console.print(_title(fit, training), soft_wrap=True, highlight=False)
     console.print(_memory_table(fit))
     console.print(_seconds_table(fit))
+    for line in _stage_lines(fit):
+        console.print(line, soft_wrap=True, highlight=False)
     if training.drops_equal_groups:
         console.print(
             f"The rollout is for one batch. {training.algorithm} drops groups that are all solved "
@@ -92,6 +94,20 @@ def _seconds_table(fit: Plan) -> Table:
     total = f"[bold]{sum(fit.seconds.values()):.1f}[/], {fit.tokens_per_second:,.0f} tokens/s"
     table.add_row("[bold]total[/]", total)
     return table
+
+
+def _stage_lines(fit: Plan) -> list[str]:
+    """Return the seconds of a step in each stage of the length curriculum."""
+    lines, first = [], 1
+    for stage in fit.training.answer_stages:
+        shorter = fit.training.model_copy(update={"answer_tokens": stage.tokens})
+        seconds = sum(estimate(fit.shape, fit.gpu, shorter).seconds.values())
+        lines.append(
+            f"Steps {first} to {stage.until}, at most {stage.tokens:,} tokens a completion: "
+            f"{seconds:.1f} s a step."
+        )
+        first = stage.until + 1
+    return lines
 
 
 def over_machines(training: Training, gpus: int) -> Training:

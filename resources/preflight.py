@@ -104,9 +104,10 @@ def _check_base(home: Home, profile: Profile) -> None:
 def _check_tiny_model(profile: Profile) -> None:
     training, positions = profile.training, profile.tiny_model.positions
     if (tokens := training.prompt_tokens + training.response_tokens) > positions:
+        key = "agents.tokens" if training.agents.turns > 1 else "answer_tokens"
         raise NotReady(
             f"tiny_model.positions is {positions}, prompt and response take {tokens}: raise it, or "
-            "lower training.prompt_tokens or training.response_tokens"
+            f"lower training.prompt_tokens or training.{key}"
         )
     patterns = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
     if any(map(any, patterns)):

@@ -60,6 +60,19 @@ def changes(output: str) -> list[str]:
     return [shlex.split(line)[1] for line in output.splitlines() if line.startswith("  --set ")]
 
 
+def test_a_plan_shows_the_seconds_of_each_stage_of_a_length_curriculum() -> None:
+    stages = "training.answer_stages=[{until: 100, tokens: 4096}, {until: 200, tokens: 8192}]"
+    code, output = planned("8xA100-80", None, "gpu-8x80gb", stages)
+    _, constant = planned("8xA100-80", None, "gpu-8x80gb")
+    assert code == 0
+    steps = re.findall(r"Steps (\d+) to (\d+), at most ([\d,]+) tokens .*: ([\d.]+) s a", output)
+    assert [each[:3] for each in steps] == [("1", "100", "4,096"), ("101", "200", "8,192")]
+    [total] = re.findall(r"total +(\d+\.\d), ", output)
+    assert float(steps[0][3]) < float(steps[1][3]) < float(total)
+    memory = r"total +\d+\.\d of 80 +\d+\.\d of 80"
+    assert re.findall(memory, output) == re.findall(memory, constant)
+
+
 def test_a_plan_shows_memory_seconds_and_settings() -> None:
     code, output = planned("8xH100")
     phases = (

@@ -87,10 +87,8 @@ def test_the_example_reward_passes_the_battery(monkeypatch: pytest.MonkeyPatch) 
     assert not [row for row in battery.rows if not row.passed]
 
 
-def train_tiny(
-    training: Training, reward: Any, folder: Path, visible_tests: int = 0
-) -> TrainingJob:
-    """Run real verl on Ray on an untrained model; its Ray ends with the process that owns it."""
+def tiny_job(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
+    """Return a training of an untrained model, with its data written."""
     problems = generate(
         FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests)
     )
@@ -102,7 +100,7 @@ def train_tiny(
         [problem for problem in problems if problem.split == "validation"],
         folder / "validation.parquet",
     )
-    job = TrainingJob(
+    return TrainingJob(
         folder=str(folder),
         chain="examples",
         start=str(folder / "start"),
@@ -115,6 +113,13 @@ def train_tiny(
         isolation="auto",
         seed=1,
     )
+
+
+def train_tiny(
+    training: Training, reward: Any, folder: Path, visible_tests: int = 0
+) -> TrainingJob:
+    """Run real verl on Ray on an untrained model; its Ray ends with the process that owns it."""
+    job = tiny_job(training, reward, folder, visible_tests)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", TRAIN, str(job.write())],

@@ -344,12 +344,13 @@ def test_dapo_penalty_starts_in_the_last_fifth_and_reaches_one() -> None:
     from verl_jobs.trainer.reward_manager import overlong
 
     training = Training(algorithm="dapo", answer_tokens=100)
-    assert [overlong(training, tokens) for tokens in (1, 80, 85, 90, 100)] == pytest.approx(
+    assert [overlong(training, tokens, 100) for tokens in (1, 80, 85, 90, 100)] == pytest.approx(
         [0.0, 0.0, -0.25, -0.5, -1.0]
     )
-    assert overlong(Training(algorithm="grpo", answer_tokens=100), 100) == 0.0
-    assert overlong(Training(algorithm="dapo", answer_tokens=100, overlong="mask"), 100) == 0.0
-    assert overlong(Training(answer_tokens=100, overlong="penalty"), 90) == pytest.approx(-0.5)
+    assert overlong(training, 45, 50) == pytest.approx(-0.5)
+    assert overlong(Training(algorithm="grpo"), 100, 100) == 0.0
+    assert overlong(Training(algorithm="dapo", overlong="mask"), 100, 100) == 0.0
+    assert overlong(Training(overlong="penalty"), 90, 100) == pytest.approx(-0.5)
 
 
 def test_every_algorithm_names_its_paper_and_rule() -> None:

@@ -120,7 +120,7 @@ RELIES = {
         "workers/rollout/utils.py:ensure_async_iterator": (),
     },
 }  # fmt: skip
-# names that the adapter replaces or reads
+# names that the adapter replaces or reads, and texts on which its hooks depend
 NAMES = {
     "utils/fsdp_utils.py": ["CPUOffloadPolicy"],
     "utils/checkpoint/checkpoint_manager.py": ["self.checkpoint_save_contents", "get_rng_state"],
@@ -128,6 +128,10 @@ NAMES = {
     "workers/rollout/base.py": ["_ROLLOUT_REGISTRY"],
     "trainer/ppo/core_algos.py": ["POLICY_LOSS_REGISTRY", "ADV_ESTIMATOR_REGISTRY"],
     f"{V1}/trainer_base.py": ["uuid"],
+    # the maximum length of a request (verl_jobs/trainer/greedy.py)
+    "workers/rollout/vllm_rollout/vllm_async_server.py": ['"max_tokens" in sampling_params'],
+    "workers/rollout/sglang_rollout/async_sglang_server.py": ['"max_tokens" in sampling_params'],
+    "workers/rollout/llm_server.py": ['"max_tokens" in sampling_params'],
 }
 PRIVATE = re.compile(
     r"_dapo_filtered_keys|_update_actor|_evict_terminal_groups|_clear_groups|_select_prompt_uids|_run_prompt"

@@ -1,4 +1,7 @@
-"""The curriculum in verl's dataset, sampler and dataloader, and in short trainings."""
+"""The curricula in verl's dataset, sampler and dataloader, and in short trainings.
+
+One training has a curriculum of problems and of lengths.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,12 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import RewardConfig
 from verl_jobs import samples
+from verl_jobs.config.answer_stages import AnswerStage
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.samples import CUT
 from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -193,13 +198,21 @@ def test_validation_problems_are_read_once_each(rows: Path) -> None:
     )
 
 
-def a_job(rows: Path, folder: Path, plan: Curriculum, steps: int, save_every: int) -> TrainingJob:
+def a_job(
+    rows: Path,
+    folder: Path,
+    plan: Curriculum,
+    steps: int,
+    save_every: int,
+    stages: tuple[AnswerStage, ...] = (),
+) -> TrainingJob:
     training = Training(
         steps=steps,
         problems_per_step=BATCH,
         group_size=2,
         save_every=save_every,
         answer_tokens=16,
+        answer_stages=stages,
         curriculum=plan,
         threads=1,
     )
@@ -226,20 +239,39 @@ def trained(job: TrainingJob) -> list[list[draws.Draw]]:
     return [draws.read(job.path, step) for step in range(1, job.training.steps + 1)]
 
 
-def test_a_training_follows_its_curriculum_and_saves_its_table(rows: Path, tmp_path: Path) -> None:
-    import torch
-
+@pytest.fixture(scope="module")
+def both(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingJob:
+    """Train with the curriculum of the example, and two stages of a length curriculum."""
     recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))[
         "training"
     ]
     job = a_job(
         rows,
-        tmp_path / "job",
+        tmp_path_factory.mktemp("both") / "job",
         Curriculum.model_validate(recipe["curriculum"]),
         steps=3,
         save_every=3,
+        stages=(AnswerStage(until=1, tokens=4), AnswerStage(until=2, tokens=8)),
     )
-    batches = trained(job)
+    trained(job)
+    return job
+
+
+def test_completions_are_as_long_as_the_stage_of_their_step_allows(both: TrainingJob) -> None:
+    """An untrained model rarely ends a completion by itself."""
+    from verl_jobs.trainer.replay_buffer import LIMIT
+
+    steps = [row for row in metrics(both.path) if row["step"] > 0]
+    assert [row[LIMIT] for row in steps] == [4, 8, 16]
+    assert [row["response_length/max"] for row in steps] == [4, 8, 16]
+    assert all(row[CUT] > 0.5 for row in steps)
+
+
+def test_a_training_follows_its_curriculum_and_saves_its_table(both: TrainingJob) -> None:
+    import torch
+
+    job = both
+    batches = [draws.read(job.path, step) for step in range(1, 4)]
     for step, batch in enumerate(batches, 1):
         assert {draw.problem_id for draw in batch} == {
             sample.problem_id for sample in samples.read(job.path, step)

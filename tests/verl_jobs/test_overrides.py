@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from resources.config.load import FOLDER, load_profile
 from verl_jobs.config.agents import Agents
@@ -167,6 +168,29 @@ def test_an_override_of_the_user_replaces_ours(tmp_path: Path) -> None:
     assert settings["++trainer.total_epochs"] == "3" and "trainer.total_epochs" not in settings
     assert settings[f"++{key}"] == "mine.Manager" and f"+{key}" not in settings
     assert settings[f"++{added}"] == "64"
+
+
+@pytest.mark.parametrize("value", ["fsdp", "'fsdp'", "torchtitan"])
+@pytest.mark.parametrize("name", ["actor_rollout_ref.actor.strategy", "critic.strategy"])
+def test_a_strategy_whose_saves_would_fail_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}=\\w+ .* fsdp2, .* remove the override"):
+        Training(verl=(f"{name}={value}",))
+
+
+def test_the_strategy_of_ours_may_be_named() -> None:
+    line = "actor_rollout_ref.actor.strategy"
+    assert Training(verl=(f"{line}=fsdp2",)).verl
+    megatron = Scale(megatron=Megatron())
+    assert Training(engine="vllm", verl=(f"{line}=megatron",), scale=megatron).verl
+
+
+@pytest.mark.parametrize("value", ["True", "true", "on"])
+def test_an_entropy_that_verl_does_not_measure_is_refused(value: str) -> None:
+    bypass = f"algorithm.rollout_correction.bypass_mode={value}"
+    with pytest.raises(ValidationError, match=r"training\.entropy_target"):
+        Training(entropy_target=0.2, verl=(bypass,))
+    assert Training(verl=(bypass,)).verl
+    assert Training(entropy_target=0.2, verl=(bypass.replace(f"={value}", "=false"),))
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo", "dr_grpo"])

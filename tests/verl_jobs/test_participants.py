@@ -332,7 +332,7 @@ def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: A
     words = [WRONG, SQUARE, "no python", "also none", RIGHT]
     played = play(scorer, tokenizer, words, training.agents, rows=2)
     rollouts = [one for one in played if one]
-    fields = [fields_of({"uid": "0"}, output_of(one, training, version=1)) for one in rollouts]
+    fields = [fields_of({"uid": "0"}, output_of(one, training, 100, version=1)) for one in rollouts]
     width = max(len(one["responses"]) for one in fields)
     pad = partial(torch.nn.functional.pad)
     mask = torch.stack(

@@ -25,13 +25,14 @@ from verl_jobs.samples import BY_LENGTH, SampledTokens
 from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
 
 
-def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOutput:
+def output_of(rollout: Rollout, training: Training, limit: int, version: int) -> AgentLoopOutput:
     """Return the output that verl trains on.
 
     The mask is 1 only on the policy's own tokens; verl puts the whole reward on the last one.
+    limit: maximum tokens of one message.
     """
     stream = rollout.stream
-    reward = reward_of(rollout, training)
+    reward = reward_of(rollout, training, limit)
     weights = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), version)
     return AgentLoopOutput(
         prompt_ids=stream.prompt,
@@ -51,13 +52,14 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
     )
 
 
-def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
+def reward_of(rollout: Rollout, training: Training, limit: int) -> dict[str, Any]:
     """Return the reward fields, as for a single completion (verl_jobs/trainer/reward_manager.py).
 
     `score` includes the conversation's bonus; `trace` lists the bonus as `conversation`.
     """
     score, bonus = rollout.score, rollout.reward - (rollout.score.value or 0.0)
-    fields = as_verl(score, rollout.text, bonus + overlong(training, rollout.last_tokens))
+    penalty = overlong(training, rollout.last_tokens, limit)
+    fields = as_verl(score, rollout.text, bonus + penalty)
     return fields | {
         "trace": json.dumps(score.gave | {"conversation": bonus}),
         "messages": float(rollout.messages),
@@ -96,17 +98,15 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
             ]
 
         participants, scorer = await asyncio.to_thread(_participants, job.model_dump_json())
+        message_tokens = sampling_params.get("max_tokens", job.training.answer_tokens)
         policy = PolicyWriter(
-            Template(self.tokenizer),
-            generate,
-            job.training.answer_tokens,
-            job.training.response_tokens,
+            Template(self.tokenizer), generate, message_tokens, job.training.response_tokens
         )
         scores = partial(scorer.score, step=int(kwargs["global_steps"]))
         [rollout] = await participants.play([request_of(kwargs)], policy, Executor(scorer), scores)
         if rollout is None:
             raise NoScore("no verdict on this conversation: left out of the step")
-        return output_of(rollout, job.training, version[0])
+        return output_of(rollout, job.training, message_tokens, version[0])
 
 
 _ONE = Lock()

@@ -183,7 +183,6 @@ def _sampler(t: Training) -> dict[str, object]:
     arguments: dict[str, object] = {
         "answers": t.group_size,
         "least": t.method.least,
-        "longest": t.response_tokens,
     }
     if t.reward_normalised or t.reward_clip:
         arguments |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
@@ -236,12 +235,12 @@ def _curriculum(t: Training) -> list[str]:
 
 
 def _agent_loops(t: Training) -> list[str]:
-    """Return the agent-loop manager for greedy completions or a temperature schedule.
+    """Return the agent-loop manager for greedy completions, or what changes with the step.
 
-    On a CPU the batched loop does both itself.
+    On a CPU the batched loop does all of it itself.
     """
     if (t.engine == "hf" and not t.plugins.unbatched) or not (
-        t.method.greedy or t.final_temperature
+        t.method.greedy or t.final_temperature or t.answer_stages
     ):
         return []
     manager = "GreedyFirstManager" if t.method.greedy else "ScheduledManager"

@@ -17,12 +17,14 @@ from pydantic import (
 from artifacts.section import Section
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.algorithms import ALGORITHMS, Algorithm, Name
+from verl_jobs.config.answer_stages import AnswerStage, stages_error
 from verl_jobs.config.checkpoints import Keep, Stop
 from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.lora import Lora
 from verl_jobs.config.references import Plugins
 from verl_jobs.config.scale import Engine, Scale, layout_error
 from verl_jobs.config.validation import Validation
+from verl_jobs.config.verl_conflicts import conflict
 from verl_jobs.config.verl_schema import checked
 
 MOST_ENTROPY = 0.005  # of an adaptive weight (verl_jobs/trainer/entropy.py)
@@ -120,6 +122,10 @@ class Training(Section):
     """
     answer_tokens: PositiveInt = 112
     """Maximum tokens of a completion; a longer one is truncated and counted as truncated."""
+    answer_stages: tuple[AnswerStage, ...] = ()
+    """First steps with a shorter maximum, the shortest first. [{until: 160, tokens: 16384}] holds
+    to step 160, inclusive. Later steps, and validation in all steps, have `answer_tokens`.
+    """
     save_every: PositiveInt = 5
     """Steps between checkpoints, each scored on the validation problems; the most steps that a
     killed training repeats.
@@ -149,8 +155,11 @@ class Training(Section):
 
     @model_validator(mode="after")
     def check_verl(self) -> Training:
+        megatron = self.scale.megatron is not None
         for override in self.verl:
-            checked(override, megatron=self.scale.megatron is not None)
+            checked(override, megatron=megatron)
+        if error := conflict(self.verl, megatron=megatron, entropy_target=self.entropy_target):
+            raise ValueError(error)
         return self
 
     @model_validator(mode="after")
@@ -231,6 +240,17 @@ class Training(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def check_stages(self) -> Training:
+        if error := stages_error(self.answer_stages, self.answer_tokens, self.steps):
+            raise ValueError(error)
+        return self
+
+    def answer_tokens_at(self, step: int) -> int:
+        """Return the maximum tokens of a completion that is sampled for this step."""
+        current = (stage.tokens for stage in self.answer_stages if step <= stage.until)
+        return next(current, self.answer_tokens)
+
     def temperature_at(self, step: int) -> float:
         """Return the sampling temperature of a step, counted from 1."""
         if not self.final_temperature or self.steps == 1:
@@ -256,6 +276,10 @@ class Training(Section):
     def response_tokens(self) -> int:
         """Maximum tokens after the prompt, of a completion or of a whole conversation."""
         return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens
+
+    def response_tokens_at(self, step: int) -> int:
+        """Return `response_tokens` of what is sampled for this step."""
+        return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens_at(step)
 
     @property
     def drops_equal_groups(self) -> bool:

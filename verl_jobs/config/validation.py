@@ -6,7 +6,8 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from artifacts.section import Section
 
-SCORE = "val-core/validation/acc/mean@"
+SOURCE = "validation"  # verl's data source of the validation problems
+SCORE = f"val-core/{SOURCE}/acc/mean@"
 
 
 class Validation(Section):

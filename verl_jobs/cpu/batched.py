@@ -107,7 +107,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         fields, failed = [], set()
         for (prompt, prompt_ids, completion), text, score in zip(rows, texts, scores, strict=True):
             try:
-                reward = as_verl(score, text, overlong(self.job.training, len(completion[0])))
+                penalty = overlong(self.job.training, len(completion[0]), params["max_tokens"])
+                reward = as_verl(score, text, penalty)
             except NoScore as error:
                 logger.error("%s, completion %d: %s", prompt["uid"], prompt["session_id"], error)
                 failed.add(prompt["uid"])
@@ -119,9 +120,10 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
     def _sampling(self, step: int, validate: bool) -> tuple[Any, dict[str, Any]]:
         """Return verl's section of sampling for this step, and the parameters of decoding."""
         rollout = self.config.actor_rollout_ref.rollout
-        sampling = rollout.val_kwargs if validate else rollout
-        temperature = sampling.temperature if validate else self.job.training.temperature_at(step)
+        sampling, training = rollout.val_kwargs if validate else rollout, self.job.training
+        temperature = sampling.temperature if validate else training.temperature_at(step)
         return sampling, {
+            "max_tokens": training.answer_tokens if validate else training.answer_tokens_at(step),
             "temperature": float(temperature),
             "top_p": float(sampling.top_p),
             "top_k": int(sampling.top_k),
@@ -153,7 +155,7 @@ async def _complete(
     prompts = [list(map(int, prompt)) for prompt in ids]
     groups, version = await server.generate_batch.remote(prompts, counts, params)
     if greedy:
-        best, _ = await server.generate_batch.remote(prompts, [1] * len(prompts), GREEDY)
+        best, _ = await server.generate_batch.remote(prompts, [1] * len(prompts), params | GREEDY)
         groups = [first + group for first, group in zip(best, groups, strict=True)]
     return groups, version
 

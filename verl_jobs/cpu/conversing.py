@@ -45,7 +45,7 @@ class ConversingWorker(BatchedAgentLoopWorker):
         rows = list(zip(_numbered(sessions), rollouts, strict=True))
         if self.job.training.method.greedy and not validate:
             # session 0 (verl_jobs/trainer/remax.py)
-            greedy_rollouts, _ = await self._play(prompts, GREEDY, step)
+            greedy_rollouts, _ = await self._play(prompts, params | GREEDY, step)
             rows = [
                 ({**prompt, "session_id": 0}, rollout)
                 for prompt, rollout in zip(prompts, greedy_rollouts, strict=True)
@@ -54,19 +54,21 @@ class ConversingWorker(BatchedAgentLoopWorker):
                 for prompt, rollout in rows
             ]
         fields = [
-            self._fields(prompt, rollout, version)
+            self._fields(prompt, rollout, params["max_tokens"], version)
             for prompt, rollout in rows
             if rollout is not None
         ]
         await store(fields, version, partition)
         return {prompt["uid"] for prompt, rollout in rows if rollout is None}
 
-    def _fields(self, prompt: dict[str, Any], rollout: Rollout, version: int) -> dict[str, Any]:
+    def _fields(
+        self, prompt: dict[str, Any], rollout: Rollout, limit: int, version: int
+    ) -> dict[str, Any]:
         """Return a conversation's fields, with each part of the reward on the token that earned it.
 
-        verl puts the whole reward on the last token.
+        verl puts the whole reward on the last token. limit: maximum tokens of one message.
         """
-        fields = fields_of(prompt, output_of(rollout, self.job.training, version))
+        fields = fields_of(prompt, output_of(rollout, self.job.training, limit, version))
         for position, reward in rollout.rewards.items():
             if position != len(rollout.stream.tokens) - 1:
                 fields["rm_scores"][position] += reward
@@ -85,7 +87,7 @@ class ConversingWorker(BatchedAgentLoopWorker):
             return [completion for [completion] in completions]
 
         policy = PolicyWriter(
-            self.template, generate, training.answer_tokens, training.response_tokens
+            self.template, generate, params["max_tokens"], training.response_tokens
         )
         scores, requests = (
             partial(self.scorer.score, step=step),

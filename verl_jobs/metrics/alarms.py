@@ -26,7 +26,12 @@ class Bound:
 
 
 BOUNDS = (
-    Bound(CUT, 0.1, "{:.0%} of the completions were truncated", "raise training.answer_tokens"),
+    Bound(
+        CUT,
+        0.1,
+        "{:.0%} of the completions were truncated",
+        "raise training.answer_tokens, or end the stage of training.answer_stages earlier",
+    ),
     Bound(
         "training/rollout_probs_diff_mean",
         0.01,

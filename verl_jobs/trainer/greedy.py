@@ -1,7 +1,8 @@
-"""verl's agent loops, for any engine, with a temperature schedule and greedy completions.
+"""verl's agent loops, for any engine, with schedules of sampling and greedy completions.
 
-Each training prompt gets one more completion, the greedy session 0 (verl_jobs/trainer/remax.py
-explains why). On a CPU, verl_jobs/cpu/batched.py does the same.
+The temperature and the maximum length of a completion are those of the step that a prompt is
+sampled for. For ReMax each training prompt gets one more completion, the greedy session 0
+(verl_jobs/trainer/remax.py explains why). On a CPU, verl_jobs/cpu/batched.py does the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ class ScheduledWorker(_Worker):  # type: ignore[misc, valid-type]  # verl has no
         self.training = job_of(self.config).training
 
     def sampling_at(self, step: int) -> dict[str, Any]:
-        return {"temperature": self.training.temperature_at(step)}
+        # without stages the engine's own limit holds, which counts a conversation's earlier turns
+        limit = {"max_tokens": self.training.answer_tokens_at(step)}
+        return {
+            "temperature": self.training.temperature_at(step),
+            **(limit if self.training.answer_stages else {}),
+        }
 
 
 class GreedyFirstWorker(ScheduledWorker):

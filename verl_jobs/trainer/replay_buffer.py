@@ -25,18 +25,19 @@ from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import curriculum, draws
 from verl_jobs.job import TrainingJob
-from verl_jobs.samples import BY_LENGTH, CUT, Sample
+from verl_jobs.samples import CUT, Sample
 from verl_jobs.trainer import checkpoints as saving
 from verl_jobs.trainer import early_stop as stopping
 from verl_jobs.trainer import remax
 from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.batch_fields import outcome_of, sample_of, unwrapped
 from verl_jobs.trainer.rescaled import rescale
-from verl_jobs.trainer.truncated import mask
+from verl_jobs.trainer.truncated import is_truncated, mask
 
 LONE = f"{PREFIX}/lone_answers_left_out"
 BASELINE = f"{PREFIX}/greedy_baseline"
 TEMPERATURE = f"{PREFIX}/temperature"
+LIMIT = f"{PREFIX}/answer_tokens"  # maximum tokens of the completions sampled for this step
 STALE_MEAN, STALE_MAX = f"{PREFIX}/staleness_mean", f"{PREFIX}/staleness_max"  # weight versions
 
 
@@ -46,9 +47,8 @@ class Watched:
     sampler_kwargs: `answers`: completions per prompt; `least`: minimum scored completions of a
     group; `greedy`: whether session 0 is a greedy completion and baseline; `most_dropped`: maximum
     number of uniform groups that a step replaces; `normalised`, `clip`: of rewards
-    (verl_jobs/trainer/rescaled.py); `longest`: maximum tokens of a completion; `masked`: whether
-    truncated completions are not learned from (verl_jobs/trainer/truncated.py). The others are
-    verl's.
+    (verl_jobs/trainer/rescaled.py); `masked`: whether truncated completions are not learned from
+    (verl_jobs/trainer/truncated.py). The others are verl's.
     """
 
     def __init__(self, *args: Any, sampler_kwargs: Any = None, **kwargs: Any) -> None:
@@ -64,8 +64,8 @@ class Watched:
         )
         self.masked = bool(options.pop("masked", False))
         self.baselines: dict[str, float] = {}
-        self.longest = int(options.pop("longest", 1 << 30))
         self.step, self.dropped = 0, 0
+        self.training: Training  # of this step
         # of the step so far: an asynchronous trainer samples each update's batch separately
         self.samples: list[Sample] = []
         self.draws: list[draws.Draw] = []
@@ -132,7 +132,7 @@ class Watched:
         return batch, metrics | figures
 
     def _before_batch(self, step: int) -> dict[str, float]:
-        """End after a notice or a reason to stop early, else set the step's temperature.
+        """End after a notice or a reason to stop early, else apply the step's schedules.
 
         Only before the first batch of a step: the trainer saves between steps.
         """
@@ -143,8 +143,10 @@ class Watched:
             self._await_save()
         saving.end_after_notice(_job_folder(), step - 1)
         stopping.check(_job_folder(), self._await_save)
-        job = TrainingJob.read(_job_folder() / "job.json")
-        return self._set_temperature(job.training, step)
+        self.training = TrainingJob.read(_job_folder() / "job.json").training
+        staged = self.training.answer_stages
+        limit = {LIMIT: float(self.training.answer_tokens_at(step))} if staged else {}
+        return self._set_temperature(self.training, step) | limit
 
     def _await_save(self) -> None:
         """Wait for the last save, which may still be being written or uploaded."""
@@ -165,7 +167,9 @@ class Watched:
         extra_fields = [unwrapped(field) for field in fields["extra_fields"]]
         # as verl's own filter reads them
         reward_infos = [each.get("reward_extra_info", {}) for each in extra_fields]
-        truncated = list(map(self._is_truncated, extra_fields, fields["rm_scores"]))
+        dispatched = (int(tag["global_steps"]) for tag in batch.tags)
+        limits = map(self.training.response_tokens_at, dispatched)
+        truncated = list(map(is_truncated, extra_fields, fields["rm_scores"], limits))
         self.samples += map(
             sample_of, fields["extra_info"], reward_infos, fields["rm_scores"], truncated
         )
@@ -210,19 +214,6 @@ class Watched:
             temperature  # trainer_base.py reads it in each step
         )
         return {TEMPERATURE: temperature}
-
-    def _is_truncated(self, extra_fields: dict[str, Any], scores: Any) -> bool:
-        """Whether the completion was truncated. scores: (tokens).
-
-        If the agent loop gives no stop reason, a completion of the maximum length counts as
-        truncated. verl's `response_length/clip_ratio` differs: it is the share of completions as
-        long as the longest of their batch.
-        """
-        return bool(
-            extra_fields["stop_reason"] == BY_LENGTH
-            if "stop_reason" in extra_fields
-            else len(scores) >= self.longest
-        )
 
     def _without_greedy(self, batch: Any, partition_id: str) -> tuple[Any, float]:
         """Return the batch without the greedy completions, and the mean of their rewards.

@@ -30,6 +30,7 @@ from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from verl_jobs.config.algorithms import OVERLONG_SHARE
 from verl_jobs.config.engine_overrides import scoring_processes
 from verl_jobs.config.training import Training
+from verl_jobs.config.validation import SOURCE
 from verl_jobs.job import TrainingJob
 
 logger = logging.getLogger(__name__)
@@ -179,16 +180,16 @@ def sandbox_of(job: TrainingJob) -> SandboxConfig:
     return SandboxConfig(workers, job.backend, job.isolation, job.packages)
 
 
-def overlong(training: Training, tokens: int) -> float:
+def overlong(training: Training, tokens: int, limit: int) -> float:
     """Return DAPO's length penalty for a completion of `tokens` tokens, 0 to -1.
 
     It falls linearly over the last part of the maximum length (arXiv:2503.14476, eq. 13). 0 with
-    any other rule for long completions (`training.overlong`).
+    any other rule for long completions (`training.overlong`). limit: the maximum length.
     """
     if training.overlong_rule != "penalty":
         return 0.0
-    room = max(1, round(OVERLONG_SHARE * training.answer_tokens))
-    return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
+    room = max(1, round(OVERLONG_SHARE * limit))
+    return max(-1.0, min(0.0, (limit - room - tokens) / room))
 
 
 def as_verl(score: Score, completion: str = "", penalty: float = 0.0) -> dict[str, Any]:
@@ -297,5 +298,8 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
             int(item.non_tensor_batch.get("global_steps", 0)),
         )
         [score] = self.scorer.score([(truth, completion)], step)
-        result = as_verl(score, completion, overlong(self.job.training, valid))
+        training = self.job.training
+        validates = item.non_tensor_batch.get("data_source") == SOURCE
+        limit = training.answer_tokens if validates else training.answer_tokens_at(step)
+        result = as_verl(score, completion, overlong(training, valid, limit))
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
+from verl_jobs.trainer.truncated import is_truncated
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,4 @@ pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
 def test_a_completion_counts_as_truncated_by_its_stop_reason(
     extra_fields: dict[str, str], tokens: int, cut: bool
 ) -> None:
-    from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
-
-    buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
-    buffer.longest = 5
-    assert buffer._is_truncated(extra_fields, [0.0] * tokens) is cut
+    assert is_truncated(extra_fields, [0.0] * tokens, 5) is cut
