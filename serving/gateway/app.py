@@ -7,7 +7,6 @@ soon as it is loaded; requests under way finish with the version that they start
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -98,8 +97,6 @@ def make_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await keeper.start()
-        gc.collect()
-        gc.freeze()  # else each full collection walks all modules, and every request waits for it
         yield
         service.draining = True
         await service.close()

@@ -6,6 +6,7 @@ SIGTERM and Ctrl-C: no new connections, requests under way get `drain_s` to fini
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import re
 import socket
@@ -72,6 +73,17 @@ class PatientProtocol(HttpToolsProtocol):
         self._head = self.loop.call_later(self.head_s, self.transport.close)
 
 
+class Server(uvicorn.Server):
+    """Once started, leaves what is loaded out of garbage collection: every request would wait while
+    a full collection walks all modules.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+
+
 def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -114,7 +126,7 @@ def server_of(app: Guard, settings: Serving) -> uvicorn.Server:
     protocol = type(
         "Protocol", (PatientProtocol,), {"head_s": settings.body_s, "read_s": settings.stall_s}
     )
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             app,
             http=protocol,
