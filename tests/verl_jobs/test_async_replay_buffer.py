@@ -55,6 +55,8 @@ for buffer_class, own in ((ReplayBufferAsync, {}), (WatchedAsyncReplayBuffer, {"
                           (WatchedReplayBuffer, {"answers": 2})):
     put([f"old{at}" for at in range(4)], 1)
     put([f"fresh{at}" for at in range(4)], 8)
+    put(["trained0"], 9)  # as in a save: the prompt is gone
+    tq.kv_clear(keys=["trained0"], partition_id="train")
     trainer = Trainer()
     buffer = buffer_class("separate_async", {}, max_off_policy_threshold=8,
         max_off_policy_strategy="drop", sampler_kwargs=own, refill_fn=trainer.refill)
@@ -64,6 +66,7 @@ for buffer_class, own in ((ReplayBufferAsync, {}), (WatchedAsyncReplayBuffer, {"
         "evicted": int(metrics.get("training/off_policy/evicted_samples", 0)),
         "dispatched": trainer.dispatched,
         "ages": [metrics.get(f"watch/staleness_{name}") for name in ("mean", "max")],
+        "left": [key for key in tq.kv_list(partition_id="train")["train"] if "trained" in key],
     }), flush=True)
     left = tq.kv_list(partition_id="train").get("train", {})
     tq.kv_clear(keys=list(left), partition_id="train")
@@ -102,6 +105,12 @@ def test_old_groups_are_dropped_and_replaced_as_by_verl(
         assert gave["ours"][name] == gave["verl"][name]
     assert gave["ours"]["evicted"] == gave["ours"]["dispatched"] == 4
     assert gave["ours"]["prompts"] == ["fresh", "new"]
+
+
+def test_completions_that_a_save_holds_without_their_prompt_are_removed(
+    gave: dict[str, dict[str, Any]],
+) -> None:
+    assert gave["ours"]["left"] == [] and len(gave["verl"]["left"]) == 2
 
 
 def test_the_buffer_of_synchronous_trainers_would_train_on_them(

@@ -260,6 +260,11 @@ class WatchedAsyncReplayBuffer(Watched, adapter().ReplayBufferAsync):  # type: i
     uniform ones, and dispatches as many new problems.
     """
 
+    def _before_batch(self, step: int) -> dict[str, float]:
+        if not self.step:
+            _clear_trained()
+        return super()._before_batch(step)
+
     def on_selected(self, versions: list[int]) -> None:
         self.ages = [self.step - version for version in versions]
 
@@ -269,6 +274,18 @@ class WatchedAsyncReplayBuffer(Watched, adapter().ReplayBufferAsync):  # type: i
         if batch.partition_id == "val":
             return batch, metrics
         return batch, metrics | {STALE_MEAN: fmean(self.ages), STALE_MAX: float(max(self.ages))}
+
+
+def _clear_trained() -> None:
+    """Remove the completions that a save holds of its own step, which a resume does not need.
+
+    verl saves before it removes them. Their prompts are gone, so it would keep them for ever.
+    """
+    tags = (tq.kv_list(partition_id="train") or {}).get("train", {})
+    prompts = {key for key, tag in tags.items() if tag.get("is_prompt", False)}
+    trained = [key for key in tags if key.split("_")[0] not in prompts]
+    if trained:
+        tq.kv_clear(keys=trained, partition_id="train")
 
 
 def _last_fault() -> str:
