@@ -31,8 +31,10 @@ class Cgroup:
             name: os.open(path, os.O_RDWR if name in ("limit", "pids") else os.O_RDONLY)
             for name, path in paths.items()
         }
-        if self._v2 and (memory / "memory.swap.max").exists():
-            (memory / "memory.swap.max").write_text("0")
+        # Else what exceeds the limit goes to swap, and no program is ever killed for it.
+        swap = memory / ("memory.swap.max" if self._v2 else "memory.swappiness")
+        if swap.exists():
+            swap.write_text("0")
         self._limit = 0
         self._pids = 0
 
