@@ -17,7 +17,7 @@ LEAST_S = 5.0  # a shorter gap may be a busy machine
 
 class RunningClock:
     """steady: seconds that never go back. More than `LEAST_S` between two looks at it are a
-    standstill, so somebody must look more often.
+    standstill, so a thread calls `now` every second (`running_clock`).
     """
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:

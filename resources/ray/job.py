@@ -81,8 +81,6 @@ def train(
         with owner.renewed_lease(job.path):
             ray = _or_here(job, ray) if begun else ray
             end = _run_once(job, ray, on_poll, bootstrap, entry)
-            if end.memory:
-                time.sleep(MEMORY_S)
         begun = True
         if job.done is not None:
             return
@@ -96,6 +94,8 @@ def train(
         start = f"step {reached}" if reached else "its start"
         why = end.cause if end.memory else "a process of the training died"
         faults.record(job.path, f"{why}: it resumes from {start}, attempt {attempt} of {attempts}")
+        if end.memory:
+            time.sleep(MEMORY_S)
 
 
 def _newest_save(job: TrainingJob) -> int:

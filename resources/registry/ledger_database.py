@@ -307,7 +307,7 @@ class Verified(Generic[Item]):
         self._known: tuple[list[tuple[Any, ...]], list[str], list[Item]] = [], [], []
 
     def items(self, rows: list[tuple[Any, ...]], recorded: list[str] | None) -> list[Item]:
-        """Return the items, oldest first. recorded: the rows' hashes; None: there are none yet.
+        """Return the items, oldest first. recorded: the rows' hashes; None: none is stored yet.
 
         Raises WrongRow for the first row that differs from its hash.
         """

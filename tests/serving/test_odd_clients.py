@@ -1,4 +1,4 @@
-"""Clients with habits that few have: each gets its answer, or is told the reason."""
+"""Unusual clients: each gets an answer, or an error with its reason."""
 
 from __future__ import annotations
 

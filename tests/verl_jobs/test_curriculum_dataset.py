@@ -258,7 +258,7 @@ def both(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainingJob:
 
 
 def test_completions_are_as_long_as_the_stage_of_their_step_allows(both: TrainingJob) -> None:
-    """An untrained model rarely ends a completion by itself."""
+    """An untrained model rarely generates the end token."""
     from verl_jobs.trainer.replay_buffer import LIMIT
 
     steps = [row for row in metrics(both.path) if row["step"] > 0]
