@@ -8,8 +8,6 @@ ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
-DOMAIN := tests/rewards tests/problems
-FAST := $(bin)/pytest -m "not slow and not soak"
 
 help:  ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1	/p' Makefile
@@ -39,21 +37,36 @@ contracts:
 
 # The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and only `graph` loads torch. It is the longest, so
 # the others are nice.
-sandbox:
-	$(FAST) tests/sandbox tests/hostile
+FAST := sandbox domain graph
+sandbox := tests/sandbox tests/hostile
+domain := tests/rewards tests/problems
+graph := tests $(patsubst %,--ignore=%,$(sandbox) $(domain))
+TEST_FAST = $(NICE) $(bin)/pytest $($*) -m "not slow and not soak" -o cache_dir=build/fast/$*
+domain: NICE := nice -n 10
 
-domain:
-	nice -n 10 $(FAST) $(DOMAIN)
+$(FAST): %:
+	@mkdir -p build/fast
+	$(TEST_FAST); echo $$? >build/fast/$*.status; exit $$(cat build/fast/$*.status)
 
-graph:
-	$(FAST) $(DOMAIN:%=--ignore=%) --ignore=tests/sandbox --ignore=tests/hostile
-
-test: check docs  ## everything that CI runs: check, the docs, the slow tests with the complete pipeline once
+test: .venv  ## everything that CI runs: check, the docs, the slow tests with the complete pipeline once
+	@rm -rf build/fast
+	@$(MAKE) --no-print-directory check || $(MAKE) --no-print-directory -k -j1 again
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory slow
 
+# A test can fail only because what ran beside it kept the machine busy. In `make test`, what failed therefore runs once more, alone, and that result
+# counts; a test that passed only then is named. Pytest's status 1 means failed tests; any other one, as after Ctrl-C or a crash, fails at once.
+.PHONY: again $(FAST:%=again-fast-%)
+again: lint types contracts $(FAST:%=again-fast-%)
+
+$(FAST:%=again-fast-%): again-fast-%:
+	@case $$(cat build/fast/$*.status) in 0) ;; \
+	1) $(TEST_FAST) --last-failed --last-failed-no-failures=none -rfEp >build/fast/$*.again.log 2>&1; status=$$?; \
+	sed 's/^PASSED/passed only alone:/' build/fast/$*.again.log; exit $$status ;; \
+	*) exit 1 ;; esac
+
 # The slow tests mostly wait, so two groups of them run at once, the longest first. Each prints its log at its end.
-# A test can fail only because the other group kept the machine busy. What failed therefore runs once more, alone, and that result counts.
-# Pytest's status 1 means failed tests; any other one, as after Ctrl-C or a crash, fails at once. On Ctrl-C the shell waits for pytest (`trap`).
+# What failed runs once more, alone, as above. On Ctrl-C the shell waits for pytest (`trap`).
 # `services` has all tests with Postgres or a Ray on 127.0.0.2: tests of the sandbox count the machine's shared segments.
 SLOW := journeys services verl_jobs others
 journeys := tests/journeys

@@ -154,14 +154,14 @@ def sweep() -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is alive; one that has ended and was not waited for is not."""
+    """Whether a process is alive; one that has ended and was not waited for is not. A process whose
+    main thread has ended lives until its other threads have, and keeps its files open until then.
+    """
     try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
-            not in "ZX"
-        )
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
     except OSError:
         return False
+    return fields[0] not in "ZX" or int(fields[17]) > 1
 
 
 def _parents() -> dict[str, Path]:
