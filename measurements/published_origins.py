@@ -91,11 +91,34 @@ def synthetic_1(show: Show) -> Iterator[Row]:
         }
 
 
+def acecode_v2(show: Show) -> Iterator[Row]:
+    """Four problems of a trial by AceCode-V2's authors, with programs and their pass rates.
+
+    Upstream's acecoderv2/scripts/format_old_acecoderv2_data.py turns rows into this; it is reversed
+    here. `id` and `source` are filled in.
+    """
+    for line in show(f"{ROUNDS}/step2.2_eval_gpt_4.1_mini_seed42_round0.jsonl").strip().split("\n"):
+        row = json.loads(line)
+        made = row["synthesis_result"]
+        yield {
+            "id": f"evol_{row['id']}",
+            "source": "evol",
+            "question": made["problem"],
+            "tests": made["tests"],
+            "inferences": [
+                {"completion": each["parse_code"], "pass_rate": each["pass_rate"]}
+                for each in row["gen_result"]["eval_results"]
+            ],
+        }
+
+
+ROUNDS = "advsersial_prompt/outputs/acecoder_rounds"  # as upstream spells it
 OPEN_R1 = "docs/source_en/BestPractices/GRPO-Code-Training.md"
 SCALEBOX = "verl_compatibility.md"
 # name: repository, revision, and how its rows are read. deepscaler is a fork of
 # uiuc-kang-lab, rllm one of winnieyangwannan.
 ORIGINS: dict[str, tuple[str, str, Callable[[Show], Iterator[Row]]]] = {
+    "acecode_v2": ("EvolveCoder", "5d4ae2e", acecode_v2),
     "deepcoder_codeforces": ("deepscaler", "b1423e83", listed("test/code/codeforces")),
     "deepcoder_contests": ("deepscaler", "b1423e83", listed("test/code/code_contests")),
     "deepcoder_lcbv5": ("rllm", "d9308bdb", listed("train/code/livecodebench")),
