@@ -258,7 +258,10 @@ ROWS: dict[str, tuple[Row, str]] = {
     ),
     "synthetic-2 base": (
         synthetic(
-            json.dumps({"test_cases": json.dumps({"inputs": ["2\n"], "outputs": ["4\n"]})}), None
+            json.dumps(
+                {"style": "rule", "test_cases": json.dumps({"inputs": ["2\n"], "outputs": ["4\n"]})}
+            ),
+            None,
         ),
         DOUBLE,
     ),
