@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 WAIT_S = 30.0  # wait for another process that writes
@@ -110,22 +111,52 @@ SCHEMA = (
 
 
 class Observations:
-    """path: created at the first write. Each call opens the file; any thread or process may."""
+    """path: created at the first write. Any thread or process may call any method.
+
+    The connection that writes stays open until `close`: to open it takes three times as long as to
+    write 20 rows, and requests wait meanwhile.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # that the writer has open
 
     def append(self, rows: Sequence[Observation | Feedback]) -> None:
         """Record rows permanently, all or none."""
+        with self._lock:
+            try:
+                with self._open() as connection:
+                    for table, kind in TABLES.items():
+                        part = [row for row in rows if isinstance(row, kind)]
+                        for at in range(0, len(part), TOGETHER):
+                            _insert(connection, table, part[at : at + TOGETHER])
+            except sqlite3.Error:
+                self._close()  # a file that was opened on a read-only disk would never take a row
+                raise
+
+    def close(self) -> None:
+        """Close the connection that writes; the next `append` opens it again."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._writer:
+            self._writer.close()
+        self._writer = None
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection that writes to the file that is at `path` now."""
+        if self._writer and self._file == _identity(self.path):
+            return self._writer
+        self._close()
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self.path, timeout=WAIT_S)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.executescript(SCHEMA)
-            with connection:
-                for table, kind in TABLES.items():
-                    part = [row for row in rows if isinstance(row, kind)]
-                    for at in range(0, len(part), TOGETHER):
-                        _insert(connection, table, part[at : at + TOGETHER])
+        self._writer = sqlite3.connect(self.path, timeout=WAIT_S, check_same_thread=False)
+        self._writer.execute("PRAGMA journal_mode=WAL")
+        self._writer.executescript(SCHEMA)
+        self._file = _identity(self.path)
+        return self._writer
 
     def read(self, after: int = 0, rollout: str | None = None) -> Iterator[tuple[int, Observation]]:
         """Yield (number, observation) of those recorded after this number, oldest first.
@@ -195,6 +226,15 @@ class Observations:
             if connection.execute(exists, [table]).fetchone() is None:
                 return []
             return connection.execute(query, values).fetchall()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one that takes its name; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[Any]) -> None:

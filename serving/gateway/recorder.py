@@ -20,6 +20,7 @@ from serving.gateway.observations import Feedback, Observation, Observations
 
 PAUSE_S = 0.05  # rows of this time are written together
 AGAIN_S = 1.0  # between two attempts
+IDLE_S = 1.0  # without rows; then the file is closed, so that its disk can be unmounted
 MOST = 100_000  # rows kept in memory while the disk takes none
 Row = Observation | Feedback | Candidate
 logger = logging.getLogger(__name__)
@@ -50,11 +51,17 @@ class Recorder:
         self._closing.set()
         self._rows.put(None)
         self._thread.join()
+        self.observations.close()
 
     def _run(self) -> None:
         rows: list[Row] = []
         while not self._closing.is_set():
-            if first := self._rows.get():
+            try:
+                first = self._rows.get(timeout=IDLE_S)
+            except queue.Empty:
+                self.observations.close()
+                continue
+            if first:
                 time.sleep(PAUSE_S)
                 rows = self._write([first, *self._arrived()])
             while rows and not self._closing.wait(AGAIN_S):

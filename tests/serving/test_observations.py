@@ -90,6 +90,13 @@ def test_no_row_can_be_changed_or_removed(observations: Observations, statement:
         connection.execute(statement)
 
 
+def test_a_file_that_was_moved_away_gets_no_more_rows(observations: Observations) -> None:
+    observations.append([ROW])
+    observations.path.rename(observations.path.with_name("kept.db"))
+    observations.append([replace(ROW, response="after")])
+    assert [row.response for _, row in observations.read()] == ["after"]
+
+
 def test_while_the_disk_takes_none_a_limited_number_of_rows_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
