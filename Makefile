@@ -8,6 +8,7 @@ ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
+CHECK := lint graph sandbox domain types contracts
 
 help:  ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /  make \1	/p' Makefile
@@ -23,7 +24,7 @@ gpu:  ## the environment with vLLM and CUDA, from requirements-gpu.lock: 16 GB o
 	@$(PYTHON) deploy/install.py gpu
 
 check: .venv  ## lint, format, types, import contracts, fast tests
-	@$(MAKE) --no-print-directory -k -j4 lint graph sandbox domain types contracts
+	@$(MAKE) --no-print-directory -k -j4 $(CHECK)
 
 lint:
 	$(bin)/ruff check .
@@ -48,15 +49,18 @@ $(FAST): %:
 	@mkdir -p build/fast
 	$(TEST_FAST); echo $$? >build/fast/$*.status; exit $$(cat build/fast/$*.status)
 
-test: .venv  ## everything that CI runs: check, the docs, the slow tests with the complete pipeline once
-	@rm -rf build/fast
-	@$(MAKE) --no-print-directory check || $(MAKE) --no-print-directory -k -j1 again
+test: .venv  ## everything that CI runs with Python 3.11: check, the docs, the slow tests with the complete pipeline once
+	@$(MAKE) --no-print-directory checked
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory slow
 
-# A test can fail only because what ran beside it kept the machine busy. In `make test`, what failed therefore runs once more, alone, and that result
-# counts; a test that passed only then is named. Pytest's status 1 means failed tests; any other one, as after Ctrl-C or a crash, fails at once.
-.PHONY: again $(FAST:%=again-fast-%)
+# A test can fail only because what ran beside it kept the machine busy. Where nobody looks, what failed therefore runs once more, alone, and that
+# result counts; a test that passed only then is named. Pytest's status 1 means failed tests; any other one, as after a crash, fails at once.
+.PHONY: checked again $(FAST:%=again-fast-%)
+checked:
+	@rm -rf build/fast
+	@$(MAKE) --no-print-directory -k -j4 $(CHECK) || $(MAKE) --no-print-directory -k -j1 again
+
 again: lint types contracts $(FAST:%=again-fast-%)
 
 $(FAST:%=again-fast-%): again-fast-%:
@@ -103,10 +107,10 @@ docs: .venv  ## generate the pages from code, then the site in build/site; a bro
 	@test -x build/docs/bin/zensical || { $(PYTHON) -m venv build/docs && build/docs/bin/pip install -q -r docs/requirements.txt; }
 	build/docs/bin/zensical build --strict --clean
 
-check-312:  ## the fast tests with Python 3.12, in an environment of their own, build/py312
+check-312:  ## make check with Python 3.12, in an environment of its own, build/py312
 	@PYTHON="$(PYTHON312)" sh deploy/platform.sh
 	@$(PYTHON312) deploy/install.py build/py312
-	@$(MAKE) --no-print-directory -k -j4 bin=build/py312/bin lint graph sandbox domain types contracts
+	@$(MAKE) --no-print-directory bin=build/py312/bin checked
 
 lock: .venv  ## resolve requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py $(PYTHON) $(PYTHON312)

@@ -44,6 +44,7 @@ PAGES = {
     "graph": Page(f"asset-groups?expanded={EXPANDED}", "deployment", 600, 2400, "zoom_out"),
     "data": Page("assets/clean_problems", "problems_removed", 2000),
     "checkpoint": Page("assets/checkpoint", "validation_pass_at_1", 800),
+    "training": Page("assets/checkpoint?view=events&asOf={observed}", "seconds_a_step"),
     "scores": Page("assets/contestant_scores", "failures", 1300),
     "champion": Page("assets/promoted_model", "reasons", 1100),
     "automation": Page("automation", "only on Sunday", 1120),
@@ -78,6 +79,8 @@ def take_images(home: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         [run] = instance.get_runs(dg.RunsFilter(job_name="full_chain"), limit=1)
+        [step] = instance.fetch_observations(dg.AssetKey("checkpoint"), limit=1).records
+    names = {"run": run.run_id, "observed": round(1000 * step.timestamp)}
     with (
         tempfile.TemporaryDirectory() as profile,
         web_interface(home) as address,
@@ -85,7 +88,7 @@ def take_images(home: Path, folder: Path) -> None:
     ):
         for name, page in PAGES.items():
             browser.size(page.width, page.height)
-            browser.open(f"{address}/{page.address.format(run=run.run_id)}")
+            browser.open(f"{address}/{page.address.format(**names)}")
             browser.until(f"document.body.innerText.includes('{page.text}')")
             if page.click:
                 settle(browser, folder / f"{name}.png")
