@@ -139,26 +139,25 @@ class Upstream:
 
 async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """Yield the events of a stream. It is read to its end, so that the connection stays open."""
-    async for line in _lines(chunks):
-        data = line[5:].strip()
-        if not line.startswith(b"data:") or data == b"[DONE]":
-            continue
-        try:
-            event = json.loads(data)
-        except ValueError as error:
-            raise EngineFailed("the server sent an event that is no JSON") from error
-        if isinstance(event, dict):
-            yield event
-
-
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield lines of any length, the last one too if no newline follows it."""
     rest = b""
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, rest = (rest + chunk).split(b"\n")  # lines of any length
         for line in lines:
-            yield line
-    yield rest
+            if event := _event(line):
+                yield event
+    if event := _event(rest):  # no newline needs to follow the last line
+        yield event
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    data = line[5:].strip()
+    if not line.startswith(b"data:") or data == b"[DONE]":
+        return None
+    try:
+        event = json.loads(data)
+    except ValueError as error:
+        raise EngineFailed("the server sent an event that is no JSON") from error
+    return event if isinstance(event, dict) else None
 
 
 def _delta(choice: Mapping[str, Any], chat: bool) -> Delta:

@@ -58,10 +58,9 @@ def declined(text: str, code_was_asked: bool) -> bool:
     text = text[:MOST]
     if not text.strip():
         return True
-    if has_code(text):
-        return False
     whole = len(text) < MOST  # the code of a long answer may come later, after the reasoning
-    return (code_was_asked and whole) or bool(_DECLINES.search(text[:OPENING]))
+    suspicious = (code_was_asked and whole) or _DECLINES.search(text[:OPENING])
+    return bool(suspicious) and not has_code(text)
 
 
 def has_code(text: str) -> bool:

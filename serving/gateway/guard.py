@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from serving.gateway.refusals import Refused
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
+Headers = Mapping[bytes, bytes]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -45,9 +47,10 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        headers = dict(scope["headers"])
         try:
-            caller = self._caller(scope)
-            body = await self._body(scope, receive, caller)
+            caller = self._caller(scope["path"], headers)
+            body = await self._body(headers, receive, caller)
         except Refused as refusal:
             self.count(refusal.code)
             await respond(send, refusal)
@@ -62,26 +65,24 @@ class Guard:
 
         await self.app(scope, replay, send)
 
-    def _caller(self, scope: Scope) -> Key:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if scope["path"] in OPEN:
+    def _caller(self, path: str, headers: Headers) -> Key:
+        if path in OPEN:
             return ANYBODY
-        caller = self.keys.caller(headers.get(b"authorization", ""))
+        caller = self.keys.caller(headers.get(b"authorization", b"").decode("latin-1"))
         if caller is ANYBODY:
             _only_this_machine(headers)
             return caller
-        needed = scope["path"].startswith(OPERATORS)
+        needed = path.startswith(OPERATORS)
         if needed and caller.role != "operator":
             raise Refused(403, "not_an_operator", "this needs the key of an operator")
         self.rate.take(caller, caller.requests_per_minute or self.settings.requests_per_minute)
         return caller
 
-    async def _body(self, scope: Scope, receive: Receive, caller: Key) -> bytes | None:
+    async def _body(self, headers: Headers, receive: Receive, caller: Key) -> bytes | None:
         """Return the body; None if the client left. A body that is too large is read on without
         being kept: a client that still sends would not see the refusal.
         """
         most = int((caller.body_mib or self.settings.body_mib) * 2**20)
-        headers = dict(scope["headers"])
         if (encoding := headers.get(b"content-encoding", b"identity").lower()) != b"identity":
             message_ = f"the body is encoded as {encoding.decode('latin-1')[:40]!r}: send it plain"
             raise Refused(415, "unsupported_encoding", message_)
@@ -118,18 +119,19 @@ def _too_large(most: int) -> Refused:
     return Refused(413, "body_too_large", f"the body is larger than {most} bytes")
 
 
-def _only_this_machine(headers: MutableMapping[bytes, str]) -> None:
+def _only_this_machine(headers: Headers) -> None:
     """Refuse what a web page of another site sends through a browser of this machine."""
-    hosts = [_host_of(f"//{headers.get(b'host', 'localhost')}")]
+    hosts = [_host_of(b"//" + headers.get(b"host", b"localhost"))]
     if origin := headers.get(b"origin"):
         hosts.append(_host_of(origin))
     if any(host not in LOOPBACK for host in hosts):
         raise Refused(403, "other_site", "without API keys, only pages of this machine may ask")
 
 
-def _host_of(url: str) -> str | None:
+@lru_cache
+def _host_of(url: bytes) -> str | None:
     try:
-        return urlsplit(url).hostname
+        return urlsplit(url.decode("latin-1")).hostname
     except ValueError:  # half an IPv6 address
         return None
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import secrets
 import time
-import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
@@ -49,12 +50,12 @@ class Task:
     consent: bool = False
     tests: bool = False
     priority: int = 0
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    id: str = field(default_factory=partial(secrets.token_hex, 16))
     entry: Entry | None = None
     held: list[Observation] | None = None
     version: int | None = None
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """Who is assigned to an arm: the user of this key, else the request alone."""
         named = f"{self.key}:{self.user}" if self.user else self.id
