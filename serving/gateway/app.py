@@ -24,6 +24,7 @@ from sandbox.config import SandboxConfig
 from serving.engines import engine_of
 from serving.gateway.candidates import Candidates
 from serving.gateway.catalog import Catalog
+from serving.gateway.direct import Direct
 from serving.gateway.guard import Guard
 from serving.gateway.keeper import Keeper
 from serving.gateway.keys import Keys
@@ -109,13 +110,11 @@ def make_app(
         responses=ERRORS,
     )  # fmt: skip
     answers = Answers(service, judge, metrics, recorder.add)
-    app.include_router(openai_routes(answers))
-    app.include_router(response_routes(answers))
-    app.include_router(native_routes(answers, keeper, recorder, observations))
-    for page in pages:
-        app.include_router(page)
+    hot = openai_routes(answers), response_routes(answers)
+    for routes in (*hot, native_routes(answers, keeper, recorder, observations), *pages):
+        app.include_router(routes)
     _handle_errors(app, metrics)
-    return Guard(app, keys, settings, metrics.refuse)
+    return Guard(Direct(app, *hot), keys, settings, metrics.refuse)
 
 
 def _handle_errors(app: FastAPI, metrics: Metrics) -> None:

@@ -1,7 +1,7 @@
 """The first look at a request: who sends it, how large it is, how long its body takes.
 
-An ASGI application around the gateway's. It hands over the caller as `scope["state"]["caller"]`,
-and the body as one message.
+An ASGI application around the gateway's. It hands over `caller` and `body` in `scope["state"]`, and
+the body as one message too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Guard:
             return
         if body is None:  # the client left
             return
-        scope.setdefault("state", {})["caller"] = caller
+        scope.setdefault("state", {}).update(caller=caller, body=body)
         first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
