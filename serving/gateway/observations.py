@@ -229,7 +229,9 @@ class Observations:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one that takes its name; None if there is none."""
+    """Return the file's device and inode, which differ for another file of the same name; None if
+    there is no file.
+    """
     try:
         status = path.stat()
     except OSError:
