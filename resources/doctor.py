@@ -25,7 +25,9 @@ from verl_jobs.planner.engine import import_fault
 from verl_jobs.planner.shapes import GIB
 
 SHARED_GIB = 8.0  # of /dev/shm on a GPU host: NCCL between ranks, and Ray's objects
-ATTENTION = "flash_attn"  # the module of flash_attention_2, verl's default
+ATTENTION = "flash-attn"  # the package of flash_attention_2, verl's default
+# its module that flash-attn-4, which SGLang requires, does not have
+ATTENTION_MODULE = "flash_attn.flash_attn_interface"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def _packages(training: Training) -> Iterator[Finding]:
         f"install {engine} in this environment, built for this torch" if fault else "",
         blocks=bool(fault),
     )
-    fault = import_fault(ATTENTION)
+    fault = import_fault(ATTENTION_MODULE)
     parallel = training.scale.sequence_parallel
     yield Finding(
         "attention kernels",

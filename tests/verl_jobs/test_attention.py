@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -17,12 +15,15 @@ KEY = "+actor_rollout_ref.model.override_config.attn_implementation"
 
 
 @pytest.fixture
-def with_flash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the package flash-attn look installed: only its presence is read."""
-    spec, find = importlib.machinery.ModuleSpec("flash_attn", None), importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: spec if name == "flash_attn" else find(name)
-    )
+def package(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Install the metadata of a package: only its presence is read."""
+    metadata = tmp_path / f"{request.param.replace('-', '_')}-9.0.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {request.param}\nVersion: 9.0.0\n")
+    (tmp_path / "flash_attn").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
 
 
 def attention_of(training: Training) -> str:
@@ -35,7 +36,14 @@ def test_without_flash_attention_the_overrides_name_torch_s_own() -> None:
     assert attention_of(load_profile("gpu").training) == SDPA
 
 
-@pytest.mark.usefixtures("with_flash")
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("package", ["flash-attn-4"], indirect=True)
+def test_another_package_with_the_same_module_is_not_taken_for_it() -> None:
+    assert attention_of(load_profile("gpu").training) == SDPA
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize("package", ["flash-attn"], indirect=True)
 def test_with_flash_attention_the_overrides_name_it() -> None:
     assert attention_of(load_profile("gpu").training) == FLASH
     check_attention(load_profile("cluster-32b").training)

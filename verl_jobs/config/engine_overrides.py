@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -52,9 +52,10 @@ def installed_attention() -> str:
 
     verl's default is flash attention, an ImportError without the package flash-attn. With torch's
     own, the sequences of a forward pass stay packed: transformers masks them from each other by
-    their positions (tests/verl_jobs/test_attention.py).
+    their positions (tests/verl_jobs/test_attention.py). The package is found by its name:
+    flash-attn-4, which SGLang requires, has the same module without flash_attention_2.
     """
-    return FLASH if importlib.util.find_spec("flash_attn") else SDPA
+    return FLASH if any(importlib.metadata.distributions(name="flash-attn")) else SDPA
 
 
 def check_attention(training: Training) -> None:
