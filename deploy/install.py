@@ -26,6 +26,10 @@ from pathlib import Path
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 GPU_LOCK = "requirements-gpu.lock"
 BUILD = ("setuptools", "wheel")
+BUILD_LOCK = "build.lock"
+# in a new environment, and among its packages
+BARE = {"bin", "include", "lib", "lib64", "pyvenv.cfg", ".gitignore"}
+BARE_PACKAGES = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils"}
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 HASHED = ("install", "--no-deps", "--require-hashes")
 
@@ -40,6 +44,18 @@ def stamp(root: Path, gpu: bool = False) -> dict[str, str]:
     ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
     packages = _hash([str(root), sys.version, *locks])
     return {"packages": packages, "ours": _hash(ours), "kind": "gpu" if gpu else "cpu"}
+
+
+def foreign(venv: Path) -> bool:
+    """Return whether a folder holds what this program did not put there, so it must not be cleared.
+
+    A killed install leaves a bare environment, or one with the lock of its build tools.
+    """
+    if not venv.is_dir() or any((venv / name).exists() for name in ("stamp.json", BUILD_LOCK)):
+        return False
+    names = {path.name for path in venv.iterdir()}
+    packages = {path.name.partition("-")[0] for path in venv.glob("lib/python*/site-packages/*")}
+    return bool(names - BARE or packages - BARE_PACKAGES)
 
 
 def _hash(data: object) -> str:
@@ -61,8 +77,8 @@ def install_packages(root: Path, venv: Path, gpu: bool = False) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
     # the build tools first: packages that come as source, and Ratchet itself, are built with pinned
     # tools
-    (venv / "build.lock").write_text(pinned(lock, BUILD), encoding="utf-8")
-    _pip(python, log, *HASHED, "-r", venv / "build.lock")
+    (venv / BUILD_LOCK).write_text(pinned(lock, BUILD), encoding="utf-8")
+    _pip(python, log, *HASHED, "-r", venv / BUILD_LOCK)
     if gpu:
         # it has only the hash of the registry's torch, so pip ignores a +cpu build
         _pip(python, log, *HASHED, "--no-build-isolation", "-r", lock)
@@ -139,6 +155,13 @@ def main() -> int:
     venv = root / (arguments[0] if arguments else ".venv")
     if venv.is_symlink():  # another checkout's: that one keeps it in order
         return 0
+    if arguments and foreign(venv):
+        print(
+            f"{venv} holds other files or another program's environment, and it would be cleared: "
+            "name another folder, or delete it",
+            file=sys.stderr,
+        )
+        return 1
     with (root / LOCKS[0]).open() as lock:
         # With two `make` at once, the second waits and then finds the stamp.
         fcntl.flock(lock, fcntl.LOCK_EX)

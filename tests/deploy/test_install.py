@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -165,6 +166,30 @@ def test_an_up_to_date_environment_is_not_changed(
     assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == [
         "stamp.json"
     ]
+
+
+@pytest.mark.parametrize("file", ["notes.txt", "lib/python3.11/site-packages/flask-3.0.dist-info"])
+def test_a_named_folder_with_other_files_is_not_cleared(
+    clone: Path, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = clone / "mine" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("of the user", encoding="utf-8")
+    monkeypatch.chdir(clone)
+    monkeypatch.setattr("sys.argv", ["install.py", "mine"])
+    assert install.main() == 1 and path.read_text(encoding="utf-8") == "of the user"
+    assert str(clone / "mine") in capsys.readouterr().err
+
+
+def test_an_environment_of_a_killed_install_is_not_foreign(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    assert not install.foreign(venv)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    assert not install.foreign(venv)
+    (venv / "lib" / "python3.11" / "site-packages" / "flask").mkdir(parents=True)
+    assert install.foreign(venv)
+    (venv / install.BUILD_LOCK).touch()
+    assert not install.foreign(venv)
 
 
 def test_an_unsupported_machine_gets_one_line_with_alternatives(tmp_path: Path) -> None:
