@@ -67,7 +67,7 @@ def test_an_accepted_body_has_the_values_that_fastapi_reads(kind: type[BaseModel
             assert repr(body) == repr(kind.model_validate(json.loads(data)))
 
     check()
-    assert len(accepted) > 10
+    assert accepted  # otherwise the check above compared nothing
 
 
 def test_openais_endpoints_for_answers_are_those_with_a_short_way(tmp_path: Path) -> None:
