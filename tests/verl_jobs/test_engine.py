@@ -34,6 +34,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl_jobs.cpu.rollout import HFRollout, HFServer
 from verl_jobs.config.lora import Lora, merge_folder
+from verl_jobs.trainer.rank_save import wait_for_writers
 
 folder, ids = Path(sys.argv[1]), torch.tensor([[1, 5, 9, 33, 7, 12]])
 initialize_config_module(config_module="verl.trainer.config", version_base=None)
@@ -66,6 +67,7 @@ for done in (False, True):  # as verl's ActorRolloutRefWorker.update_weights doe
     )
 engine.module.eval()
 engine.save_checkpoint(str(folder / "save"), global_step=1)
+wait_for_writers()  # a training resumes in another process, from a save that is complete
 with torch.no_grad():
     wanted = engine.module(input_ids=ids, use_cache=False).logits
     for parameter in engine.module.parameters():
