@@ -182,6 +182,7 @@ def test_a_resumed_training_replaces_copies_of_the_lost_attempt(tmp_path: Path, 
     again = a_save(there.path, 10, whole=False)
     (again / "actor" / "huggingface" / "model.safetensors").write_bytes(b"other weights")
     callback.on_save(SimpleNamespace(), 10, str(again))
+    callback.await_save()
     save_as_verl(there, [15])
     mirror.pull(name, tmp_path / "pulled")
     assert (

@@ -30,7 +30,7 @@ from verl_jobs.trainer import trainer_lease as owner
 from verl_jobs.trainer.callback import ForeignMirror, fetch
 from verl_jobs.trainer.checkpoints import repair, restore_settings
 from verl_jobs.trainer.dead_actors import dead_actors, wait_for_dead_actors
-from verl_jobs.trainer.layout import check_room, fit_to_cluster
+from verl_jobs.trainer.layout import check_room, describe, fit_to_cluster
 from verl_jobs.trainer.resharding import reshard
 
 REPORT_EVERY_S = 1.0
@@ -122,7 +122,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     else:
         check_room(training)
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
-        print(f"converted the save of step {resumed} to {training.ranks} ranks", flush=True)
+        print(f"converted the save of step {resumed} for {describe(training)}", flush=True)
     loggers = [name for name in job.loggers if name != "mlflow" or job.tracking_uri]
     reporter = Reporter(job, session, owned)
     # replaces Ray's handler, set by init, which would lose everything since the last save
