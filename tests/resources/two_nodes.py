@@ -83,6 +83,7 @@ options, write = json.loads(sys.argv[1]), ray._private.utils.write_ray_address
 # must not join, and these jobs must not join another Ray.
 ray._private.utils.write_ray_address = lambda address: write(address, options["session"])
 common = {"num_cpus": 16, "num_gpus": options["gpus"], "object_store_memory": 10**8}
+common |= {"dashboard_agent_listen_port": 0}  # one that is free: both nodes are this machine
 head = {"node_ip_address": options["head"], "dashboard_host": options["head"]}
 head |= {"dashboard_port": options["port"], "include_dashboard": True}
 head |= {"temp_dir": options["session"]}
@@ -113,6 +114,8 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
         os.environ
         | nodes.environment
         | {"PYTHONPATH": path, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
+        # a job on a joined Ray runs with its nodes' `python`
+        | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))}
     )
     # Ray notices a lost node after 5 s instead of 15 s.
     environment["RAY_health_check_period_ms"] = "1000"
