@@ -4,8 +4,8 @@ Overhead: requests to a trivial server (it answers with one token at once), dire
 FastAPI route that only passes them on, and through the gateway, in processes of their own. The
 highest rate is that of 16 connections that send the next request after each answer; then requests
 are sent at half of that rate, at fixed times, to each in turn, and each one's latency counts from
-its time. Throughput: 16 clients, 64 tokens each, on the embedded model
-with random weights, batched and one after another.
+its time. Throughput: 16 clients, 64 tokens each, on the embedded model with random weights, batched
+and one after another.
 """
 
 from __future__ import annotations
