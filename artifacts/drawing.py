@@ -16,7 +16,7 @@ from artifacts.passport import Passport
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE = 214, 46, 24, 34, 20
 BOW = 22  # sideways distance of a curve for each row that it passes
-MOST = 25  # characters of a label that fit a box
+MAX_LABEL = 25  # characters of a label that fit a box
 FILLS = {
     "node": "#f2f2f2",
     "datasets": "#e3eefb",
@@ -130,7 +130,7 @@ def _places(boxes: Sequence[Box]) -> dict[str, tuple[int, int]]:
 
 
 def _box(box: Box, x: int, y: int) -> str:
-    short = box.label if len(box.label) <= MOST else f"{box.label[:12]}…{box.label[-12:]}"
+    short = box.label if len(box.label) <= MAX_LABEL else f"{box.label[:12]}…{box.label[-12:]}"
     return (
         f'<g class="node {escape(box.kind)}"><title>{escape(box.details)}</title>'
         f'<rect x="{x}" y="{y}" width="{WIDE}" height="{HIGH}" rx="8"/>'

@@ -13,7 +13,7 @@ from rich.table import Table
 from cli.gpus import gpus_of
 from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
-from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import RESERVE, Plan, estimate, plan
 from verl_jobs.planner.shapes import GIB, shape_of
@@ -39,7 +39,7 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     if training.drops_equal_groups:
         console.print(
             f"The rollout is for one batch. {training.algorithm} drops groups that are all solved "
-            f"or all unsolved and samples others, up to {MOST_DROPPED} batches; the number depends "
+            f"or all unsolved and samples others, up to {MAX_DROPPED} batches; the number depends "
             "on the problems.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip

@@ -26,7 +26,7 @@ from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 
 GROUP = "Evaluate"
-MOST_DIFFERENCES = 40  # printed; all are counted
+MAX_DIFFERENCES = 40  # printed; all are counted
 
 
 def reproduce(
@@ -163,9 +163,9 @@ def _report(
         f"pass@1 on {len(card.first)} tasks: recorded {100 * before:.2f} %, now {100 * now:.2f} %",
         highlight=False,
     )
-    for line in changed_verdicts[:MOST_DIFFERENCES]:
+    for line in changed_verdicts[:MAX_DIFFERENCES]:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
-    if (more := len(changed_verdicts) - MOST_DIFFERENCES) > 0:
+    if (more := len(changed_verdicts) - MAX_DIFFERENCES) > 0:
         console.print(f"and {more} more: --out FILE writes the new scorecard")
     changed = passport_differences(made_with, card, again)
     console.print("The passport differs in:" if changed else "The passport is the same.")

@@ -17,7 +17,7 @@ from sandbox.sandbox import Sandbox
 
 GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
-MOST_EXPLOITS = 5  # printed
+MAX_EXPLOITS = 5  # printed
 
 
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
@@ -63,7 +63,7 @@ def _show(result: BatteryResult, name: str, console: Console) -> None:
             table.add_row(row.name, row.seen)
         console.print(table)
     exploits = sorted((row for row in failed if row.exploit), key=lambda row: len(row.exploit))
-    for row in exploits[:MOST_EXPLOITS]:
+    for row in exploits[:MAX_EXPLOITS]:
         console.print(
             f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True
         )

@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from problems.cleaning.fingerprints import FILE, MOST_TESTS, fingerprint
+from problems.cleaning.fingerprints import FILE, MAX_TESTS, fingerprint
 from problems.cleaning.gating import STATEMENTS, words_hash
 from problems.schema import Problem
 from problems.sources.registry import load
@@ -43,7 +43,7 @@ def statements(problem: Problem) -> list[str]:
 def stored(problem: Problem) -> dict[str, list[str]]:
     """Return a task's fingerprint, with a few of its tests spread over all of them."""
     whole = fingerprint(problem)
-    step = -(-len(whole["tests"]) // MOST_TESTS) or 1
+    step = -(-len(whole["tests"]) // MAX_TESTS) or 1
     return whole | {"tests": whole["tests"][::step]}
 
 

@@ -25,7 +25,7 @@ from problems.verification.verification import Verification, Verified, verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-LEAST = (1, 2, 3)  # samples that must agree
+MIN_AGREEING = (1, 2, 3)  # samples that must agree
 SHARES = (0.0, 0.1, 0.25, 0.5)
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     problems, plus = list(unsolved(arguments.samples)), tasks("humanevalplus")
     print("| agreeing samples | kept | all references right |\n|---|---|---|")
     with Sandbox(SandboxConfig(workers=arguments.workers)) as sandbox:
-        for least in LEAST:
+        for least in MIN_AGREEING:
             config = Verification(agreement=least, repeats=1)
             verified = verify(problems, sandbox, arguments.home / "journal.jsonl", config)
             right = solved(verified, plus, sandbox, arguments.home / "plus.jsonl")

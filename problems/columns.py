@@ -47,7 +47,7 @@ OTHER_NAMES = {  # names that other datasets use and that do not look like ours
     "expected": ("output", "outputs", "result"),
     "stdout": ("output", "outputs", "expected"),
 }
-MOST = 2**63  # exclusive maximum of an int64
+INT64_END = 2**63  # exclusive maximum of an int64
 TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: no limit
 
 
@@ -76,11 +76,13 @@ def _text(value: Any) -> bool:
 
 def _number(value: Any) -> bool:
     """Return whether it is finite and fits a table column: an infinite limit decides nothing."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < MOST
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < INT64_END
+    )
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < INT64_END
 
 
 def _texts(value: Any) -> bool:

@@ -12,7 +12,7 @@ from problems.schema import Problem
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
 
-HINT, MOST_HINTS = 0.05, 4  # cost of each hint, and how many count; a text alone is no proof
+HINT, MAX_HINTS = 0.05, 4  # cost of each hint, and how many count; a text alone is no proof
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))", re.MULTILINE
 )
@@ -45,14 +45,14 @@ def security(
     ):
         return -1.0
     hints = (
-        MOST_HINTS
+        MAX_HINTS
         if findings is None
         else sum(
             name.split(".")[0] not in imported & {*ALLOWED_BY_IMPORT, name}
             for name in findings.dangers
         )
     )
-    return 1.0 - HINT * min(hints, MOST_HINTS)
+    return 1.0 - HINT * min(hints, MAX_HINTS)
 
 
 def bounded(value: float, component: float) -> float:

@@ -29,7 +29,7 @@ VISIBLE, HIDDEN, GAP, OVERFIT, DENIED, SHARED, LOST = (
 )
 FEWEST = 9  # steps with a gap; with fewer there is no conclusion
 ALPHA = 0.001
-LEAST_GROWTH = 0.05  # of the gap, from the first third of the steps to the last
+MIN_GROWTH = 0.05  # of the gap, from the first third of the steps to the last
 
 
 def step_metrics(completions: Sequence[Mapping[str, Any]], sampled: int) -> dict[str, float]:
@@ -82,7 +82,7 @@ def growth(history: Sequence[Mapping[str, Any]]) -> Growth:
 
     1. the gap rises with the steps: Kendall's rank correlation, one-sided, exact, p < ALPHA
       (Kendall 1938; no shape and no noise is assumed);
-    2. it matters: the mean of the last third is LEAST_GROWTH above that of the first;
+    2. it matters: the mean of the last third is MIN_GROWTH above that of the first;
     3. it is not learning: among the completions that pass all visible tests, the share that fails
       hidden ones is no smaller than at the beginning.
 
@@ -103,7 +103,7 @@ def growth(history: Sequence[Mapping[str, Any]]) -> Growth:
         return Growth(False, f"the gap is {first:.3f} at every step", first, last)
     p = float(kendalltau(range(len(gaps)), gaps, alternative="greater").pvalue)
     trend = f"gap {first:.3f} -> {last:.3f}, p {p:.2g}"
-    if p >= ALPHA or last - first < LEAST_GROWTH:
+    if p >= ALPHA or last - first < MIN_GROWTH:
         return Growth(False, f"no significant growth: {trend}", first, last, p)
     overfit = [float(row[OVERFIT]) for row in rows if row.get(OVERFIT) is not None]
     part = len(overfit) // 3

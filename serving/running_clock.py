@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import cache
 
 TICK_S = 1.0
-LEAST_S = 5.0  # a shorter gap may be a busy machine
+MIN_S = 5.0  # a shorter gap may be a busy machine
 
 
 class RunningClock:
-    """steady: seconds that never go back. More than `LEAST_S` between two looks at it are a
+    """steady: seconds that never go back. More than `MIN_S` between two looks at it are a
     standstill, so a thread calls `now` every second (`running_clock`).
     """
 
@@ -29,7 +29,7 @@ class RunningClock:
         """Return seconds that never go back, without those of standstills."""
         with self._lock:
             now = self.steady()
-            if (gap := now - self._looked) > LEAST_S:
+            if (gap := now - self._looked) > MIN_S:
                 self._stood_still += gap
             self._looked = now
             return now - self._stood_still

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from problems.cleaning.leaks import Finding
     from problems.schema import Problem
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
 def data_leaks(
@@ -64,7 +64,7 @@ def data_leaks(
     if out:
         lines = [json.dumps(asdict(finding), ensure_ascii=False) for finding in findings]
         write_atomic(out, "".join(f"{line}\n" for line in lines))
-    console.print(_table(findings, MOST_ROWS if console.is_terminal else len(findings)))
+    console.print(_table(findings, MAX_ROWS if console.is_terminal else len(findings)))
     counts = Counter(finding.verdict for finding in findings)
     console.print(
         f"{len(findings)} rows against {len(gated)} tasks: {counts['leak']} leak, "

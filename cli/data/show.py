@@ -23,8 +23,8 @@ from resources.settings import Settings
 
 READS = "the next `ratchet data build`, `ratchet demo` or `ratchet train`"
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
-MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
-MOST_EXAMPLE = 200  # characters
+MAX_ROWS, MAX_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
+MAX_EXAMPLE = 200  # characters
 
 
 def show(problem_id: str | None, settings: Settings, console: Console) -> int:
@@ -101,7 +101,7 @@ def _list(
 ) -> None:
     if not rows:
         return
-    most = MOST_ROWS if console.is_terminal else len(rows)
+    most = MAX_ROWS if console.is_terminal else len(rows)
     reasons = Counter(reason.partition(":")[0] for _, reason in rows if reason)
     counts_text = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
     console.print(
@@ -182,7 +182,7 @@ def _code(title: str, source: str) -> Panel:
 def _tests(problem: Problem, short: bool) -> Panel:
     from problems.prompt import shown_test
 
-    most = MOST_TESTS if short else len(problem.tests)
+    most = MAX_TESTS if short else len(problem.tests)
     texts = [shown_test(problem, test) for test in problem.tests[:most]]
     texts = [text if len(text) <= 400 or not short else f"{text[:400]}…" for text in texts]
     more = f"\n# … and {len(problem.tests) - most} more" if len(problem.tests) > most else ""
@@ -217,7 +217,7 @@ def datasets(artifacts: dict[str, Artifact]) -> RenderableType:
         first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():
             example = " ".join(f"{first[reason].problem_id} {first[reason].detail}".split())
-            cut = example if len(example) <= MOST_EXAMPLE else f"{example[: MOST_EXAMPLE - 1]}…"
+            cut = example if len(example) <= MAX_EXAMPLE else f"{example[: MAX_EXAMPLE - 1]}…"
             lines += [Text(f"{count:>8}  {reason}"), _under(10, f"e.g. {cut}")]
     return Group(*lines)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from problems.sources.place import Place
     from problems.sources.source import Loaded
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 
 
 def add(name: str, place: Place, home: Home, console: Console) -> int:
@@ -60,7 +60,7 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
 
 def _print_rejected(loaded: Loaded, console: Console) -> None:
     """Print the first rejected rows with reason and fix."""
-    for row in loaded.rejected[:MOST_ROWS]:
+    for row in loaded.rejected[:MAX_ROWS]:
         console.print(
             f"skipped: {row.row}: {row.reason}: {row.fix}",
             style="yellow",
@@ -68,7 +68,7 @@ def _print_rejected(loaded: Loaded, console: Console) -> None:
             highlight=False,
             markup=False,
         )
-    if (more := len(loaded.rejected) - MOST_ROWS) > 0:
+    if (more := len(loaded.rejected) - MAX_ROWS) > 0:
         console.print(f"... and {more} more", style="yellow")
 
 

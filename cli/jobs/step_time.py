@@ -11,7 +11,7 @@ from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import check_metrics, metrics
 from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
 
-MOST_ROWS = 8
+MAX_ROWS = 8
 
 
 def show_step_time(run: str, folder: Path, console: Console) -> int:
@@ -53,7 +53,7 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
 def _print(console: Console, name: str, durations: list[Duration]) -> None:
     total = sum(duration.seconds for duration in durations)
     table = _table(name, "s", "share", "calls")
-    for duration in durations[:MOST_ROWS]:
+    for duration in durations[:MAX_ROWS]:
         table.add_row(
             duration.name[:60],
             f"{duration.seconds:.2f}",

@@ -16,7 +16,7 @@ from evaluation.sampling import Chat, Prompt, Sampling
 from problems.prompt import prompt_text
 from problems.schema import Problem
 
-MOST_ABSENT = 0.1  # share of the tasks
+MAX_ABSENT = 0.1  # share of the tasks
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Benchmark:
     def measurable(self) -> Benchmark | NotMeasured:
         """Return the benchmark without the few tasks whose packages are missing on this machine.
 
-        The rest has its own version. If more than MOST_ABSENT is missing, nothing is measured.
+        The rest has its own version. If more than MAX_ABSENT is missing, nothing is measured.
         """
         reasons = {
             each.problem_id: self.harness.absent(task)
@@ -84,7 +84,7 @@ class Benchmark:
             return self
         count = f"{len(absent)} of {len(self.problems)} tasks cannot be measured here"
         first, reason = next(iter(absent.items()))
-        if len(absent) > MOST_ABSENT * len(self.problems):
+        if len(absent) > MAX_ABSENT * len(self.problems):
             return NotMeasured(self.name, f"{count}, the first is {first}: {reason}")
         return replace(
             self,

@@ -22,7 +22,7 @@ from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
 
-MOST_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the reply
+MAX_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the reply
 # consecutive requests that the server rejects as invalid: then the cause is not one request, and
 # the pass ends
 REFUSED = 3
@@ -155,7 +155,7 @@ class _Requests:
             if self.sampling.top_p < 1:
                 body["top_p"] = self.sampling.top_p
         if self.sampling.stop:
-            body["stop"] = list(self.sampling.stop[:MOST_STOPS])
+            body["stop"] = list(self.sampling.stop[:MAX_STOPS])
         return body
 
     def _completion(self, reply: Reply, seconds: float) -> CompletionOutput:

@@ -23,7 +23,7 @@ from problems.sources.source import Row, text
 from sandbox.protocol import CallTest, Job, Limits
 
 SETS = ("base", "plus")
-MIN_S, FACTOR, MOST_S, GRACE_S = 1.0, 4.0, 60.0, 2.0
+MIN_S, FACTOR, MAX_S, GRACE_S = 1.0, 4.0, 60.0, 2.0
 MEMORY_MB = 4096
 VIEWS = {
     **dict.fromkeys(
@@ -89,7 +89,7 @@ class PlusTask:
             max(MIN_S, FACTOR * expected.slow.get(str(at), 0.0))
             for at in range(len(self.inputs[which]))
         ]
-        most = min(MOST_S, sum(each)) + GRACE_S
+        most = min(MAX_S, sum(each)) + GRACE_S
         most += 2 * expected.whole_s  # upstream compares faster than a digest is made
         limits = Limits(
             wall_s=plus_program.LOAD * most, cpu_s=most, memory_mb=MEMORY_MB, output_kb=64 * 1024

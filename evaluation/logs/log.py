@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Sample, Scorecard
 
-MOST_UNMEASURED = 0.1  # share of tasks; with more of them missing the rest is another benchmark
+MAX_UNMEASURED = 0.1  # share of tasks; with more of them missing the rest is another benchmark
 
 
 class LogError(Incomparable):
@@ -71,7 +71,7 @@ def scorecard_of(log: Log, names: Sequence[str], path: Path, form: LogFormat) ->
             drawn[completion.task_id] += 1
             samples.append(_sample(completion, number, value))
     unmeasured = {task: why for task, why in unmeasured.items() if not drawn[task]}
-    if len(unmeasured) > MOST_UNMEASURED * (len(unmeasured) + len(drawn)):
+    if len(unmeasured) > MAX_UNMEASURED * (len(unmeasured) + len(drawn)):
         task, why = next(iter(unmeasured.items()))
         raise LogError(
             f"{path}: {len(unmeasured)} of {len(unmeasured) + len(drawn)} tasks have no score, "

@@ -16,7 +16,7 @@ from evaluation.promotion.methods import recorded_test
 from evaluation.statistics.hypothesis_tests import mcnemar
 
 NORMAL = NormalDist()
-MOST = 50_000  # more tasks are not practical
+MAX_TASKS = 50_000  # more tasks are not practical
 FIXES = {  # failed check -> the fix; {about}: the subject of the check
     "limit": "Bring {about} within `policy.limits`, or change the limit.",
     "provenance": "Restore {about}, or make it again: every input of a champion must exist.",
@@ -73,7 +73,7 @@ def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
     low, high = tasks, tasks
     while not enough(high):  # double step by step: the exact test is slow with very many tasks
         low, high = high, 2 * high
-        if high > MOST:
+        if high > MAX_TASKS:
             return None
     while low < high:
         middle = (low + high) // 2

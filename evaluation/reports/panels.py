@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 LINE, TEXT = "#3a7bd5", "#737c8c"  # contrast at least 3.5:1 on white and on near-black
 WIDTH, HEIGHT, ACROSS = 240, 96, 3
 TOP, SIDE = 30, 10  # space for a panel's title, and on both sides of its curve
-MOST = 120  # points of a curve; more are averaged
+MAX_POINTS = 120  # points of a curve; more are averaged
 
 
 def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
@@ -65,8 +65,8 @@ def _panel(name: str, points: Sequence[tuple[int, float]]) -> str:
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most MOST points, each the mean of its neighbours; the last one is unchanged."""
-    size = -(-len(points) // MOST)
+    """Return at most MAX_POINTS points, each the mean of its neighbours; keep the last."""
+    size = -(-len(points) // MAX_POINTS)
     if size == 1:
         return list(points)
     means = [

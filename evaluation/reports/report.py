@@ -25,7 +25,7 @@ from problems.dataset.charts import histogram
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # redundant inside a page
 PASS_RATE = "pass rate of the model that training starts from"
-MOST_TASKS = 80  # changed tasks on the page; summary.json has all
+MAX_TASKS = 80  # changed tasks on the page; summary.json has all
 OUTCOMES = {
     "won": "Solved now, failed before",
     "lost": "Failed now, solved before",
@@ -71,7 +71,7 @@ def render(facts: ReportFacts) -> str:
         )
         if facts.pass_rates
         else "",
-        most=MOST_TASKS,
+        most=MAX_TASKS,
         provenance=provenance_picture(facts.provenance) if facts.provenance else "",
     )
 

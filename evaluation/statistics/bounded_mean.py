@@ -21,7 +21,7 @@ from evaluation.statistics.hypothesis_tests import Floats, Interval
 
 DRAWS = 10_000
 CHUNK = 1000  # draws at once: 8 MB for 1,000 tasks
-MOST_WEIGHTS = 20_000_000  # of all draws: 0.5 s; more than 2,000 different tasks get fewer draws
+MAX_WEIGHTS = 20_000_000  # of all draws: 0.5 s; more than 2,000 different tasks get fewer draws
 Clusters = Sequence[str] | None  # the cluster of each task; None: tasks are independent
 
 
@@ -121,7 +121,7 @@ def _weighted(units: Units, draws: int, seed: int) -> Iterator[tuple[Floats, Flo
     of the unseen unit. Weights are exponential: divided by their sum they are uniform.
     """
     rng = np.random.default_rng(seed)
-    draws = min(draws, max(CHUNK, MOST_WEIGHTS // len(units.counts)))
+    draws = min(draws, max(CHUNK, MAX_WEIGHTS // len(units.counts)))
     tasks = units.counts @ units.sizes
     size = units.counts @ units.sizes**2 / tasks
     for first in range(0, draws, CHUNK):

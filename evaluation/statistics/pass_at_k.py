@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evaluation.statistics.bounded_mean import DRAWS, Clusters, mean_intervals
 from evaluation.statistics.hypothesis_tests import Floats
 
-MOST = 100  # largest k of a curve
+MAX_K = 100  # largest k of a curve
 
 
 class AtK(NamedTuple):
@@ -60,7 +60,7 @@ def curve(
     ks: None: 1 to 100, up to the fewest completions of a task. Raises ValueError for a larger k.
     """
     k_values = (
-        list(ks) if ks is not None else list(range(1, min(MOST, min(samples, default=1)) + 1))
+        list(ks) if ks is not None else list(range(1, min(MAX_K, min(samples, default=1)) + 1))
     )
     _check(correct, samples, max(k_values, default=1))
     values = _estimates(np.asarray(correct), np.asarray(samples), np.asarray(k_values))

@@ -21,7 +21,7 @@ from evaluation.statistics.hypothesis_tests import Floats, PValues
 # completions are exact; of very many tasks to 1 / 60 or 1 / 10. The test of rounded differences is
 # exact in any case, because rounding keeps the symmetry.
 GRIDS = (2520, 60, 10)
-MOST_WORK = 300_000_000  # additions: about 0.3 s
+MAX_WORK = 300_000_000  # additions: about 0.3 s
 
 
 def sign_flip_test(differences: Sequence[float] | Floats, clusters: Clusters = None) -> PValues:
@@ -60,6 +60,6 @@ def _whole(sums: Floats) -> list[int]:
         steps = [int(step) for step in np.rint(grid * sums) if step]
         common = gcd(*steps) or 1
         steps = [step // common for step in steps]
-        if len(steps) * sum(map(abs, steps)) <= MOST_WORK:
+        if len(steps) * sum(map(abs, steps)) <= MAX_WORK:
             break
     return steps

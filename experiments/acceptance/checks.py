@@ -15,7 +15,7 @@ MINUTES = 25.0
 # Most difference between engine and trainer in a step's mean: of a sampled token's probability, and
 # of a completion's mean log-probability in nats. A trainer in bf16 and an engine in fp32 on a CPU
 # differed by 0.0011 and 0.0097.
-MOST_DIFFERENCE, MOST_LOG_DIFFERENCE = 0.01, 0.05
+MAX_DIFFERENCE, MAX_LOG_DIFFERENCE = 0.01, 0.05
 DIFFERENCE, LOG_DIFFERENCE = "training/rollout_probs_diff_mean", "rollout_corr/log_ppl_abs_diff"
 MEMORY, SPEED = "actor/perf/max_memory_allocated_gb", "perf/throughput"
 # the planner's parts of a step, and verl's timers
@@ -114,7 +114,7 @@ def _training(evidence: Evidence) -> Check:
 
 def _weights(evidence: Evidence) -> Check:
     name = "engine and trainer"
-    limit = f"at most {MOST_DIFFERENCE} and {MOST_LOG_DIFFERENCE} nats, in every step"
+    limit = f"at most {MAX_DIFFERENCE} and {MAX_LOG_DIFFERENCE} nats, in every step"
     probability, log = evidence.values(DIFFERENCE), evidence.values(LOG_DIFFERENCE)
     if not probability or not log:
         return Check(name, "failed", "no step compared their log-probabilities", limit)
@@ -122,7 +122,7 @@ def _weights(evidence: Evidence) -> Check:
         f"a token's probability differs by {max(probability):.1e}, its log-probability by "
         f"{max(log):.1e} nats (means of the worst of {len(probability)} steps)"
     )
-    equal = max(probability) <= MOST_DIFFERENCE and max(log) <= MOST_LOG_DIFFERENCE
+    equal = max(probability) <= MAX_DIFFERENCE and max(log) <= MAX_LOG_DIFFERENCE
     return Check(name, _passed(equal), figures, limit)
 
 

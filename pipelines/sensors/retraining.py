@@ -24,7 +24,7 @@ from resources.registry.ledger import Entry
 from resources.run_context import RunContext
 from resources.run_record import Record, next_id, readable
 
-MOST_STARTS = 100  # that are read of Dagster's runs, newest first
+MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 
 @sensor(job=full_chain)
@@ -135,7 +135,7 @@ def started(instance: dg.DagsterInstance, *causes: str) -> list[float]:
     first.
     """
     filters = dg.RunsFilter(tags={"ratchet/cause": list(causes)})
-    records = instance.get_run_records(filters, limit=MOST_STARTS)
+    records = instance.get_run_records(filters, limit=MAX_STARTS)
     return sorted(record.create_timestamp.timestamp() for record in records)
 
 

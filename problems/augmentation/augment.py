@@ -26,7 +26,7 @@ KINDS: dict[Kind, Mutation] = {
     "inverted": inverted.mutate,
     "composed": composed.mutate,
 }
-LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # minimum number of tests, and of different outputs among them
+MIN_TESTS, MIN_OUTPUTS = 3, 2  # minimum number of tests, and of different outputs among them
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,9 @@ def _with_outputs(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | s
         for test_input, output in zip(draft.tests, rows[0], strict=True)
         if not output.fault
     ]
-    if len(tests) < LEAST_TESTS:
+    if len(tests) < MIN_TESTS:
         return "its references fail on nearly all inputs"
-    if len({output.same for output in rows[0] if not output.fault}) < LEAST_OUTPUTS:
+    if len({output.same for output in rows[0] if not output.fault}) < MIN_OUTPUTS:
         return "the same comes out whatever goes in"
     old_outputs = [Output(test["expected"]) for test in first.tests]
     if draft.differs and all(

@@ -36,7 +36,7 @@ WORDS = dict(
         ]
     )
 )
-LEAST = 2  # 0 and 1 are rarely a choice of the problem; they mostly belong to counting
+MIN_VALUE = 2  # 0 and 1 are rarely a choice of the problem; they mostly belong to counting
 STEPS = (-3, -2, -1, 1, 2, 3)
 
 
@@ -55,7 +55,7 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     free = [
         new
         for step in STEPS
-        if (new := old + step) >= LEAST
+        if (new := old + step) >= MIN_VALUE
         and new not in positions
         and not any(uses(source, new) for source in problem.solutions)
     ]
@@ -95,7 +95,7 @@ def numbers(statement: str) -> dict[int, tuple[int, int]]:
     return {
         value: places[0]
         for value, places in positions.items()
-        if value >= LEAST
+        if value >= MIN_VALUE
         and len(places) == 1
         and anywhere.count(str(value)) <= 1
         and not statement[places[0][0]].isupper()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from problems.augmentation.draft import Draft, change_prose
 from problems.schema import Problem
 
-LEAST = 2  # minimum number of rules that apply
+MIN_RULES = 2  # minimum number of rules that apply
 GROUPS = (  # members are interchangeable
     "integers / whole numbers",
     "largest / greatest / biggest",
@@ -63,8 +63,8 @@ ONE_WAY = (  # not always valid in the other direction
 def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
     changes: list[str] = []
     statement = change_prose(problem.statement, lambda prose: _reword(prose, rng, changes))
-    if len(changes) < LEAST:
-        return f"fewer than {LEAST} of the rules apply to its words"
+    if len(changes) < MIN_RULES:
+        return f"fewer than {MIN_RULES} of the rules apply to its words"
     first = problem
     return Draft(
         "reworded",

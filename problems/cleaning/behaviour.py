@@ -21,7 +21,7 @@ from sandbox.protocol import Job, Limits, Verdict
 from sandbox.sandbox import Sandbox
 
 LIMITS = Limits.of_work(2.0, memory_mb=512)
-LEAST_TESTS = 2
+MIN_TESTS = 2
 METHOD = re.compile(r"^(\w+)\(\)\.(\w+)$")  # an entry point such as Solution().minSum
 Pair = tuple[Problem, Problem]
 
@@ -69,7 +69,7 @@ class Behaviour:
 def compare(pairs: Sequence[Pair], sandbox: Sandbox) -> list[Behaviour]:
     """Return the behaviour of each pair of a problem and a gated task, in their order.
 
-    The tests of a problem count if there are LEAST_TESTS, and its own solution, if any, passes
+    The tests of a problem count if there are MIN_TESTS, and its own solution, if any, passes
     them. Raises NoOutput if the sandbox fails.
     """
     theirs = _verdicts(pairs, sandbox)
@@ -111,7 +111,7 @@ def _reliable(problems: Sequence[Problem], sandbox: Sandbox) -> set[str]:
     unique = [
         problem
         for problem in {problem.problem_id: problem for problem in problems}.values()
-        if len(tests(problem)) >= LEAST_TESTS
+        if len(tests(problem)) >= MIN_TESTS
     ]
     verdicts = _verdicts([(problem, problem) for problem in unique], sandbox)
     return {

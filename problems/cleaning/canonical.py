@@ -17,7 +17,7 @@ from problems.cleaning.canonical_loops import collected, counted, plain
 from problems.cleaning.canonical_names import inlined, needed, numbered, uses, without_wrappers
 from problems.syntax import IMPORTS, parse
 
-MOST = 100_000  # characters; a longer source stays as it is
+MAX_SOURCE = 100_000  # characters; a longer source stays as it is
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 NEGATED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -35,7 +35,7 @@ NAME = re.compile(r"id='\w+'")
 
 def canonical(source: str) -> str:
     """Return the program's canonical source; the source itself if it is not Python."""
-    if len(source) > MOST:
+    if len(source) > MAX_SOURCE:
         return source
     try:
         tree = parse(source)

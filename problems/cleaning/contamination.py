@@ -24,10 +24,10 @@ from problems.schema import Problem
 
 # As GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row; fewer for short texts, but at
 # least 8.
-LEAST_RUN, RUN = (8, 13)
+MIN_RUN, RUN = (8, 13)
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
 # Share of signature rows that must agree: two standard errors below the limits of `judged`.
-LEAST_STATEMENT, LEAST_PROGRAM = (0.5, 0.7)
+MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 # A run of words in more tasks than this is a common phrase and no reason to compare. A task may be
 # in three releases.
 COMMON = 8
@@ -64,7 +64,7 @@ class GatedIndex:
         self.texts = [run_words(traits.problem.statement) for traits in self.traits]
         for at, traits in enumerate(self.traits):
             self.statements[key(core(traits.problem.statement))].add(at)
-            for run in _runs(self.texts[at], LEAST_RUN):
+            for run in _runs(self.texts[at], MIN_RUN):
                 runs[run].add(at)
         self.runs = {run: tasks for run, tasks in runs.items() if len(tasks) <= COMMON}
         for shape, at in zip(
@@ -108,7 +108,7 @@ class GatedIndex:
         for place, problem in enumerate(problems):
             if places := self.statements.get(key(core(problem.statement))):
                 near[place] |= places
-            for run in _runs(run_words(problem.statement), LEAST_RUN):
+            for run in _runs(run_words(problem.statement), MIN_RUN):
                 if places := self.runs.get(run):
                     near[place] |= places
         for keys, known, owner in (
@@ -121,15 +121,13 @@ class GatedIndex:
         pairs = alike(
             np.concatenate([self.sketch.statements, own.statements]),
             first,
-            LEAST_STATEMENT,
+            MIN_STATEMENT,
             CAP,
         )
         for left, right in zip(pairs.left.tolist(), (pairs.right - first).tolist(), strict=True):
             near[right].add(left)
         first = len(self.sketch.programs)
-        pairs = alike(
-            np.concatenate([self.sketch.programs, own.programs]), first, LEAST_PROGRAM, CAP
-        )
+        pairs = alike(np.concatenate([self.sketch.programs, own.programs]), first, MIN_PROGRAM, CAP)
         for left, right in zip(
             self.sketch.program_of[pairs.left].tolist(),
             own.program_of[pairs.right - first].tolist(),
@@ -171,7 +169,7 @@ def judge_overlaps(
             f"{kin.statement:.2f}{', the same words' if kin.same_words else ''}",
             leak,
         )
-    if longest >= LEAST_RUN and share >= 0.25:
+    if longest >= MIN_RUN and share >= 0.25:
         yield (
             "words in a row",
             f"{longest}, {share:.0%} of the statement in such runs",
@@ -205,11 +203,11 @@ def run_words(statement: str) -> list[str]:
 def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
     """Return the longest common run of words, and the share of `theirs` that is in common runs.
 
-    A run has RUN words, or all words of a shorter text, but at least LEAST_RUN. Runs with few
+    A run has RUN words, or all words of a shorter text, but at least MIN_RUN. Runs with few
     different words, as in the rows of a table, do not count.
     """
     size = min(RUN, len(theirs))
-    if size < LEAST_RUN:
+    if size < MIN_RUN:
         return 0, 0.0
     known = set(_runs(mine, size))
     inside, longest, streak = set[int](), 0, 0

@@ -48,9 +48,9 @@ Places = NDArray[np.int64]
 SAME_STATEMENT = "same statement"
 # Of two equal problems, one for evaluation is kept rather than one for training.
 SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")
-MOST_TRAITS = 2048  # problems whose compared properties are in memory at once
+MAX_TRAITS = 2048  # problems whose compared properties are in memory at once
 # Share of signature rows that must agree: two standard errors below the limits of `near_duplicate`.
-LEAST_STATEMENT, LEAST_PROGRAM = (0.5, 0.7)
+MIN_STATEMENT, MIN_PROGRAM = (0.5, 0.7)
 
 
 @dataclass(frozen=True)
@@ -309,15 +309,15 @@ def _near(
     number of comparisons skipped.
     """
     by_statement, by_program = (
-        alike(sketched.statements, least=LEAST_STATEMENT),
-        alike(sketched.programs, least=LEAST_PROGRAM),
+        alike(sketched.statements, least=MIN_STATEMENT),
+        alike(sketched.programs, least=MIN_PROGRAM),
     )
     owners = sketched.program_of[by_program.left], sketched.program_of[by_program.right]
     later = places[np.concatenate([by_statement.right, np.maximum(*owners)])]
     earlier = places[np.concatenate([by_statement.left, np.minimum(*owners)])]
     pairs = np.unique(np.stack([later, earlier], axis=1)[later != earlier], axis=0)
     problems = read(np.unique(pairs).tolist())
-    traits = lru_cache(MOST_TRAITS)(lambda place: Traits(problems[place]))
+    traits = lru_cache(MAX_TRAITS)(lambda place: Traits(problems[place]))
     removed: dict[int, tuple[int, str]] = {}
     for later_place, earlier_place in map(np.ndarray.tolist, pairs):
         if later_place in removed or earlier_place in removed:

@@ -19,9 +19,9 @@ from problems.schema import Problem
 from problems.syntax import code_tokens, shape
 
 FILE = Path(__file__).with_name("fingerprints.json")
-LEAST_TOKENS = 40  # a shorter program is shared by unrelated problems
-LEAST_TESTS, LEAST_SHARE = 2, 0.65  # as for "same tests" in contamination.py
-MOST_TESTS = 12  # stored per task
+MIN_TOKENS = 40  # a shorter program is shared by unrelated problems
+MIN_TESTS, MIN_SHARE = 2, 0.65  # as for "same tests" in contamination.py
+MAX_TESTS = 12  # stored per task
 
 
 class Match(NamedTuple):
@@ -38,9 +38,7 @@ def fingerprint(problem: Problem) -> dict[str, list[str]]:
     return {
         "statement": _digests([core(problem.statement)]),
         "programs": _digests(
-            shape(source)
-            for source in programs(problem)
-            if len(code_tokens(source)) >= LEAST_TOKENS
+            shape(source) for source in programs(problem) if len(code_tokens(source)) >= MIN_TOKENS
         ),
         "tests": _digests(telling),
     }
@@ -60,7 +58,7 @@ def known_task(problem: Problem) -> Match | None:
     shared = Counter(task for digest in own["tests"] for task in known_tests.get(digest, ()))
     for task, count in shared.most_common(1):
         smaller = min(len(own["tests"]), counts[task])
-        if count >= LEAST_TESTS and count >= LEAST_SHARE * smaller:
+        if count >= MIN_TESTS and count >= MIN_SHARE * smaller:
             return Match(task, "same tests", f"{count} of {smaller}, by their fingerprints")
     return None
 

@@ -30,7 +30,7 @@ CONTRASTS = Path(__file__).with_name("contrasts.txt")
 # Candidates per problem, by statement and by program: at 5 and 10, the right task is among them for
 # 99 % of HumanEval's rephrased tasks and of programs with three edits.
 BY_STATEMENT, BY_PROGRAM = 5, 10
-LEAST = 0.4  # a candidate must be at least this similar in one of the two
+MIN_SIMILARITY = 0.4  # a candidate must be at least this similar in one of the two
 LONG, VERY_LONG = 20, 40  # words of a statement
 NOUNS = 2  # of these one statement may have more than the other
 CHUNK = 4096
@@ -42,7 +42,7 @@ SHOWN = re.compile(
     r"\([^()]*\) ?(?:= ?=|= ?>|- ?>|returns )",
     re.IGNORECASE,
 )
-LEAST_WORDS = 3
+MIN_WORDS = 3
 
 Vectors = NDArray[np.float32]
 
@@ -95,7 +95,7 @@ class MeaningIndex:
             for row, by_program in zip(statements, programs.toarray(), strict=True):
                 rows = {*_top(row, BY_STATEMENT), *_top(by_program, BY_PROGRAM)}
                 near = [Near(place, float(row[place]), float(by_program[place])) for place in rows]
-                near = [one for one in near if one.most >= LEAST]
+                near = [one for one in near if one.most >= MIN_SIMILARITY]
                 result.append(sorted(near, key=lambda one: (-one.most, one.gated)))
         return result
 
@@ -122,7 +122,7 @@ def meaning(problem: Problem) -> str:
 def _spoken(text: str) -> str:
     """Return a statement in one line without code before it and examples after it."""
     for short in (CODE.sub("", text), SHOWN.split(CODE.sub("", text))[0]):
-        if len(short.split()) >= LEAST_WORDS:
+        if len(short.split()) >= MIN_WORDS:
             text = short
     return text.strip(" \"'")
 

@@ -34,14 +34,14 @@ CALLED = re.compile(
     re.IGNORECASE,
 )
 COUNTRIES = ("US", "GB", "DE", "FR", "IT", "NL", "CH", "AT", "AU", "IN", "JP")
-LEAST_DIGITS = 9
-LONG, MOST_LONG = re.compile(r"\d{10}"), 3  # one in ten of many long numbers passes Luhn's check
+MIN_DIGITS = 9
+LONG, MAX_LONG = re.compile(r"\d{10}"), 3  # one in ten of many long numbers passes Luhn's check
 VERSION = 20  # 1.2.3.4 is a version, or an example: no part is that large
 
 
 def personal_numbers(text: str) -> Iterator[str]:
     """Yield the kind of each number that is found, without the number."""
-    many = len(LONG.findall(text)) > MOST_LONG
+    many = len(LONG.findall(text)) > MAX_LONG
     kinds: tuple[tuple[str, re.Pattern[str], Callable[[str], bool]], ...] = (
         ("an account number (IBAN)", IBAN, _is_iban),
         ("a card number", CARD, lambda found: _is_card(found) and not (many and found.isdigit())),
@@ -89,7 +89,7 @@ def _is_assigned(text: str) -> bool:
     import phonenumbers
 
     digits = sum(sign.isdigit() for sign in text)
-    if _is_fiction(text) or digits < LEAST_DIGITS:  # fewer may be a date
+    if _is_fiction(text) or digits < MIN_DIGITS:  # fewer may be a date
         return False
     for country in COUNTRIES if text.startswith(("0", "(0")) else ("US",):
         try:

@@ -10,7 +10,7 @@ import re
 
 from problems.cleaning.normalize import normalize
 
-LEAST_WORDS = 3  # with fewer left, the text is compared whole
+MIN_WORDS = 3  # with fewer left, the text is compared whole
 DOCSTRING = re.compile(r'"""(.*?)"""|\'\'\'(.*?)\'\'\'', re.DOTALL)
 DEFINES = re.compile(r"^\s*(?:async\s+)?def |^\s*class ", re.MULTILINE)
 # What follows the sentences: a heading of examples, a doctest, the tests that must pass.
@@ -43,11 +43,11 @@ INLINE = re.compile(
 def prose(statement: str) -> str:
     """Return the sentences of a statement in one line, without its examples.
 
-    The statement is returned whole, if fewer than LEAST_WORDS words would be left.
+    The statement is returned whole, if fewer than MIN_WORDS words would be left.
     """
     text = normalize(statement)
     short = " ".join(_sentences(_documentation(text)).split())
-    return short if len(re.findall(r"[^\W\d_]+", short)) >= LEAST_WORDS else " ".join(text.split())
+    return short if len(re.findall(r"[^\W\d_]+", short)) >= MIN_WORDS else " ".join(text.split())
 
 
 def _documentation(text: str) -> str:
@@ -69,7 +69,7 @@ def without_lead(text: str) -> str:
 def _sentences(text: str) -> str:
     if rest := REST.search(text):
         head = text[: rest.start()]
-        if len(head.split()) >= LEAST_WORDS:
+        if len(head.split()) >= MIN_WORDS:
             text = head
     text = "\n".join(
         line.lstrip(" \t#*")
@@ -77,4 +77,4 @@ def _sentences(text: str) -> str:
         if not (CODE.match(line) or CALL.search(line))
     )
     head = INLINE.sub("", text)
-    return head if len(head.split()) >= LEAST_WORDS else text
+    return head if len(head.split()) >= MIN_WORDS else text

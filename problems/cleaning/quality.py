@@ -21,7 +21,7 @@ ENGLISH = frozenset(
     )
 )
 # Minimum characters of a code line that can give a solution away, among others and alone.
-LEAST_LINE, LEAST_LONE_LINE = (10, 25)
+MIN_LINE, MIN_LONE_LINE = (10, 25)
 
 
 def fault(
@@ -86,10 +86,10 @@ def _visible_solution(problem: Problem) -> str | None:
         telling = [
             line
             for line in lines
-            if len(line) >= LEAST_LINE
+            if len(line) >= MIN_LINE
             and not line.startswith(("def ", "class ", "import ", "from ", "#", '"'))
         ]
-        if len(telling) > 1 or any(len(line) >= LEAST_LONE_LINE for line in telling):
+        if len(telling) > 1 or any(len(line) >= MIN_LONE_LINE for line in telling):
             for where, text in places.items():
                 if text and sum(line in text for line in telling) >= 0.9 * len(telling):
                     return where

@@ -47,10 +47,10 @@ FILLERS = frozenset(
         "compute create implement program method using use please your you",
     )
 )
-LEAST_CORE = 8  # words of a statement without its examples that tell it from others
+MIN_CORE = 8  # words of a statement without its examples that tell it from others
 TELLING = 16  # characters: a short test like `[[2]] -> True` agrees with half of all problems
 MANY = 20_000
-MOST_TEST = 300_000  # a longer test source (in characters) is not parsed
+MAX_TEST = 300_000  # a longer test source (in characters) is not parsed
 
 
 def squeezed(statement: str) -> str:
@@ -64,7 +64,7 @@ def squeezed(statement: str) -> str:
 def core(statement: str) -> str:
     """Return the squeezed prose of a statement, or all of it if the prose is a few words."""
     short = squeezed(prose(statement))
-    return short if len(short.split()) >= LEAST_CORE else squeezed(statement)
+    return short if len(short.split()) >= MIN_CORE else squeezed(statement)
 
 
 def words(statement: str) -> list[str]:
@@ -314,7 +314,7 @@ def _assertions(source: str, entry_point: str | None) -> Iterator[str]:
 
     Assertions that depend on a variable are left out.
     """
-    if len(source) > MOST_TEST:
+    if len(source) > MAX_TEST:
         return
     try:
         tree = parse(source)

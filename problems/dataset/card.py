@@ -36,7 +36,7 @@ SIZES = (
     (1_000_000, "100K<n<1M"),
     (10_000_000, "1M<n<10M"),
 )
-MOST_TAGS = 12
+MAX_TAGS = 12
 # Characters with a meaning in Markdown or HTML.
 SIGNS, ESCAPED = (
     re.compile(r"([\\`*_{}\[\]<>#|~$])"),
@@ -188,7 +188,7 @@ def front_matter(summary: Summary) -> str:
     return "\n".join(f"{key}: {json.dumps(value)}" for key, value in header.items())
 
 
-def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
+def balance_table(rows: Sequence[Share], most: int = MAX_TAGS) -> str:
     """Return `shares` as Markdown; of the tags, those with most problems."""
     tags = sorted((row for row in rows if row[0] == "tag"), key=lambda row: (-row[2], row[1]))
     shown = [*(row for row in rows if row[0] != "tag"), *tags[:most]]

@@ -21,7 +21,7 @@ TEXT, PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR = (
 COLOURS = (PROBLEM_COLOUR, REMOVED_COLOUR, INPUT_COLOUR, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
 BUCKETS = 20  # of a histogram
-MOST = 6  # at most this many reasons of a stage have their own bar
+MAX_REASONS = 6  # at most this many reasons of a stage have their own bar
 
 Bar = tuple[str, int, int, str]  # label, start, length, colour
 
@@ -50,8 +50,11 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
 
 def _few(stage: Stage) -> list[tuple[str, int]]:
     reasons = stage.reasons.most_common()
-    rest = sum(count for _, count in reasons[MOST:])
-    return [*reasons[:MOST], *([(f"{len(reasons) - MOST} other reasons", rest)] if rest else [])]
+    rest = sum(count for _, count in reasons[MAX_REASONS:])
+    return [
+        *reasons[:MAX_REASONS],
+        *([(f"{len(reasons) - MAX_REASONS} other reasons", rest)] if rest else []),
+    ]
 
 
 def _horizontal(bars: Sequence[Bar]) -> str:

@@ -21,7 +21,7 @@ NAMES = (
     "synthetic_problems",
     "raw_problems",
 )
-LEAST_PREFIX = 4
+MIN_PREFIX = 4
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def find_dataset(store: Store, word: str) -> Artifact:
     matches = {
         artifact.content_hash: artifact
         for artifact in reversed(artifacts)
-        if len(word) >= LEAST_PREFIX and artifact.content_hash.startswith(word)
+        if len(word) >= MIN_PREFIX and artifact.content_hash.startswith(word)
     }
     if len(matches) == 1:
         return next(iter(matches.values()))

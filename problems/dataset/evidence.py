@@ -26,7 +26,7 @@ from problems.dataset.rows_json import json_list
 
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
 # characters of a text, and pairs, on the page; the JSON has everything
-MOST_SHOWN, MOST_PAIRS = 4000, 300
+MAX_SHOWN, MAX_PAIRS = 4000, 300
 STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 "
     "1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
@@ -165,21 +165,21 @@ def contamination_page(overlaps: Sequence[Overlap]) -> str:
         overlaps,
         key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
     )
-    for o in ordered[:MOST_PAIRS]:
+    for o in ordered[:MAX_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(
             f"<h2>{escape(o.kind)} {escape(o.detail)}: "
             f"{'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
             f"<th>{escape(o.gated_id)}</th></tr><tr><td><pre>{mine}</pre></td><td><pre>{theirs}</pre></td></tr></table>"
         )
-    if len(ordered) > MOST_PAIRS:
-        parts.append(f"<p>{len(ordered) - MOST_PAIRS} more are in {CONTAMINATION}.</p>")
+    if len(ordered) > MAX_PAIRS:
+        parts.append(f"<p>{len(ordered) - MAX_PAIRS} more are in {CONTAMINATION}.</p>")
     return "\n".join([*parts, "</html>\n"])
 
 
 def _marked(mine: str, theirs: str) -> tuple[str, str]:
     """Return both texts as HTML, with shared runs of at least three words marked."""
-    one, two = (re.findall(r"\S+\s*", text[:MOST_SHOWN]) for text in (mine, theirs))
+    one, two = (re.findall(r"\S+\s*", text[:MAX_SHOWN]) for text in (mine, theirs))
     matcher = SequenceMatcher(
         None,
         [word.strip().lower() for word in one],

@@ -29,7 +29,7 @@ from problems.verification.strength import FILE as STRENGTH
 # Datasets where problems originate.
 SOURCES = ("raw_problems", "augmented_problems", "synthetic_problems")
 REMOVING = ("verified_problems", "clean_problems")
-MOST_COMPARED = 20_000  # ids compared with a mistyped one
+MAX_COMPARED = 20_000  # ids compared with a mistyped one
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _near(artifacts: Mapping[str, Artifact], problem_id: str) -> list[str]:
             "problem_id"
         ].to_pylist()
     ]
-    return difflib.get_close_matches(problem_id, ids[:MOST_COMPARED], 3) or ids[:1]
+    return difflib.get_close_matches(problem_id, ids[:MAX_COMPARED], 3) or ids[:1]
 
 
 def history(

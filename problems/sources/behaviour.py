@@ -20,7 +20,7 @@ from problems.sources.operations import Kind, Operation
 Composition = tuple[Operation, ...]
 
 INPUTS = 32  # of the fixed set
-LEAST_OUTPUTS = 4  # distinct expected values among the tests
+MIN_OUTPUTS = 4  # distinct expected values among the tests
 TESTS, DRAWS = 10, 8  # tests of a problem; draws of tests until they refuse every variant
 LONGEST = 160  # characters of an output; a longer one belongs to a step that explodes
 HELDOUT_SHARE, VALIDATION_SHARE = 30, 8  # percent of all functions
@@ -104,7 +104,7 @@ def tests_of(operations: Composition, rng: random.Random) -> list[dict[str, Any]
         texts = [*map(_canonical, expected)]
         if any(isinstance(each, type) for each in expected) or max(map(len, texts)) > LONGEST:
             return None
-        if len(set(texts)) < LEAST_OUTPUTS:
+        if len(set(texts)) < MIN_OUTPUTS:
             continue
         if all([*map(_canonical, variant)] != texts for variant in _variants(operations, values)):
             return [

@@ -13,8 +13,8 @@ from problems.columns import ProblemError, shown
 from problems.sources.source import Row, text
 from problems.syntax import parse
 
-MOST_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
-MOST_TESTS = 100
+MAX_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
+MAX_TESTS = 100
 METHODS = "class Solution"
 # These sites provide these imports to methods implicitly. The builtins come last: `pow` of math and
 # of operator takes two arguments.
@@ -87,7 +87,7 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
     """
     programs = dict[str, None]()
     for source in sources:
-        if len(programs) == MOST_SOLUTIONS:
+        if len(programs) == MAX_SOLUTIONS:
             break
         program = f"{prompt}{source}".replace("\r\n", "\n")
         try:
@@ -115,7 +115,7 @@ def _pairs(inputs: Any, outputs: Any, where: str) -> list[tuple[Any, Any]]:
         )
     if not inputs:
         raise ProblemError("there are no tests", "a problem needs one at least", where)
-    return list(zip(inputs, outputs, strict=False))[:MOST_TESTS]
+    return list(zip(inputs, outputs, strict=False))[:MAX_TESTS]
 
 
 def _lines(value: Any, where: str) -> str:

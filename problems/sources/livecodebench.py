@@ -27,7 +27,7 @@ from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(6.0, memory_mb=1024)
-MOST_BYTES = 2**29  # maximum size of unpacked tests
+MAX_BYTES = 2**29  # maximum size of unpacked tests
 # pickle operations without content of their own
 FRAMING = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}
 
@@ -86,7 +86,7 @@ def private_cases(written: str, where: str) -> Any:
         pass  # packed
     try:
         unpacking = zlib.decompressobj()
-        packed = unpacking.decompress(base64.b64decode(written, validate=True), MOST_BYTES)
+        packed = unpacking.decompress(base64.b64decode(written, validate=True), MAX_BYTES)
         if not unpacking.eof:
             raise ValueError("cut off, or too long when unpacked")
         return json.loads(only_text(packed))

@@ -14,23 +14,23 @@ from problems.production import is_production
 from problems.schema import Problem
 
 VALIDATION_SHARE = 5  # percent of the training problems
-LEAST_VALIDATION, MOST_VALIDATION = 8, 256
+MIN_VALIDATION, MAX_VALIDATION = 8, 256
 
 
 def with_validation(problems: Sequence[Problem]) -> list[Problem]:
     """Return the problems, in their order, with a validation part.
 
     If none has the split validation, the training problems with the smallest hashes of their
-    statements get it: a twentieth of them, at least LEAST_VALIDATION but no more than half, at
-    most MOST_VALIDATION. Equal statements get the same split. Problems of production stay: those
+    statements get it: a twentieth of them, at least MIN_VALIDATION but no more than half, at
+    most MAX_VALIDATION. Equal statements get the same split. Problems of production stay: those
     who send requests must not choose what a checkpoint is chosen by.
     """
     train = [problem for problem in problems if _may_validate(problem)]
     if any(each.split == "validation" and not each.gated for each in problems):
         return list(problems)
     keys = sorted({_key(problem) for problem in train})
-    least = max(len(keys) * VALIDATION_SHARE // 100, LEAST_VALIDATION)
-    count = min(least, MOST_VALIDATION, len(keys) // 2)
+    least = max(len(keys) * VALIDATION_SHARE // 100, MIN_VALIDATION)
+    count = min(least, MAX_VALIDATION, len(keys) // 2)
     chosen = set(keys[:count])
     return [
         replace(problem, split="validation")

@@ -39,7 +39,7 @@ PASSING = ("created", "permission")
 TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")
 # after so many unanswered requests in a row, each with all its tries, the server counts as down
 DOWN = 3
-MOST_BYTES = 4 * 2**20  # maximum size of a body
+MAX_BYTES = 4 * 2**20  # maximum size of a body
 Result = TypeVar("Result")
 
 
@@ -171,8 +171,8 @@ class Endpoint:
                 body = b""
                 for part in response.iter_bytes():
                     body += part
-                    if len(body) > MOST_BYTES:
-                        raise NoReply(f"a reply of more than {MOST_BYTES >> 20} MiB")
+                    if len(body) > MAX_BYTES:
+                        raise NoReply(f"a reply of more than {MAX_BYTES >> 20} MiB")
         except httpx.HTTPError as error:
             return Fault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:

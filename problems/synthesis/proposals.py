@@ -14,7 +14,7 @@ from typing import Any
 from problems.encoding import loads
 from problems.syntax import parse
 
-LEAST_INPUTS, MOST_INPUTS = 3, 40
+MIN_INPUTS, MAX_INPUTS = 3, 40
 FENCE = re.compile(r"```[^\n`]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 SECTION = re.compile(r"^\s*#+\s*(problem|solution|inputs)\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
 PROPOSE = """Here is a piece of Python:
@@ -95,6 +95,6 @@ def _inputs(section: str) -> tuple[dict[str, Any], ...] | str:
     if not isinstance(read, list) or not all(isinstance(row, list) for row in read):
         return "its inputs are no list of lists of arguments"
     distinct = {json.dumps(row, default=repr, sort_keys=True): row for row in read}
-    if len(distinct) < LEAST_INPUTS:
-        return f"fewer than {LEAST_INPUTS} inputs"
-    return tuple({"args": row} for row in [*distinct.values()][:MOST_INPUTS])
+    if len(distinct) < MIN_INPUTS:
+        return f"fewer than {MIN_INPUTS} inputs"
+    return tuple({"args": row} for row in [*distinct.values()][:MAX_INPUTS])

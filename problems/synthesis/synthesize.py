@@ -24,7 +24,7 @@ from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.synthesis.proposals import (
-    LEAST_INPUTS,
+    MIN_INPUTS,
     PROPOSE,
     SOLVE,
     Proposal,
@@ -39,7 +39,7 @@ from sandbox.protocol import Limits
 SOURCE = "synthetic"
 AT_ONCE = 4  # concurrent requests; also proposals between two checks of the budget
 LIMITS = Limits.of_work(2.0)
-LEAST_OUTPUTS = 2
+MIN_OUTPUTS = 2
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class _Budget:
 def _propose(parent: Problem, seed: int, config: Synthesis, budget: _Budget) -> Proposal | Removed:
     snippet = parent.solutions[seed % len(parent.solutions)].strip()
     try:
-        text = budget.ask(config.model, PROPOSE.format(snippet=snippet, inputs=LEAST_INPUTS), seed)
+        text = budget.ask(config.model, PROPOSE.format(snippet=snippet, inputs=MIN_INPUTS), seed)
     except NoReply as error:
         return Removed("", "the endpoint gave no answer", str(error))
     proposal = proposal_of(text)
@@ -264,9 +264,9 @@ def _decided(
         for test_input, output in zip(proposal.inputs, row, strict=True)
         if not output.fault
     ]
-    if len(tests) < LEAST_INPUTS:
+    if len(tests) < MIN_INPUTS:
         return Removed("", "its programs fail on nearly all inputs", f"{len(tests)} tests")
-    if len(set(vector)) < LEAST_OUTPUTS:
+    if len(set(vector)) < MIN_OUTPUTS:
         return Removed("", "the same comes out whatever goes in")
     solutions = tuple({normal_form(source): source for source in agree}.values())
     return _problem(

@@ -19,7 +19,7 @@ from problems.verification.outputs import OutputRequest, Runs, outputs
 from problems.verification.strengthening import comparable, same
 
 INPUTS = 48  # generated for each problem
-LEAST = 8  # valid inputs without which nothing is known, and every mutant counts
+MIN_INPUTS = 8  # valid inputs without which nothing is known, and every mutant counts
 
 
 def different(
@@ -54,7 +54,7 @@ def different(
                 for mutant, row in zip(mutants, equal, strict=True)
                 if not all(compress(row, undisputed) if mutant.kind == SAMPLE else row)
             ]
-            if len(valid) >= LEAST
+            if len(valid) >= MIN_INPUTS
             else list(mutants)
         )
     return different_mutants

@@ -14,7 +14,7 @@ from typing import Any
 from problems.encoding import encode
 from problems.schema import Problem
 
-MOST_ITEMS = 2  # of a dict, in the example
+MAX_ITEMS = 2  # of a dict, in the example
 INTEGER = re.compile(r"-?\d{1,15}")
 
 
@@ -29,7 +29,7 @@ def hint(problem: Problem) -> str:
     found = next((each for value in values for each in _dicts(value) if _has_text_keys(each)), None)
     if found is None:
         return ""
-    items = [[int(key), encode(item)] for key, item in islice(found.items(), MOST_ITEMS)]
+    items = [[int(key), encode(item)] for key, item in islice(found.items(), MAX_ITEMS)]
     return (
         f"; keys of dicts in its tests are text, such as {next(iter(found))!r}, as in all JSON: if "
         f"they are integers, write {json.dumps({'$dict': items})[:80]}"

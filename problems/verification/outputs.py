@@ -28,8 +28,8 @@ NOTHING = "\x00nothing that a program gives\x00"
 CUT = 200  # a report contains this many bytes of the actual value
 # characters per slice, and number of slices: about 19 kB of compressed text
 SLICE, SLICES = 190, 128
-MOST = 2**18  # maximum characters of an output
-TOO_LONG = f"longer than {MOST:,} characters, or than {SLICE * SLICES:,} compressed"
+MAX_OUTPUT = 2**18  # maximum characters of an output
+TOO_LONG = f"longer than {MAX_OUTPUT:,} characters, or than {SLICE * SLICES:,} compressed"
 
 Input = dict[str, Any]  # a test without its expected output: args and kwargs, or stdin
 
@@ -241,9 +241,9 @@ def _joined(pieces: Sequence[TestOutcome], printed: bool) -> Output:
         return Output(fault=TOO_LONG)
     inflate = zlib.decompressobj()
     try:
-        text = inflate.decompress(b85decode("".join(output.value for output in read)), MOST).decode(
-            "utf-8"
-        )
+        text = inflate.decompress(
+            b85decode("".join(output.value for output in read)), MAX_OUTPUT
+        ).decode("utf-8")
     except (ValueError, TypeError, zlib.error) as error:
         return Output(fault=f"{Verdict.WA} broken slices: {error}")
     if inflate.unconsumed_tail or not inflate.eof:

@@ -15,7 +15,7 @@ from problems.schema import Problem
 from problems.syntax import normal_form
 from sandbox.protocol import Job, Report, Verdict
 
-MOST_REFERENCES = 3  # samples that serve as references: each is run several times
+MAX_REFERENCES = 3  # samples that serve as references: each is run several times
 
 
 class Runs(Protocol):
@@ -36,7 +36,7 @@ class Agreement:
 
     @property
     def references(self) -> tuple[int, ...]:
-        return self.different[:MOST_REFERENCES]
+        return self.different[:MAX_REFERENCES]
 
 
 def agreements(problems: Sequence[Problem], sandbox: Runs) -> list[Agreement]:

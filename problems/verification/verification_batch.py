@@ -30,8 +30,8 @@ FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
 DISAGREE = "references disagree"
 UNSOLVED = "samples do not agree"
-LEAST_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
-LEAST_CPU_S = 0.5  # of a mutant's CPU limit
+MIN_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
+MIN_CPU_S = 0.5  # of a mutant's CPU limit
 MAJORITY = 2  # different solutions that must pass before others are dropped
 
 
@@ -255,7 +255,7 @@ def _mutants(check: ProblemCheck, most: int) -> list[Mutant]:
 
     Samples (`extra["samples"]`) are realistic mistakes, or correct: verification tells which.
     """
-    problem, least = check.problem, min(most, LEAST_MUTANTS)
+    problem, least = check.problem, min(most, MIN_MUTANTS)
     affordable = least if composed(problem) else int(MUTANTS_S / max(check.own[0].wall_s, 0.01))
     return [
         *mutants_of(problem.solutions[0], max(least, min(most, affordable)), problem.entry_point),
@@ -295,7 +295,7 @@ def _check_generated_inputs(checks: Sequence[ProblemCheck], sandbox: Runs) -> No
 def _reduced_limits(check: ProblemCheck) -> Limits:
     """Return the problem's limits, reduced to what its solutions need: some mutants never end."""
     own, proposed = check.problem.limits, propose(*check.cost)
-    enough_s = max(LEAST_CPU_S, MARGIN * check.cost[1])
+    enough_s = max(MIN_CPU_S, MARGIN * check.cost[1])
     return replace(own, cpu_s=min(own.cpu_s, enough_s), wall_s=min(own.wall_s, proposed["wall_s"]))
 
 

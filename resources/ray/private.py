@@ -35,7 +35,7 @@ from verl_jobs.trainer.preemption_hook import TRAINING
 POLL_S = 0.5
 PATIENCE_S = 15.0
 END_S = 10.0  # seconds that killed processes have to be gone
-LEAST_CPUS, SPARE_CPUS = 16, 5  # logical ones of a private Ray: the least, and unclaimed ones
+MIN_CPUS, SPARE_CPUS = 16, 5  # logical ones of a private Ray: the least, and unclaimed ones
 # In the environment of every process of a run: Ray's daemons leave the process tree, but their
 # environment stays.
 RUN = "RATCHET_RUN"
@@ -232,7 +232,7 @@ def _running(folder: Path) -> Head | None:
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     here = {
         "RATCHET_RANKS": str(ranks + job.training.scale.engine_gpus),
-        ray_head.CPUS: str(max(LEAST_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
+        ray_head.CPUS: str(max(MIN_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
         "RATCHET_RAY_BIND": bind,
         owner.HOLDERS: str(folder / ray_head.HOLDERS),
         RUN: str(job.path.parent.parent),

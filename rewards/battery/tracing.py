@@ -24,7 +24,7 @@ from rewards.composite import CompositeReward, Reward
 from rewards.own import OwnReward
 
 RECORD = "__ratchet_see__"
-LONGEST, MOST, NUMBERS, DEEPEST = 200, 150, 20, 2
+LONGEST, MAX_TEXTS, NUMBERS, DEEPEST = 200, 150, 20, 2
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Trace:
     def _text(self, value: str | bytes | re.Pattern[Any]) -> None:
         source = value.pattern if isinstance(value, re.Pattern) else value
         text = source.decode("latin-1") if isinstance(source, bytes) else str(source)
-        if text.strip() and len(text) <= LONGEST and len(self.texts) < MOST:
+        if text.strip() and len(text) <= LONGEST and len(self.texts) < MAX_TEXTS:
             self.texts[text] = None
 
     def forget(self, texts: Iterable[str], completions: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from sandbox.sandbox import Sandbox, run_all
 RUNS = 3  # of each reference, to measure its cost
 WORST = 8.0  # times the references' upper quartile: a cost from which on the value is 0
 # Below these, a measurement says more about the machine than about the program.
-LEAST_CPU_S, LEAST_BYTES = 0.02, 16 * 2**20
+MIN_CPU_S, MIN_BYTES = 0.02, 16 * 2**20
 
 
 class ReferenceCost(BaseModel):
@@ -84,10 +84,10 @@ def efficiency(problem: Problem, report: Report) -> float | None:
     if report.verdict is not Verdict.AC:
         return -1.0
     cost = ReferenceCost.model_validate(problem.extra[COST])
-    parts = [_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S)]
+    parts = [_against(report.cpu_s, cost.cpu_s, MIN_CPU_S)]
     # 0 where the kernel does not report it (docs/explanation/sandbox.md)
     if report.peak_bytes and cost.peak_bytes[1]:
-        parts.append(_against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES))
+        parts.append(_against(report.peak_bytes, cost.peak_bytes, MIN_BYTES))
     return fmean(parts)
 
 

@@ -27,7 +27,7 @@ from rewards.mathematics.tree import (
 )
 from rewards.mathematics.value import equal, proportion
 
-MOST_FORMULAS = 40  # most formulas of a question that are read
+MAX_FORMULAS = 40  # most formulas of a question that are read
 _THOUSANDS = re.compile(r"(-?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?)(?![\d,])(.*)")
 _WORDS = re.compile(r"(\d[ )}]* )((?!or\b|and\b)[A-Za-z]{3,}(?: (?!or\b|and\b)[A-Za-z]+)*)$")
 _TIME = re.compile(r"\d{1,2}:[0-5]\d")
@@ -363,7 +363,7 @@ def restated(reference: Node, answer: Node, statement: str) -> bool:
 
 def formulas(statement: str) -> Iterator[Node]:
     """Yield all expressions and equations in a question, and their parts."""
-    for match in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
+    for match in islice(_FORMULAS.finditer(statement), MAX_FORMULAS):
         formula = next(filter(None, match.groups()))
         for tree in readings(formula) if len(formula) <= LONGEST else ():
             yield from walk(tree)

@@ -24,7 +24,7 @@ FALSE = "no such answer"
 # contain one, because its quotes are escaped.
 INEXACT = (b'"n":', b'"u":')
 EXACT_KINDS = "biufcUS"  # of numpy's types: numbers and text
-MOST_NAMED = 3
+MAX_NAMED = 3
 TIMES = (date, time, datetime, timedelta)
 
 
@@ -151,7 +151,7 @@ def decide(checks: str, messages: list[bytes]) -> tuple[str, str]:
     opaque: list[str] = []  # names of types that could not be sent
 
     def opaque_value(kind: Any) -> OpaqueValue:
-        if len(opaque) < MOST_NAMED and isinstance(kind, str) and kind[:60] not in opaque:
+        if len(opaque) < MAX_NAMED and isinstance(kind, str) and kind[:60] not in opaque:
             opaque.append(kind[:60])
         return OpaqueValue()
 

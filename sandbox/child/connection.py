@@ -26,7 +26,7 @@ from sandbox.child.raised import Exceptions, ProgramRaised
 from sandbox.child.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
-MOST = 100_000
+MAX_OBJECTS = 100_000
 HANDLE = '{"h":'  # as it appears in an encoded message; quotes inside strings are escaped there
 NAMED = -1  # of an object that tests got by name: all its answers are the program's own word
 DEEPEST = 50  # maximum nesting of calls to the tests' functions
@@ -297,8 +297,8 @@ class Program(RecordCodec):
             raise NotPlain("broken message: no handle")
         if (known := self._stand_ins.get(number)) is not None:
             return known
-        if len(self._stand_ins) >= MOST:
-            raise NotPlain(f"more than {MOST} objects of the program")
+        if len(self._stand_ins) >= MAX_OBJECTS:
+            raise NotPlain(f"more than {MAX_OBJECTS} objects of the program")
         age = memory_of(self._of).age if isinstance(self._of, StandIn) else self._calls
         stand_in = stand_in_class(name[:40], frozenset(special))(
             self, Memory(number, age, self._messages)

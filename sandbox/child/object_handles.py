@@ -17,8 +17,8 @@ from typing import Any
 from sandbox.child.objects import NAMESPACE, SPECIAL, Codec, is_namespace
 from sandbox.wire import NotPlain, Tree, encode
 
-MOST = 100_000  # objects with handles at the same time
-MOST_STATES = 10_000  # objects whose attributes cross with one message
+MAX_OBJECTS = 100_000  # objects with handles at the same time
+MAX_STATES = 10_000  # objects whose attributes cross with one message
 
 
 class Unstable(RuntimeError):
@@ -87,8 +87,10 @@ class ObjectHandles(Codec):
             return lent
         number = self.numbers.get(id(value))
         if number is None:
-            if len(self.objects) >= MOST:
-                raise NotPlain(f"more than {MOST} objects of the program are held by the tests")
+            if len(self.objects) >= MAX_OBJECTS:
+                raise NotPlain(
+                    f"more than {MAX_OBJECTS} objects of the program are held by the tests"
+                )
             self.count += 1
             number = self.numbers[id(value)] = self.count
             self.objects[number] = value
@@ -99,7 +101,7 @@ class ObjectHandles(Codec):
             return {"x": exception_tree(value)}
         if kind is types.CoroutineType or kind is types.AsyncGeneratorType:
             return {"c" + ("o" if kind is types.CoroutineType else "g"): number}
-        if _holds_its_attributes(kind) and len(self._with_state) < MOST_STATES:
+        if _holds_its_attributes(kind) and len(self._with_state) < MAX_STATES:
             self._with_state[number] = value
         return {
             "h": [

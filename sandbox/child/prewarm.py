@@ -17,7 +17,7 @@ from sandbox.wire import frame
 # Of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512.
 POOL_BYTES, POOL_HEADER = 1 << 14, 48
 EMPTY_BYTES = sys.getsizeof(b"")
-MOST_POOLS = 8  # per size class, in case the allocator is another one
+MAX_POOLS = 8  # per size class, in case the allocator is another one
 
 SOURCE = '''from typing import Any, Dict, List, Optional, Tuple
 
@@ -57,7 +57,7 @@ def settle() -> list[bytes]:
     blocks: list[bytes] = []
     for size in range(EMPTY_BYTES // 16 * 16 + 16, 513, 16):
         row, last = 0, 0
-        for _ in range(MOST_POOLS * POOL_BYTES // size):
+        for _ in range(MAX_POOLS * POOL_BYTES // size):
             blocks.append(bytes(size - EMPTY_BYTES))
             at = id(blocks[-1])
             row, last = row + 1 if at - last == size else 1, at

@@ -20,7 +20,7 @@ from typing import Any
 # odd, and more than a year: hour, weekday, month, year and parity differ
 CLOCK_STEP_S = 41_234_567
 BLOCKS = 1000  # more than the compilation of a program takes
-MOST_BYTES = 128  # of the shuffled size classes of CPython's allocator, in steps of 16
+MAX_BYTES = 128  # of the shuffled size classes of CPython's allocator, in steps of 16
 PAUSES = 100  # of a program's threads, so that others run in between
 PAUSE_S = 1e-5
 
@@ -81,7 +81,7 @@ def _pauses(draws: random.Random) -> Any:
 def _shuffle_free_blocks(draws: random.Random) -> None:
     """Make the next small objects get addresses in another order."""
     empty = sys.getsizeof(b"")
-    for size in range(16, MOST_BYTES + 1, 16):
+    for size in range(16, MAX_BYTES + 1, 16):
         blocks: list[object] = [
             bytes(size - empty) if size > empty else 2**40 + at if size == 32 else object()
             for at in range(BLOCKS)

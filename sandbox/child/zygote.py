@@ -42,7 +42,7 @@ from typing import Any, NoReturn
 SIGKILL = int(signal.SIGKILL)  # ctypes takes no enum
 # __WALL of waitpid: includes children that report their end by a signal other than SIGCHLD
 WALL = 0x40000000
-MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # descriptors of one message, four bytes each
+MAX_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # descriptors of one message, four bytes each
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path.append(ROOT)
 
@@ -127,7 +127,7 @@ class Zygote:
                         self._report_exit(handle)
                     continue
                 try:
-                    message, ancillary, _, _ = recvmsg(4096, MOST_ANCILLARY)
+                    message, ancillary, _, _ = recvmsg(4096, MAX_ANCILLARY)
                 except ConnectionResetError:  # the owner was killed while sending
                     message = b""
                 if not message:

@@ -108,7 +108,7 @@ OURS = re.compile(
 CACHE = re.compile(r"/__pycache__(/[^/]+\.pyc(\.\d+)?)?$")
 ACCESS, CREATE, TRUNCATE, AT_CWD = 3, 0o100, 0o1000, 0xFFFFFF9C
 KIND, DEVICE_KINDS = 0o170000, (0o020000, 0o060000)
-MOST_PATH, MOST_LINKS = 4096, 40
+MAX_PATH, MAX_LINKS = 4096, 40
 UNIX, INTERNET, DATAGRAM = 1, 2, 2
 IN_ROOT = 0x10  # RESOLVE_IN_ROOT of openat2
 
@@ -245,7 +245,7 @@ class CallCounter:
             _text(pid, arguments[at]),
         )
 
-    def _absolute(self, pid: int, folder: int | None, path: str, steps: int = MOST_LINKS) -> str:
+    def _absolute(self, pid: int, folder: int | None, path: str, steps: int = MAX_LINKS) -> str:
         """Return the path as the program's root shows it.
 
         folder: the descriptor that the path is relative to.
@@ -319,7 +319,7 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 def _text(pid: int, address: int) -> str:
     """Read a path from the memory of this process."""
-    return os.fsdecode(_memory(pid, address, MOST_PATH).split(b"\0", 1)[0])
+    return os.fsdecode(_memory(pid, address, MAX_PATH).split(b"\0", 1)[0])
 
 
 def _resolved(pid: int, path: str) -> str:

@@ -20,10 +20,10 @@ from typing import Any
 from sandbox.wire import NotPlain, Tree, deep, dump, parse
 
 # Elements times bytes: some tenths of a second, in a process that others wait for.
-MOST_WORK = 2_000_000
-MOST_REPEATED = 1 << 20  # bytes of elements that occur more than once
-MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more would take quadratic time
-MOST_ZEROS = 400  # additional digits that only an exponent stands for; a float has 308
+MAX_WORK = 2_000_000
+MAX_REPEATED = 1 << 20  # bytes of elements that occur more than once
+MAX_DIGITS = 5_000  # of a Decimal or a Fraction: more would take quadratic time
+MAX_ZEROS = 400  # additional digits that only an exponent stands for; a float has 308
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
 Number = complex | Fraction  # int and float are complex to the type checker
@@ -35,7 +35,7 @@ def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "
     """
     if got == want:
         return True
-    if is_longer(got, want, MOST_REPEATED if compare == "set" else 4096):
+    if is_longer(got, want, MAX_REPEATED if compare == "set" else 4096):
         return False
     if compare == "exact":
         return deep(equal, parse(got), parse(want), tolerance)
@@ -84,13 +84,13 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
                 expected, actual, tolerance, swapped=True
             )
         return (
-            len(actual) * len(expected) * size < MOST_WORK
+            len(actual) * len(expected) * size < MAX_WORK
             and all(any(equal(a, b, tolerance) for b in expected) for a in actual)
             and all(any(equal(a, b, tolerance) for a in actual) for b in expected)
         )
     if len(actual) != len(expected):
         return False
-    if numbers or len(expected) * size > MOST_WORK:
+    if numbers or len(expected) * size > MAX_WORK:
         order: Any = _place if numbers else _key
         return all(
             equal(a, b, tolerance)
@@ -221,21 +221,21 @@ def _number(of: Tree) -> Number | None:
 
 def _exact_number(kind: Tree, parts: Tree) -> Number | None:
     """Return a Decimal or Fraction as child/objects.py sends it; None for another type or more
-    than MOST_DIGITS digits.
+    than MAX_DIGITS digits.
     """
     if type(parts) is not list:
         return None
     if kind == "Fraction" and len(parts) == 2:
         over, under = _number(parts[0]), _number(parts[1])
         short = all(
-            isinstance(part, int) and part.bit_length() <= 4 * MOST_DIGITS for part in (over, under)
+            isinstance(part, int) and part.bit_length() <= 4 * MAX_DIGITS for part in (over, under)
         )
         return Fraction(over, under) if short and under else None  # type: ignore[arg-type]
     if (
         kind != "Decimal"
         or len(parts) != 1
         or type(parts[0]) is not str
-        or len(parts[0]) > MOST_DIGITS
+        or len(parts[0]) > MAX_DIGITS
     ):
         return None
     try:
@@ -245,7 +245,7 @@ def _exact_number(kind: Tree, parts: Tree) -> Number | None:
     if not value.is_finite():
         return float(value) if not value.is_snan() else None
     # The value must not be much longer than its text, as its length determines the cost.
-    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None
+    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MAX_ZEROS else None
 
 
 def _close(got: Any, want: Any, tolerance: float | None) -> bool:

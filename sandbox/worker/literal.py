@@ -19,8 +19,8 @@ from typing import Any, Literal
 from sandbox.wire import NotPlain, Tree, encode, parse
 from sandbox.worker.compare import equal, is_longer
 
-MOST_CHARACTERS = 100_000
-MOST_BRACKETS = 40  # nested; the parser recurses
+MAX_CHARACTERS = 100_000
+MAX_BRACKETS = 40  # nested; the parser recurses
 _SUMS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -80,9 +80,7 @@ def claims(source: str, entry_point: str) -> tuple[Claim, ...] | None:
 
 def is_short(source: str) -> bool:
     """Whether this text can be parsed in the worker, which must not run out of time or stack."""
-    return (
-        len(source) <= MOST_CHARACTERS and "\0" not in source and _deepest(source) <= MOST_BRACKETS
-    )
+    return len(source) <= MAX_CHARACTERS and "\0" not in source and _deepest(source) <= MAX_BRACKETS
 
 
 class _Unclear(Exception):

@@ -18,9 +18,9 @@ from sandbox.worker.forgery_check import FORGED, believed, beside_others
 from sandbox.worker.messages import Result, exception, not_loaded, row
 from sandbox.worker.watch import Stop, Watch
 
-MOST_ALTERED = 32
-MOST_ANSWERS = 10_000  # answers to the questions of one unittest method
-MOST_TOGETHER = 8  # decoys of methods that pass only after others
+MAX_ALTERED = 32
+MAX_ANSWERS = 10_000  # answers to the questions of one unittest method
+MAX_TOGETHER = 8  # decoys of methods that pass only after others
 
 
 class UnittestAttempt(AttemptProcesses):
@@ -123,7 +123,7 @@ class UnittestAttempt(AttemptProcesses):
         if all(decoys):
             # the best of each first
             best = [decoy for decoy in chain(*zip_longest(*decoys)) if decoy]
-            result = believed(run, text, best[: max(MOST_TOGETHER, len(failed))])
+            result = believed(run, text, best[: max(MAX_TOGETHER, len(failed))])
             if result[1] == FORGED:
                 return [result for _ in results]
             if result[0] == Verdict.AC:
@@ -149,7 +149,7 @@ class UnittestAttempt(AttemptProcesses):
                     if isinstance(message, Stop)
                     else message[1:].decode("utf-8", "replace")
                 )
-            if len(self.altered) >= MOST_ALTERED:
+            if len(self.altered) >= MAX_ALTERED:
                 del self.altered[next(iter(self.altered))]
             self.altered[key] = parse(message[1:])  # type: ignore[assignment]
         return self.altered[key]
@@ -175,7 +175,7 @@ class UnittestAttempt(AttemptProcesses):
             request,
             1,
             limits=limits,
-            questions=0 if answers is None else MOST_ANSWERS,
+            questions=0 if answers is None else MAX_ANSWERS,
         ) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":

@@ -13,7 +13,7 @@ import re
 
 from serving.completion import Chat
 
-MOST = 4000  # characters of an answer that are read
+MAX_READ = 4000  # characters of an answer that are read
 OPENING = 300  # characters in which a refusal begins
 
 _CODE = re.compile(
@@ -55,10 +55,10 @@ _ASKS_ABOUT = re.compile(
 
 def declined(text: str, code_was_asked: bool) -> bool:
     """Return whether an answer is a refusal."""
-    text = text[:MOST]
+    text = text[:MAX_READ]
     if not text.strip():
         return True
-    whole = len(text) < MOST  # the code of a long answer may come later, after the reasoning
+    whole = len(text) < MAX_READ  # the code of a long answer may come later, after the reasoning
     suspicious = (code_was_asked and whole) or _DECLINES.search(text[:OPENING])
     return bool(suspicious) and not has_code(text)
 
@@ -81,7 +81,7 @@ def asks_for_code(chat: Chat | str) -> bool:
     nor does a question about code.
     """
     if isinstance(chat, str):
-        return bool(_ASKS.search(chat[-MOST:]))
-    last = str(chat[-1].get("content", ""))[-MOST:]
+        return bool(_ASKS.search(chat[-MAX_READ:]))
+    last = str(chat[-1].get("content", ""))[-MAX_READ:]
     asks = chat[-1].get("role") == "user" and _ASKS.search(last)
     return bool(asks and not _ASKS_ABOUT.search(last))

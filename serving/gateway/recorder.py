@@ -1,8 +1,8 @@
 """Writes observations, feedback and candidates without a request waiting for the disk.
 
 In: rows, from the event loop. Out: rows in the home's files, within about `PAUSE_S`. A disk that
-takes none (full, read-only) is tried again until it does; up to `MOST` rows wait in memory. After
-`kill -9` these and the rows of the last `PAUSE_S` are missing; the tables are whole.
+takes none (full, read-only) is tried again until it does; up to `MAX_WAITING` rows wait in memory.
+After `kill -9` these and the rows of the last `PAUSE_S` are missing; the tables are whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from serving.gateway.observations import Feedback, Observation, Observations
 PAUSE_S = 0.05  # rows of this time are written together
 AGAIN_S = 1.0  # between two attempts
 IDLE_S = 1.0  # without rows; then the file is closed, so that its disk can be unmounted
-MOST = 100_000  # rows kept in memory while the disk takes none
+MAX_WAITING = 100_000  # rows kept in memory while the disk takes none
 Row = Observation | Feedback | Candidate
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Recorder:
         self._thread.start()
 
     def add(self, row: Row) -> None:
-        if self._rows.qsize() + self._kept < MOST:
+        if self._rows.qsize() + self._kept < MAX_WAITING:
             self._rows.put(row)
         else:
             self.lost += 1
@@ -65,10 +65,10 @@ class Recorder:
                 time.sleep(PAUSE_S)
                 rows = self._write([first, *self._arrived()])
             while rows and not self._closing.wait(AGAIN_S):
-                rows = self._write([*rows, *self._arrived(MOST - len(rows))])
+                rows = self._write([*rows, *self._arrived(MAX_WAITING - len(rows))])
         self.lost += len(self._write([*rows, *self._arrived()]))
 
-    def _arrived(self, most: int = MOST) -> list[Row]:
+    def _arrived(self, most: int = MAX_WAITING) -> list[Row]:
         """Return up to `most` rows that wait."""
         rows: list[Row] = []
         while len(rows) < most and not self._rows.empty():

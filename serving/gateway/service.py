@@ -20,7 +20,7 @@ from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
 from serving.gateway.catalog import Catalog
-from serving.gateway.declined import MOST, asks_for_code, declined
+from serving.gateway.declined import MAX_READ, asks_for_code, declined
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
 from serving.gateway.refusals import Refused, one_line
@@ -94,7 +94,7 @@ class _Attempt:
             self.first = self.clock.now() - self.began
         self.prompt_tokens += delta.prompt_tokens
         self.completion_tokens += delta.tokens
-        if len(text := self.texts.get(delta.index, "")) < MOST:
+        if len(text := self.texts.get(delta.index, "")) < MAX_READ:
             self.texts[delta.index] = text + delta.text
         self.tools |= bool(delta.tool_calls)
 

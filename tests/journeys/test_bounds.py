@@ -13,7 +13,7 @@ import pytest
 
 from resources.config.profile import Profile
 from tests.journeys.test_examples import train_tiny
-from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, metrics
 from verl_jobs.samples import CUT
@@ -56,7 +56,7 @@ def test_a_dapo_step_ends_without_a_mixed_group(tmp_path: Path) -> None:
     )
     assert [row["step"] for row in rows] == [1, 2]
     # Equal samples in the same check as the last one are dropped too.
-    least = MOST_DROPPED * 4
+    least = MAX_DROPPED * 4
     assert all(least <= row["training/filter_groups/evicted_samples"] <= least + 8 for row in rows)
     assert [round(row[TEMPERATURE], 6) for row in rows] == [1.2, 0.8]
     assert rows[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and rows[1]["actor/kl_loss"] > 0
@@ -77,7 +77,7 @@ def test_any_algorithm_may_sample_anew_and_mask_truncated_completions(tmp_path: 
         },
         tmp_path,
     )
-    assert all(row["training/filter_groups/evicted_samples"] >= MOST_DROPPED * 4 for row in rows)
+    assert all(row["training/filter_groups/evicted_samples"] >= MAX_DROPPED * 4 for row in rows)
     masked, cut = ([row[name] for row in rows] for name in (MASKED, CUT))
     assert masked == [0.0 if share == 1 else share for share in cut] and VALIDATION in rows[-1]
     assert any(0 < share < 1 for share in cut), cut

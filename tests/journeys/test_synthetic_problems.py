@@ -17,7 +17,7 @@ from problems.cleaning.curation import curate
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.proposals import LEAST_INPUTS, PROPOSE, SOLVE
+from problems.synthesis.proposals import MIN_INPUTS, PROPOSE, SOLVE
 from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import Synthesis, synthesize
 from problems.verification.verification import verify
@@ -40,7 +40,7 @@ def lesson(seed: Problem, target: Problem) -> list[tuple[str, str]]:
         f"## Problem\n{target.statement}\n## Solution\n```python\n{target.solutions[0]}\n```\n"
         f"## Inputs\n{inputs}"
     )
-    prompt = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
+    prompt = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=MIN_INPUTS)
     return [
         (prompt, proposal),
         (

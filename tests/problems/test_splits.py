@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.splits import LEAST_VALIDATION, MOST_VALIDATION, with_validation
+from problems.sources.splits import MAX_VALIDATION, MIN_VALIDATION, with_validation
 
 PROBLEM = next(each for each in generate(FamilyConfig(demonstrations=1, train=1, validation=1)))
 
@@ -41,8 +41,8 @@ def test_equal_statements_share_a_split(texts: list[str]) -> None:
 @given(st.integers(0, 400))
 def test_a_twentieth_or_eight_is_taken_and_training_keeps_half(count: int) -> None:
     texts = [str(number) for number in range(count)]
-    expected = min(max(count // 20, LEAST_VALIDATION), count // 2)
-    assert len(validation_of(trained(texts))) == expected <= MOST_VALIDATION
+    expected = min(max(count // 20, MIN_VALIDATION), count // 2)
+    assert len(validation_of(trained(texts))) == expected <= MAX_VALIDATION
 
 
 def test_more_problems_do_not_move_most_of_the_part() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import CompositeReward
-from rewards.security import HINT, MOST_HINTS
+from rewards.security import HINT, MAX_HINTS
 from sandbox.protocol import Report, TestResult, Verdict
 
 REFERENCE = CODE["call"].reference
@@ -57,7 +57,7 @@ def test_suspicious_text_alone_costs_little() -> None:
         + REFERENCE
     )
     score = REWARD.score(MEDIAN, hinting, ACCEPTED)
-    assert score.components["security"] == 1.0 - HINT * MOST_HINTS
+    assert score.components["security"] == 1.0 - HINT * MAX_HINTS
     assert sum(score.gave.values()) == pytest.approx(score.value)
     assert (
         REWARD.score(MEDIAN, "import ctypes\n" + REFERENCE, ACCEPTED).components["security"]
@@ -68,7 +68,7 @@ def test_suspicious_text_alone_costs_little() -> None:
 def test_unlintable_text_costs_as_much_as_all_hints() -> None:
     assert (
         REWARD.score(MEDIAN, REFERENCE + "#" * 200_000, ACCEPTED).components["security"]
-        == 1.0 - HINT * MOST_HINTS
+        == 1.0 - HINT * MAX_HINTS
     )
 
 

@@ -39,7 +39,7 @@ from sandbox.serialization import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
 GRACE_S = 5.0  # beyond the program's own limits
-MOST_HELD_KB = 300 * 1024
+MAX_HELD_KB = 300 * 1024
 SECRET = 47_811
 PRELUDE = """\
 import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, \
@@ -274,7 +274,7 @@ def main() -> None:
                         ),
                         flush=True,
                     )
-        if (most := max(workers().values(), default=0)) > MOST_HELD_KB:
+        if (most := max(workers().values(), default=0)) > MAX_HELD_KB:
             print(
                 json.dumps(
                     {

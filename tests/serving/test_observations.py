@@ -100,7 +100,7 @@ def test_a_file_that_was_moved_away_gets_no_more_rows(observations: Observations
 def test_while_the_disk_takes_none_a_limited_number_of_rows_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "MOST", 10)
+    monkeypatch.setattr(recorder, "MAX_WAITING", 10)
     monkeypatch.setattr(recorder, "AGAIN_S", 0.01)
     (tmp_path / "file").touch()  # where the folder should be
     kept = recorder.Recorder(

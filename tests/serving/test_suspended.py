@@ -15,7 +15,7 @@ from serving.gateway.observations import Observation, Observations
 from serving.rollout.comparison import harm_of
 from serving.rollout.plan import plan_of
 from serving.rollout.step_clock import StepClock
-from serving.running_clock import LEAST_S, RunningClock
+from serving.running_clock import MIN_S, RunningClock
 from tests.serving.gateway_server import ask, call, eventually, promote
 from tests.serving.test_serve_process import free_port, serving
 from tests.serving.traffic import SETTINGS, Site
@@ -37,10 +37,10 @@ def steady() -> Steady:
 
 def test_the_clock_leaves_out_a_standstill_and_no_short_gap(steady: Steady) -> None:
     clock = RunningClock(steady)
-    steady.now = LEAST_S
-    assert (clock.now(), clock.stood_still) == (LEAST_S, 0.0)
+    steady.now = MIN_S
+    assert (clock.now(), clock.stood_still) == (MIN_S, 0.0)
     steady.now += 720.0
-    assert (clock.now(), clock.stood_still) == (LEAST_S, 720.0)
+    assert (clock.now(), clock.stood_still) == (MIN_S, 720.0)
 
 
 def test_a_step_does_not_bake_in_a_standstill(tmp_path: Path, steady: Steady) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from resources.config.profile import Profile
 from tests.journeys.test_examples import train_tiny
-from verl_jobs.config.training import MOST_ENTROPY, Training
+from verl_jobs.config.training import MAX_ENTROPY, Training
 from verl_jobs.job import metrics
 from verl_jobs.trainer.checkpoints import STATE, restore_settings
 from verl_jobs.trainer.entropy import CHANGE, WEIGHT, Entropy
@@ -20,18 +20,18 @@ from verl_jobs.trainer.entropy import CHANGE, WEIGHT, Entropy
 ENTROPIES = st.lists(st.floats(0, 5), max_size=80)
 
 
-@given(ENTROPIES, st.floats(0, MOST_ENTROPY), st.floats(0.01, 5))
+@given(ENTROPIES, st.floats(0, MAX_ENTROPY), st.floats(0.01, 5))
 def test_the_weight_stays_in_its_bounds_and_counts_only_below_the_target(
     entropies: list[float], start: float, target: float
 ) -> None:
     controller = Entropy(start, target)
     for entropy in entropies:
         before, controller = controller.coefficient, controller.after(entropy)
-        assert 0 <= controller.coefficient <= MOST_ENTROPY
+        assert 0 <= controller.coefficient <= MAX_ENTROPY
         assert abs(controller.coefficient - before) <= CHANGE * (1 + 1e-9)
         assert (controller.coefficient >= before) == (entropy < target) or before in (
             0,
-            MOST_ENTROPY,
+            MAX_ENTROPY,
         )
         assert controller.weight(entropy) == (controller.coefficient if entropy < target else 0)
 

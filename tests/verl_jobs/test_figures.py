@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from evaluation.reports.panels import MOST, panels
+from evaluation.reports.panels import MAX_POINTS, panels
 from verl_jobs.metrics import machine
 from verl_jobs.metrics.figures import last_figures, seconds_left, seconds_trained, series
 
@@ -80,7 +80,7 @@ def test_a_chart_of_many_steps_is_small_and_complete() -> None:
         {"reward": [(step, step / 1000) for step in range(1000)], "KL": [], "a & b": [(1, 2.0)]}
     )
     assert (
-        chart.count(",") < 2 * MOST + 20
+        chart.count(",") < 2 * MAX_POINTS + 20
         and ">0.999</text>" in chart
         and "a &amp; b" in chart
         and "KL" not in chart

@@ -15,7 +15,7 @@ from verl_jobs.samples import BY_LENGTH, SampledTokens
 
 # placeholder of a message in the template: invisible separators that no text contains
 PLACEHOLDER = "\u2063answer\u2063"
-LEAST = 8  # minimum number of free tokens to start a message
+MIN_FREE_TOKENS = 8  # minimum number of free tokens to start a message
 # prompts, and the maximum tokens for each -> the policy's messages
 Ask = Callable[[list[list[int]], list[int]], Awaitable[list[SampledTokens]]]
 
@@ -132,7 +132,7 @@ class PolicyWriter:
         context = self.template.tokens_between(
             conversation.messages[-1]["content"], stream.tokens[-1]
         )
-        if len(stream.tokens) + len(context) + LEAST > self.tokens:
+        if len(stream.tokens) + len(context) + MIN_FREE_TOKENS > self.tokens:
             return False
         stream.append_context(context)
         return True

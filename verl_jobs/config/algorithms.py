@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 # our estimator (verl_jobs/trainer/remax.py): verl's v1 trainer passes no baselines to verl's own
 REMAX = "remax_greedy"
 # maximum number of groups, in batches, that DAPO drops in one step; later groups are accepted
-MOST_DROPPED = 3
+MAX_DROPPED = 3
 # DAPO's length penalty applies to this last share of the maximum length; the paper: 4,096 of 20,480
 OVERLONG_SHARE = 0.2
 
@@ -132,7 +132,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         "DAPO, decoupled clip and dynamic sampling",
         "Yu et al. 2025, arXiv:2503.14476",
         f"{GROUP}; groups that are all solved or all unsolved are drawn again until "
-        f"{MOST_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
+        f"{MAX_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
         f"mean over tokens; a completion that reaches into the last {OVERLONG_SHARE:.0%} of its "
         "length loses up to 1",
         _estimator(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.engine_overrides import BATCHED, CPU, GPU, gpu_workers, installed_attention
 from verl_jobs.config.learner_overrides import actor_overrides, critic_overrides, kl_overrides
 from verl_jobs.config.scale_overrides import scale_overrides
@@ -197,7 +197,7 @@ def _sampler(t: Training) -> dict[str, object]:
             "gen_batch_size": 1,
             "max_inflight_gen_batches": 2,
         }
-        arguments["most_dropped"] = MOST_DROPPED * t.problems_per_step
+        arguments["most_dropped"] = MAX_DROPPED * t.problems_per_step
     return arguments
 
 

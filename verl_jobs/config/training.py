@@ -27,7 +27,7 @@ from verl_jobs.config.validation import Validation
 from verl_jobs.config.verl_conflicts import conflict
 from verl_jobs.config.verl_schema import checked
 
-MOST_ENTROPY = 0.005  # of an adaptive weight (verl_jobs/trainer/entropy.py)
+MAX_ENTROPY = 0.005  # of an adaptive weight (verl_jobs/trainer/entropy.py)
 CLIP = 0.2  # arXiv:1707.06347, and verl's default
 
 
@@ -228,10 +228,10 @@ class Training(Section):
 
     @model_validator(mode="after")
     def check_entropy(self) -> Training:
-        if self.entropy_target and self.entropy_coefficient > MOST_ENTROPY:
+        if self.entropy_target and self.entropy_coefficient > MAX_ENTROPY:
             raise ValueError(
                 f"entropy_coefficient is where the weight starts if entropy_target is set, at most "
-                f"{MOST_ENTROPY}, got {self.entropy_coefficient}"
+                f"{MAX_ENTROPY}, got {self.entropy_coefficient}"
             )
         if self.entropy_target and self.method.sums_over_tokens:
             raise ValueError(

@@ -28,7 +28,7 @@ from verl_jobs.planner.seconds import step_seconds
 from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
 
 RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
-MOST_TOKENS, ROUND = 65_536, 1024  # of a forward pass that `plan` suggests: the most, a multiple
+MAX_TOKENS, ROUND = 65_536, 1024  # of a forward pass that `plan` suggests: the most, a multiple
 PARALLEL = (1, 2, 4, 8)  # GPUs of one machine that share a sequence, or an engine
 
 
@@ -254,7 +254,7 @@ def _filled(shape: Shape, gpu: Gpu, layout: Training) -> Training:
     """
     fixed = sum(update_of(shape, layout, 0).values())
     a_token = sum(update_of(shape, layout, 1).values()) - fixed
-    fit = min(MOST_TOKENS, rank_tokens(layout), (gpu.memory - RESERVE - fixed) // a_token)
+    fit = min(MAX_TOKENS, rank_tokens(layout), (gpu.memory - RESERVE - fixed) // a_token)
     least = ceil(longest(layout) / layout.scale.sequence_parallel)
     return _with(layout, micro_batch_tokens=max(least, fit // ROUND * ROUND))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewards.watch import PREFIX
-from verl_jobs.config.training import MOST_ENTROPY
+from verl_jobs.config.training import MAX_ENTROPY
 
 CHANGE = 1e-4  # of the weight in a step
 WEIGHT = f"{PREFIX}/entropy_coefficient"  # the metric: what counts in this step's loss
@@ -26,7 +26,7 @@ class Entropy(NamedTuple):
     def after(self, entropy: float) -> Entropy:
         """Return the controller after a step whose batch has this entropy."""
         change = CHANGE if entropy < self.target else -CHANGE
-        return self._replace(coefficient=min(max(self.coefficient + change, 0.0), MOST_ENTROPY))
+        return self._replace(coefficient=min(max(self.coefficient + change, 0.0), MAX_ENTROPY))
 
     def weight(self, entropy: float) -> float:
         """Return the weight in the loss of a step whose batch has this entropy."""

@@ -24,7 +24,7 @@ from typing import Any
 from problems.columns import ProblemError, shown
 from problems.sources.input_output import (
     IMPORTS,
-    MOST_TESTS,
+    MAX_TESTS,
     call_tests,
     entry_point,
     python_3,
@@ -145,7 +145,7 @@ def asserts(written: Sequence[str], key: str, where: str) -> Record:
         raise ProblemError(f"key {key!r} calls no function", "fix the tests", where)
     return {
         "style": "assert",
-        "tests": [check(test, name) for test in written[:MOST_TESTS]],
+        "tests": [check(test, name) for test in written[:MAX_TESTS]],
         "entry_point": name,
     }
 

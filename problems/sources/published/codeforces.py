@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from problems.columns import ProblemError, shown
-from problems.sources.input_output import MOST_TESTS
+from problems.sources.input_output import MAX_TESTS
 from problems.sources.published.cases import read_tests
 from problems.sources.published.shape import Record, Shape
 from problems.sources.source import Row, text, texts
@@ -42,7 +42,7 @@ def read(row: Row, where: str) -> Record:
     return record | {
         "problem_id": str(row["id"]).replace("/", "_"),
         "statement": _statement(row, where),
-        "visible_tests": min(len(examples), MOST_TESTS),
+        "visible_tests": min(len(examples), MAX_TESTS),
         "tags": ["codeforces", *(tag.replace(" ", "-") for tag in tags)],
         "checker": CHECKER.format(script=script) if script else None,
         "compare": "exact" if script else "tokens",
