@@ -35,10 +35,10 @@ from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
 from problems.dataset.curated import GATED, NAME, write_curated
 from problems.dataset.evidence import CONTAMINATION
+from problems.embedded.behaviour import part_of
+from problems.embedded.compositional import composition_of
 from problems.funnel import Stage
 from problems.schema import Problem, read_parquet
-from problems.sources.behaviour import part_of
-from problems.sources.compositional import composition_of
 from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 

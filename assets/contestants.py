@@ -12,8 +12,8 @@ from artifacts.store import Artifact
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
 from evaluation.benchmarks.embedded import NO_HELDOUT, answering, own_heldout
 from evaluation.benchmarks.registry import measured
+from problems.embedded.heldout import heldout_tasks
 from problems.schema import Problem, read_parquet
-from problems.sources.heldout import heldout_tasks
 from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext

@@ -17,13 +17,14 @@ from assets.markdown import markdown
 from assets.partitions import DATA, OWNERS, sources
 from assets.tables import PROBLEM_COLUMNS, by_split, examples
 from problems.catalogue import pinned_sources
+from problems.dataset.splits import with_validation
+from problems.embedded import compositional
 from problems.funnel import Removed, Stage
+from problems.reading.place import Place
+from problems.reading.source import Loaded
+from problems.registry import load
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
-from problems.sources import compositional, simple
-from problems.sources.place import Place
-from problems.sources.registry import load
-from problems.sources.source import Loaded
-from problems.sources.splits import with_validation
+from problems.sources import simple
 from resources.preflight import check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     SetOption,
 )

@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.damage import Damage
+from cli.lookup.damage import Damage
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.package_set import PackageSet, size_of
 from evaluation.benchmarks.published import Published
 from evaluation.benchmarks.registry import load_public, published
 from problems.catalogue import read_sources
 from problems.columns import ProblemError
-from problems.sources.place import Place
+from problems.reading.place import Place
 from resources.home import Home, NotReady
 
 GROUP = "Evaluate"

@@ -13,12 +13,12 @@ from artifacts.atomic import write_atomic
 from artifacts.passport import ManifestIndex, Passport
 from artifacts.store import Store
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
-from cli.damage import Damage
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.outcome import outcome
+from cli.display.outcome import outcome
+from cli.lookup.damage import Damage
 from cli.provenance import of_entry, summary_rows, verify
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard

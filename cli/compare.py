@@ -12,10 +12,10 @@ from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
-from cli.comparison_table import limits, notes, print_rows
-from cli.damage import Damage
-from cli.options import ProfileOption
-from cli.scorecards import NoScorecard, at_path, by_tests, is_path, short
+from cli.app.options import ProfileOption
+from cli.display.comparison_table import limits, notes, print_rows
+from cli.lookup.damage import Damage
+from cli.lookup.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import ProfileOption, SetOption
+from cli.app.options import ProfileOption, SetOption
 from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     UnverifiedOption,
 )

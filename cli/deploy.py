@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
 from resources.config.rollout import Strategy
 from resources.registry.rollouts import Rollouts
 from resources.registry.versions import find

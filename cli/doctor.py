@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cli.options import ProfileOption, SetOption
+from cli.app.options import ProfileOption, SetOption
 from resources.doctor import findings
 from resources.settings import Settings
 

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.damage import Damage
-from cli.options import RunArgument
-from cli.runs import folder_of, numbers_table
+from cli.app.options import RunArgument
+from cli.lookup.damage import Damage
+from cli.lookup.runs import folder_of, numbers_table
 from resources.home import Home
 from resources.settings import Settings
 from verl_jobs import samples

@@ -8,11 +8,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.outcome import outcome
+from cli.display.outcome import outcome
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.promotion.summary import decision_summary
 from resources.registry.ledger import Entry, champions, named

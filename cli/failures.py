@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.store import Store
-from cli.options import ProfileOption
-from cli.scorecards import at_path
+from cli.app.options import ProfileOption
+from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard

@@ -32,7 +32,7 @@ def main() -> None:
     quiet_interrupts()
     import typer
 
-    from cli.commands import app
+    from cli.app.commands import app
 
     try:
         with_interrupts()

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cli.gpus import gpus_of
-from cli.options import ProfileOption, SetOption
+from cli.app.options import ProfileOption, SetOption
+from cli.lookup.gpus import gpus_of
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.training import Training
@@ -163,8 +163,8 @@ def command(
     """
     settings = Settings.read(profile, change or ())
     if data is not None:
-        from cli.lengths import show_lengths
-        from cli.runs import folder_of
+        from cli.display.lengths import show_lengths
+        from cli.lookup.runs import folder_of
 
         raise typer.Exit(
             show_lengths(

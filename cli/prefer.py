@@ -13,9 +13,9 @@ from rich.console import Console
 
 from artifacts.hashing import hash_data
 from artifacts.integrity import reading
-from cli.damage import Damage
-from cli.options import ProfileOption
-from cli.preference_result import print_result
+from cli.app.options import ProfileOption
+from cli.display.preference_result import print_result
+from cli.lookup.damage import Damage
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError

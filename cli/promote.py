@@ -5,11 +5,11 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.evaluate.checkpoint import checkpoint_name, run_job
-from cli.options import (
+from cli.app.options import (
     CheckpointArgument,
     ProfileOption,
 )
+from cli.evaluate.checkpoint import checkpoint_name, run_job
 from evaluation.promotion.summary import decision_summary
 from pipelines.launch import prepare_run
 from resources.settings import Settings

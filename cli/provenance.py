@@ -15,8 +15,8 @@ from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import Store
-from cli.damage import Damage
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
+from cli.lookup.damage import Damage
 from resources.home import NotReady
 from resources.registry.ledger import Entry, champions
 from resources.registry.versions import UnknownVersion, find

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 
 from artifacts.store import Store
-from cli.damage import Damage
+from cli.app.options import ProfileOption
+from cli.display.wide_table import print_wide
 from cli.failures import price_of, read_score
-from cli.options import ProfileOption
-from cli.wide_table import print_wide
+from cli.lookup.damage import Damage
 from evaluation.judging.quality import HEAD, measured, trend
 from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.integrity import CorruptArtifact, check_champion
-from cli.damage import Damage
-from cli.options import ProfileOption
-from cli.outcome import outcome
+from cli.app.options import ProfileOption
+from cli.display.outcome import outcome
+from cli.lookup.damage import Damage
 from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger

@@ -13,10 +13,10 @@ from rich.progress import Progress
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
+from cli.lookup.scorecards import at_path
+from cli.lookup.scored_benchmark import NotReproducible, scored_benchmark
 from cli.provenance import names_manifest
-from cli.scorecards import at_path
-from cli.scored_benchmark import NotReproducible, scored_benchmark
 from evaluation.evaluate import evaluate
 from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures

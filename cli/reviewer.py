@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 
 from artifacts.hashing import hash_folder
-from cli.data.show import READS
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     SetOption,
 )
+from cli.data.show import READS
 from pipelines.launch import prepare_run
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
 from resources.settings import Settings
 from rewards.battery.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of

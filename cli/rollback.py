@@ -14,7 +14,7 @@ from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
 from cli.registry import sync_mlflow
 from resources.registry.ledger import Entry, NothingToRollBack, Superseded, champion_of
 from resources.settings import Settings

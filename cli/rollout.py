@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from cli import manifests
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
+from cli.display import manifests
 from resources.registry.rollouts import Kind, NoRollout, Rollout, Rollouts
 from resources.settings import Settings
 

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 
-from cli.options import RunArgument
-from cli.runs import folder_of
+from cli.app.options import RunArgument
+from cli.lookup.runs import folder_of
 from resources.home import Home
 from resources.settings import Settings
 from verl_jobs import samples

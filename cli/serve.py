@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption, SetOption
+from cli.app.options import ProfileOption, SetOption
 from resources.settings import Settings
 
 GROUP = "Serve"

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
 from problems.prompt import prompt_text
-from problems.sources.markdown import read_markdown
+from problems.reading.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply
 from resources.home import NotReady

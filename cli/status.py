@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
-from cli.damage import Damage
+from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     SetOption,
     UnverifiedOption,
@@ -95,7 +95,7 @@ def command(
     settings = Settings.read(profile, changes, unverified)
     console = Console(force_terminal=False)
     if lengths:
-        from cli.lengths import changes_to_train
+        from cli.display.lengths import changes_to_train
 
         limits = changes_to_train(lengths, 0.99, settings, console)
         settings = Settings.read(profile, [*limits, *settings.changes], unverified)

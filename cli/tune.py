@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import (
+from cli.app.options import (
     WIDE,
     ProfileOption,
     SetOption,

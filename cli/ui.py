@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from cli.options import ProfileOption
+from cli.app.options import ProfileOption
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
 from pipelines.process import restore_sigint

@@ -5,12 +5,12 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
-from cli.explain import show_refusal
-from cli.options import (
+from cli.app.options import (
     ProfileOption,
     VersionArgument,
 )
-from cli.outcome import outcome
+from cli.display.outcome import outcome
+from cli.explain import show_refusal
 from resources.registry.ledger import named
 from resources.registry.versions import find
 from resources.settings import Settings

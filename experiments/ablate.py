@@ -196,7 +196,7 @@ def score(job: TrainingJob, study: Study) -> Scorecard:
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
     from evaluation.evaluate import evaluate
-    from problems.sources.heldout import heldout_tasks
+    from problems.embedded.heldout import heldout_tasks
     from verl_jobs.trainer.checkpoints import best
 
     sampling = SAMPLING.model_copy(update={"max_new_tokens": study.profile.training.answer_tokens})

@@ -15,9 +15,9 @@ from rich.table import Table
 
 from evaluation.benchmarks.embedded import SAMPLING
 from experiments.adaptation import ALL, Family, Row, Study, study_id
+from problems.embedded import families as embedded
+from problems.embedded.compositional import FamilyConfig
 from problems.schema import Problem, read_parquet
-from problems.sources import families as embedded
-from problems.sources.compositional import FamilyConfig
 from resources.home import NotReady
 from resources.registry.versions import ALIASES, UnknownVersion, find
 from resources.settings import Settings

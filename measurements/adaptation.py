@@ -4,8 +4,9 @@
     python -m measurements.adaptation --problems 10 --steps 40 --shots 1 2    a short trial run
 
 The start is warmed up, without slips, on compositions that use no operation of any family
-(problems/sources/families.py). A second start, warmed up on all compositions, is an upper bound; it
-is evaluated without adaptation. A repeated command resumes: existing starts and cells are reused.
+(problems/embedded/families.py). A second start, warmed up on all compositions, is an upper bound;
+it is evaluated without adaptation. A repeated command resumes: existing starts and cells are
+reused.
 Prints the table in Markdown and the path of the JSON.
 """
 
@@ -24,9 +25,9 @@ from evaluation.scorecard import Scorecard
 from experiments.adapt import embedded_families
 from experiments.adaptation import Family, Row, Study, study_id
 from problems.demonstrations import demonstration
+from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.families import common
 from problems.prompt import prompt_text
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.families import common
 from sandbox.sandbox import Sandbox, SandboxConfig
 from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel, make

@@ -18,7 +18,7 @@ from pathlib import Path
 from problems.cleaning.curation import Curation, curate, licence_counts, licences
 from problems.dataset.evidence import evidence_of, write_evidence
 from problems.funnel import Removed, Stage, funnel
-from problems.sources.registry import load
+from problems.registry import load
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")

@@ -37,11 +37,11 @@ from problems.dataset.rl_parquet import write_verl
 from problems.demonstrations import demonstration
 from problems.difficulty.difficulty import rank
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.compositional import generate as compose
+from problems.embedded.heldout import heldout_draw
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig
-from problems.sources.compositional import generate as compose
-from problems.sources.heldout import heldout_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash, score_answers

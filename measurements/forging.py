@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.registry import load
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

@@ -25,7 +25,7 @@ from evaluation.promotion.checks import Facts
 from evaluation.promotion.gate import Gate, decide, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import wilson
-from problems.sources.heldout import heldout_tasks
+from problems.embedded.heldout import heldout_tasks
 from resources.config.load import load_profile
 from resources.config.profile import HELDOUT
 from resources.home import Home

@@ -18,10 +18,10 @@ import numpy as np
 from evaluation.promotion.regression import regressed
 from evaluation.statistics.hypothesis_tests import wilson
 from measurements.gate_error import card
+from problems.embedded.compositional import FamilyConfig, composition_of
+from problems.embedded.heldout import heldout_draw
+from problems.embedded.operations import OPERATIONS
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, composition_of
-from problems.sources.heldout import heldout_draw
-from problems.sources.operations import OPERATIONS
 
 TASKS, ALPHA, SEED, DRAWS = 400, 0.01, 1, 25_000
 PLACES = {operation.name: place for place, operation in enumerate(OPERATIONS)}

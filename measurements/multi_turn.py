@@ -27,10 +27,10 @@ from pathlib import Path
 
 from problems.dataset.rl_parquet import write_verl
 from problems.demonstrations import demonstration
+from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.heldout import heldout_draw
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.heldout import heldout_draw
 from resources.ray.job import train
 from resources.ray.private import Private
 from rewards.composite import RewardConfig, reward_hash

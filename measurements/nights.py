@@ -25,7 +25,7 @@ from evaluation.benchmarks.embedded import answering, heldout
 from evaluation.evaluate import evaluate
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.hypothesis_tests import mcnemar, wilson
-from problems.sources.heldout import heldout_tasks
+from problems.embedded.heldout import heldout_tasks
 from resources.config.load import load_profile
 from resources.config.profile import Profile
 from resources.home import Home

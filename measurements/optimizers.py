@@ -21,8 +21,8 @@ from evaluation.evaluate import evaluate
 from evaluation.statistics.hypothesis_tests import wilson
 from measurements.nights import FIRST
 from problems.demonstrations import demonstrations
+from problems.embedded.heldout import heldout_tasks
 from problems.prompt import prompt_text
-from problems.sources.heldout import heldout_tasks
 from resources.config.load import load_profile
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.warm_up import WarmUp, warm_up

@@ -12,8 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-from problems.sources.published.prose import program
-from problems.sources.registry import load
+from problems.reading.prose import program
+from problems.registry import load
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 

@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from problems.sources.registry import load
+from problems.registry import load
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 

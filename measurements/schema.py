@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, Json, TypeAdapter, Validation
 from pydantic_core import to_json
 
 from problems.columns import LIMIT_KEYS, ProblemError
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.encoding import dumps, loads
 from problems.schema import from_row, to_row
-from problems.sources.compositional import FamilyConfig, generate
 from sandbox.protocol import Compare, Style
 
 VALUES = ((1, 2), {1, 2}, frozenset({1}), 2**70, b"\xff", 1 + 2j, math.inf, {1: 2}, [1, "a", None])

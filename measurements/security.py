@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.registry import load
 from rewards.lint import lint
 from rewards.security import security
 from sandbox.judge import job_of

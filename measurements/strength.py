@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from measurements.programs import DATA, Program, codet
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.registry import load
 from problems.syntax import normal_form
 from problems.verification.strength import Strength
 from problems.verification.verification import Verification, verify

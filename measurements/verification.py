@@ -20,10 +20,10 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.funnel import Stage, funnel
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.registry import load
 from problems.verification.strength import HEAD, WEAKEST, Strength, by_source, weakest
 from problems.verification.verification import Verification, verify
 from sandbox.protocol import Job, Report

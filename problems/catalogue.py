@@ -13,8 +13,8 @@ from pathlib import Path
 from artifacts.atomic import write_atomic
 from artifacts.moved import present_path, stored_path
 from problems.columns import ProblemError
+from problems.reading.place import SHIPPED, Place
 from problems.schema import set_hash
-from problems.sources.place import SHIPPED, Place
 
 FILE = "sources.json"
 
@@ -56,8 +56,8 @@ def validated(name: str, place: Place) -> Place:
     FileNotFoundError for a path that does not exist.
     """
     from problems.augmentation.draft import SOURCE as AUGMENTED
-    from problems.sources.mapping import check_names
-    from problems.sources.registry import SOURCES
+    from problems.reading.mapping import check_names
+    from problems.registry import SOURCES
     from problems.sources.simple import NAME as SIMPLE
     from problems.synthesis.synthesize import SOURCE as SYNTHETIC
 
@@ -149,8 +149,8 @@ def current_commit(name: str, place: Place) -> str:
 
     Raises ProblemError.
     """
-    from problems.sources.hub import commit_of
-    from problems.sources.registry import SOURCES, revision_of
+    from problems.reading.hub import commit_of
+    from problems.registry import SOURCES, revision_of
 
     if place.hub is None and (known := SOURCES.get(name)) and known.generate:
         return f"{SHIPPED}{set_hash(known.generate())[:12]}"

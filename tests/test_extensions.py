@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = '''
 """Problems of a new source."""
 
-from problems.sources.own import own
-from problems.sources.source import Source
+from problems.reading.own import own
+from problems.reading.source import Source
 
 MINE = Source("mine", "problems for a test", own("mine").convert)
 '''
@@ -32,7 +32,7 @@ BENCHMARK = '''
 from evaluation.benchmarks.benchmark import from_problems
 from evaluation.benchmarks.published import Published
 from evaluation.sampling import Sampling
-from problems.sources.registry import SOURCES
+from problems.registry import SOURCES
 
 
 def mine(at):
@@ -146,7 +146,7 @@ SCORED = """
 import json, sys
 from rewards.composite import Reward
 from rewards.config import RewardConfig
-from problems.sources.own import own
+from problems.reading.own import own
 from sandbox.protocol import Report, TestResult, Verdict
 
 problem = own("mine").convert(json.loads(sys.argv[1]), "here")

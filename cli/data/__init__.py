@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.options import ProfileOption, SetOption
 from cli.evaluate import options as evaluate_options
-from cli.options import ProfileOption, SetOption
 from resources.settings import Settings
 
 GROUP = "Data"
@@ -56,8 +56,8 @@ def data_add(
 ) -> None:
     """Add a source of problems; every bad row is reported."""
     from cli.data.sources import add
-    from problems.sources.mapping import constant, pairs
-    from problems.sources.place import Place
+    from problems.reading.mapping import constant, pairs
+    from problems.reading.place import Place
 
     constants = {column: constant(value) for column, value in pairs(values or []).items()}
     names = pairs(filter(None, columns.split(",")))

@@ -9,14 +9,14 @@ from rich.console import Console
 
 from artifacts.portable import export
 from artifacts.store import Artifact
-from cli.damage import Damage
 from cli.data.show import datasets
 from cli.data.sources import add
+from cli.lookup.damage import Damage
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.watch.view import SOURCE_STAGES, View, stages_of
 from problems.dataset.card import CARD
-from problems.sources.place import Place
-from problems.sources.registry import source_name
+from problems.reading.place import Place
+from problems.registry import source_name
 from resources.home import NotReady
 from resources.run_record import PipelineRun
 from resources.settings import Settings

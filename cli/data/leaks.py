@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from artifacts.atomic import write_atomic
-from cli.damage import FILES_ARE_DAMAGED
+from cli.lookup.damage import FILES_ARE_DAMAGED
 from problems.columns import ProblemError
 from resources.settings import Settings
 
@@ -41,9 +41,9 @@ def data_leaks(
     Raises ProblemError and FileNotFoundError.
     """
     from problems.cleaning.leaks import find_leaks
-    from problems.sources.mapping import pairs
-    from problems.sources.place import Place
-    from problems.sources.training_rows import read_training_rows
+    from problems.reading.mapping import pairs
+    from problems.reading.place import Place
+    from problems.training_rows import read_training_rows
     from sandbox.sandbox import Sandbox
 
     place = Place(columns=pairs(filter(None, columns.split(","))))

@@ -13,7 +13,7 @@ from cli.data.show import READS
 from cli.data.sources import add, remove
 from problems.catalogue import read_sources
 from problems.production import SOURCE
-from problems.sources.place import Place
+from problems.reading.place import Place
 from resources.home import Home
 
 

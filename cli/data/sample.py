@@ -16,8 +16,8 @@ from evaluation.sampling import Prompt, Sampling
 from problems.catalogue import add_source, pinned_sources
 from problems.columns import ProblemError
 from problems.prompt import prompt_text
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.registry import load
 from problems.verification.verification_batch import judges
 from resources.home import Home
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
-from cli.damage import Damage
+from cli.lookup.damage import Damage
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from resources.home import Home, NotReady

@@ -15,8 +15,8 @@ from problems.columns import ProblemError
 from resources.home import Home
 
 if TYPE_CHECKING:
-    from problems.sources.place import Place
-    from problems.sources.source import Loaded
+    from problems.reading.place import Place
+    from problems.reading.source import Loaded
 
 MAX_ROWS = 20
 
@@ -27,8 +27,8 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
     Raises ProblemError if no row can be read, or the hub does not answer.
     """
     from problems.catalogue import add_source, current_commit, validated
-    from problems.sources.own import overlooked
-    from problems.sources.registry import SOURCES, load
+    from problems.reading.own import overlooked
+    from problems.registry import SOURCES, load
 
     home.make()
     place = validated(name, place)

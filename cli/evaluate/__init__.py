@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.options import ProfileOption
 from cli.evaluate import options
-from cli.options import ProfileOption
 from resources.settings import Settings
 
 GROUP = "Evaluate"

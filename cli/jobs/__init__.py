@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.options import AddressOption, ProfileOption, RunArgument
+from cli.app.options import AddressOption, ProfileOption, RunArgument
 from resources.settings import Settings
 
 GROUP = "Train"
@@ -82,7 +82,7 @@ def jobs_watch(run: RunArgument = None) -> None:
 def jobs_profile(run: RunArgument = None) -> None:
     """Show where the time of a training step goes."""
     from cli.jobs.step_time import show_step_time
-    from cli.runs import folder_of
+    from cli.lookup.runs import folder_of
 
     folder = folder_of(run, Settings.read().home)
     raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))

@@ -11,7 +11,7 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from cli.runs import find_run, run_state
+from cli.lookup.runs import find_run, run_state
 from pipelines.launch import INTERRUPTED, Sampler, demo
 from pipelines.watch.view import View
 from resources import lease

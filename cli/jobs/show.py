@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cli.damage import Damage
-from cli.runs import find_run, folder_of, last_value, run_state, training_folder
+from cli.lookup.damage import Damage
+from cli.lookup.runs import find_run, folder_of, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.view import REWARD
 from resources.home import Home

@@ -25,8 +25,8 @@ from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
 from evaluation.sampling import Chat, Sampling
 from problems.columns import ProblemError
+from problems.reading.own import own
 from problems.schema import Problem
-from problems.sources.own import own
 from rewards.extraction import extract_code
 
 

@@ -10,8 +10,8 @@ from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened, Published
 from evaluation.judging.by_problem import ProblemHarness, tasks_of
 from evaluation.sampling import Sampling
+from problems.registry import SOURCES
 from problems.schema import Problem
-from problems.sources.registry import SOURCES
 from rewards.extraction import extract_code
 
 TASKS = range(11, 511)

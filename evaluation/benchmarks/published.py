@@ -14,12 +14,12 @@ from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.package_set import PackageSet
 from evaluation.benchmarks.window import between
 from problems.columns import ProblemError
+from problems.reading.hub import hub_rows
+from problems.reading.place import Place
+from problems.reading.rows import local_rows
+from problems.reading.source import Row, Source
+from problems.registry import load, revision_of
 from problems.schema import Problem
-from problems.sources.hub import hub_rows
-from problems.sources.place import Place
-from problems.sources.registry import load, revision_of
-from problems.sources.rows import local_rows
-from problems.sources.source import Row, Source
 
 
 @dataclass(frozen=True)

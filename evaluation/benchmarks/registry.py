@@ -16,7 +16,7 @@ from evaluation.benchmarks.published import Opened, Published
 from problems.catalogue import read_sources
 from problems.cleaning.fingerprints import guarded
 from problems.columns import ProblemError
-from problems.sources.place import Place
+from problems.reading.place import Place
 
 
 @cache

@@ -19,9 +19,9 @@ from pathlib import Path
 from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
+from problems.reading.source import Row, text
 from problems.schema import Problem
 from problems.sources.bigcodebench import convert
-from problems.sources.source import Row, text
 from sandbox.protocol import Job
 
 VERSION = "2"

@@ -25,8 +25,8 @@ from evaluation.sampling import Progress
 from problems.columns import ProblemError
 from problems.encoding import decode, dumps, encode
 from problems.json_lines import JsonLines
+from problems.reading.source import Row
 from problems.schema import Problem
-from problems.sources.source import Row
 from problems.verification.outputs import TOO_LONG, Output, OutputRequest, Runs, outputs
 from sandbox.protocol import Job, Limits, Report, Verdict
 

@@ -18,8 +18,8 @@ from typing import Any
 from evaluation.judging import plus_program
 from problems.columns import ProblemError
 from problems.encoding import dumps
+from problems.reading.source import Row, text
 from problems.sources.mbppplus import RESTORE
-from problems.sources.source import Row, text
 from sandbox.protocol import CallTest, Job, Limits
 
 SETS = ("base", "plus")

@@ -17,7 +17,7 @@ from assets.raw_problems import problem_sources
 from pipelines.sensors.sensor import sensor
 from problems.catalogue import current_commit, pin, read_sources
 from problems.columns import ProblemError
-from problems.sources.place import Place
+from problems.reading.place import Place
 from resources.problem_intake import fingerprint, import_problems, waiting
 from resources.run_context import RunContext
 

@@ -22,8 +22,8 @@ from evaluation.judging.scoring import harness_version
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
 from pipelines.sensors.sensor import sensor
+from problems.reading.place import Place
 from problems.schema import read_parquet
-from problems.sources.place import Place
 from resources.config.profile import HELDOUT
 from resources.registry.ledger import Entry
 from resources.run_context import RunContext

@@ -22,9 +22,9 @@ from problems.columns import ProblemError
 from problems.dataset.shards import parquet_bytes
 from problems.funnel import Removed
 from problems.parquet_file import reading_parquet
+from problems.reading.rows import SUFFIXES
+from problems.registry import problems_in, source_name
 from problems.schema import Problem, check_table, from_row, to_table
-from problems.sources.registry import problems_in, source_name
-from problems.sources.rows import SUFFIXES
 
 ROWS = 2000  # problems per part
 ORIGIN = b"ratchet.origin"  # metadata key of a part: the source file and row of its first row

@@ -9,21 +9,17 @@ runs a program on an input.
 
 from __future__ import annotations
 
-from typing import Any
-
-from problems.columns import ProblemError, shown
-from problems.schema import Problem, Split
-from problems.sources.input_output import (
+from problems.columns import ProblemError
+from problems.reading.input_output import (
     IMPORTS,
-    Tests,
-    call_tests,
     entry_point,
     parsed,
     python_3,
-    stdio_tests,
+    tests_of,
 )
-from problems.sources.source import SPLIT, Row, Source, number, text
-from sandbox.protocol import Limits, Style
+from problems.reading.source import SPLIT, Row, Source, number, text
+from problems.schema import Problem, Split
+from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 
@@ -87,27 +83,6 @@ def split_of(row: Row, where: str) -> str:
             where,
         )
     return str(split)
-
-
-def tests_of(record: Any, where: str) -> tuple[Style, str | None, Tests]:
-    """Return style, function name and tests of an `input_output` object.
-
-    Raises ProblemError if it is not an object.
-    """
-    if not isinstance(record, dict):
-        raise ProblemError(
-            f"key 'input_output' is {shown(record)}",
-            "expected an object with inputs and outputs",
-            where,
-        )
-    inputs, outputs, name = (
-        record.get("inputs", []),
-        record.get("outputs", []),
-        record.get("fn_name"),
-    )
-    if name is None:
-        return "stdio", None, stdio_tests(inputs, outputs, where)
-    return "call", str(name), call_tests(inputs, outputs, where)
 
 
 APPS = Source(

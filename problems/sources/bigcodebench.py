@@ -17,9 +17,9 @@ import sys
 from dataclasses import replace
 
 from problems.columns import ProblemError
+from problems.reading.source import Row, Source, number, text
 from problems.schema import Problem
 from problems.sources.humaneval import docstring
-from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse
 from sandbox.protocol import Limits
 

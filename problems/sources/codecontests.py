@@ -17,9 +17,9 @@ from typing import Any
 
 from problems.cleaning.gating import is_gated_contest
 from problems.columns import ProblemError
+from problems.reading.input_output import Tests, python_3, stdio_tests
+from problems.reading.source import SPLIT, Row, Source, text
 from problems.schema import Problem
-from problems.sources.input_output import Tests, python_3, stdio_tests
-from problems.sources.source import SPLIT, Row, Source, text
 from sandbox.protocol import Limits
 
 LICENCE = "CC-BY-4.0"

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.reading.source import Row, Source, number, text
 from problems.schema import Problem
-from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse
 from sandbox.protocol import Limits
 

@@ -1,6 +1,6 @@
 """HumanEval+ v0.1.10, 164 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0).
 
-Gated: for evaluation only. Tests: base inputs, plus inputs (problems/sources/plus.py). The hub's
+Gated: for evaluation only. Tests: base inputs, plus inputs (problems/reading/plus.py). The hub's
 dataset has one test instead, upstream's own program over both.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from problems.columns import ProblemError
+from problems.reading.plus import plus_test
+from problems.reading.source import Row, Source
 from problems.schema import Problem
 from problems.sources import humaneval
-from problems.sources.plus import plus_test
-from problems.sources.source import Row, Source
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.10"

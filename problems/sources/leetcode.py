@@ -15,8 +15,8 @@ from functools import partial
 
 from problems.cleaning.gating import is_gated_leetcode
 from problems.columns import ProblemError
+from problems.reading.source import Row, Source, text
 from problems.schema import Problem
-from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(20.0, memory_mb=1024)

@@ -21,9 +21,9 @@ import zlib
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.reading.input_output import IMPORTS, Tests, entry_point, parsed, stdio_tests
+from problems.reading.source import Row, Source, text
 from problems.schema import Problem
-from problems.sources.input_output import IMPORTS, Tests, entry_point, parsed, stdio_tests
-from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(6.0, memory_mb=1024)

@@ -12,15 +12,13 @@ import ast
 from functools import partial
 
 from problems.cleaning.gating import is_gated_mbpp
-from problems.columns import ProblemError
+from problems.reading.asserts import called, check, used
+from problems.reading.source import Row, Source, number, text, texts
 from problems.schema import Problem, Split
-from problems.sources.source import Row, Source, number, text, texts
-from problems.syntax import parse
 from sandbox.protocol import Limits
 
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
-IMPORTS = (ast.Import, ast.ImportFrom)
 SLOW = {123: Limits.of_work(40.0, memory_mb=512)}  # sums amicable numbers up to 99,999 in 3 to 11 s
 
 
@@ -72,69 +70,6 @@ def split_of(task: int, gated: bool) -> Split:
     if gated:
         return "heldout"
     return "validation" if 511 <= task <= 600 else "train"
-
-
-def called(code: str, asserts: list[str], where: str) -> str:
-    """Return the function of `code` that the tests call.
-
-    Raises ProblemError if the code or a test is not Python, or if none of its functions is called.
-    """
-    try:
-        functions = {node.name for node in parse(code).body if isinstance(node, ast.FunctionDef)}
-        tests = [parse(line) for line in asserts]
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(
-            f"code or test_list is no Python ({error})", "fix the row", where
-        ) from error
-    for tree in tests:
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in functions
-            ):
-                return node.func.id
-    raise ProblemError(
-        f"test_list calls none of the functions of code ({', '.join(sorted(functions))})",
-        "fix the names",
-        where,
-    )
-
-
-def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
-    """Return an `assert` test: `check(candidate)` with the assert on the renamed function."""
-    tree = parse(line)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == entry_point:
-            node.id = "candidate"
-    body = "\n".join(f"    {part}" for part in ast.unparse(tree).splitlines())
-    return {
-        "source": "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)
-    }
-
-
-def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...] = IMPORTS) -> str:
-    """Return the classes or imports of the code that the tests use.
-
-    The tests run separately from the code and could not run without them.
-    """
-    names = {
-        node.id
-        for source in tests
-        for node in ast.walk(parse(source))
-        if isinstance(node, ast.Name)
-    }
-    return "\n".join(
-        ast.unparse(node)
-        for node in parse(code).body
-        if isinstance(node, kinds) and names & _bound(node)
-    )
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    return {node.name} if isinstance(node, ast.ClassDef) else set()
 
 
 MBPP = Source(

@@ -1,6 +1,6 @@
 """MBPP+ v0.2.0, 378 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0). Gated: for evaluation only.
 
-Tests: base inputs, plus inputs (problems/sources/plus.py). JSON has turned the tuples, sets and
+Tests: base inputs, plus inputs (problems/reading/plus.py). JSON has turned the tuples, sets and
 complex numbers of some tasks into lists and strings; they are restored here. The hub's dataset has
 no inputs, so its asserts are the tests, and the score is not an MBPP+ score.
 
@@ -15,10 +15,10 @@ from math import comb
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.reading.asserts import called, check, used
+from problems.reading.plus import plus_test
+from problems.reading.source import Row, Source, number, text, texts
 from problems.schema import Problem
-from problems.sources.mbpp import called, check, used
-from problems.sources.plus import plus_test
-from problems.sources.source import Row, Source, number, text, texts
 from sandbox.protocol import Limits
 
 RELEASE = "v0.2.0"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from problems.columns import ProblemError
 from problems.production import SOURCE
+from problems.reading.own import own
+from problems.reading.source import Row, Source
 from problems.schema import Problem
-from problems.sources.own import own
-from problems.sources.source import Row, Source
 
 READ = ("problem_id", "statement", "style", "tests", "entry_point", "key")
 STYLES = ("call", "stdio")  # their tests are data, not code

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from problems.reading.own import own
+from problems.reading.source import Source
 from problems.schema import Problem, refuse_duplicates
-from problems.sources.own import own
-from problems.sources.source import Source
 
 NAME = "simple"
 FILE = Path(__file__).with_name("simple_problems.json")

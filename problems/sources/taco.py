@@ -12,9 +12,9 @@ import ast
 import hashlib
 import re
 
+from problems.reading.source import Row, Source, text
 from problems.schema import Problem
 from problems.sources.apps import problem_of
-from problems.sources.source import Row, Source, text
 
 
 def convert(row: Row, where: str) -> Problem:

@@ -26,7 +26,7 @@ from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.promotion.policy import Policy
 from problems.augmentation.settings import Augmentation
 from problems.cleaning.settings import Curation
-from problems.sources.family_settings import FamilyConfig
+from problems.embedded.settings import FamilyConfig
 from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url

@@ -19,8 +19,8 @@ from assets.clean_problems import no_gated_problem, no_heldout_function, no_secr
 from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
 from cli.data.show import diff, show
+from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.sources.heldout import heldout_draw
 from problems.verification import strength
 from resources.run_context import RunContext
 from resources.settings import Settings

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from artifacts.hashing import hash_file
-from cli.damage import Damage
 from cli.data.limits import data_limits
+from cli.lookup.damage import Damage
 from cli.status import stale
 from problems.catalogue import add_source
 from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects

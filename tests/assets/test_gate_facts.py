@@ -18,9 +18,9 @@ from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
 from evaluation.statistics.alpha_spending import next_level
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
 from resources.config.load import ProfileError
 from resources.run_context import RunContext, StageContext
 from resources.run_record import PipelineRun

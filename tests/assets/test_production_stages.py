@@ -11,8 +11,8 @@ from rich.console import Console
 
 from cli.data.production import data_production
 from problems.catalogue import add_source, read_sources
+from problems.reading.place import Place
 from problems.schema import read_parquet
-from problems.sources.place import Place
 from resources.run_context import RunContext
 from serving import openai
 from serving.gateway.candidates import Candidate, Candidates

@@ -19,9 +19,9 @@ from assets.promotion import gate
 from assets.training_rows import regression_problems, training_of
 from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Sample, Scorecard
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
 from resources.registry.regressions import BadLine, RegressionSet, boosted
 from resources.run_context import StageContext
 from resources.run_record import PipelineRun, open_run

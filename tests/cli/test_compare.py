@@ -17,7 +17,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Store
 from cli.compare import compare
 from cli.failures import read_score
-from cli.scorecards import NoScorecard
+from cli.lookup.scorecards import NoScorecard
 from evaluation.logs.log import LogError
 from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, compare_models

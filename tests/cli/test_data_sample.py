@@ -17,7 +17,7 @@ from evaluation.generation.completion_sources import Endpoint
 from evaluation.sampling import Sampling
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
-from problems.sources.registry import load
+from problems.registry import load
 from problems.verification.verification import Verification, verify
 from resources.home import Home
 from sandbox.sandbox import Sandbox, SandboxConfig

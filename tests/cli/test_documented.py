@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from cli.commands import app
+from cli.app.commands import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from cli import main as cli
-from cli.gpus import gpus_of
-from cli.lengths import show_lengths
+from cli.display.lengths import show_lengths
+from cli.lookup.gpus import gpus_of
 from cli.plan import command, over_machines, show_plan
 from pipelines.launch import prepare_run
 from problems.catalogue import add_source
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from resources.settings import Settings
 from verl_jobs.config.scale import Scale

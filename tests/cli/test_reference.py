@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.reference import ROOT, pages
+from cli.reference.pages import ROOT, pages
 
 
 @pytest.mark.parametrize(

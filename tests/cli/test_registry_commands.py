@@ -28,8 +28,8 @@ from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.sensors.mlflow import mlflow_follows
 from problems.dataset.evidence import SUSPECTS
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig, generate
 from resources.home import NotReady
 from resources.registry.ledger import NothingToRollBack
 from resources.registry.versions import UnknownVersion

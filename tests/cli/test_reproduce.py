@@ -13,13 +13,13 @@ from rich.console import Console
 from artifacts.integrity import CorruptArtifact, hashes_of
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
+from cli.lookup.scored_benchmark import NotReproducible
 from cli.reproduce import differences, reproduce
-from cli.scored_benchmark import NotReproducible
 from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
-from problems.sources.heldout import heldout_draw
+from problems.embedded.heldout import heldout_draw
 from resources.run_record import open_run
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox

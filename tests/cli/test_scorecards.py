@@ -15,10 +15,10 @@ from rich.console import Console
 from cli.compare import compare
 from cli.evaluate.completions import EvaluationOptions, evaluate_completions
 from cli.failures import show_failures
+from cli.lookup.scorecards import NoScorecard
+from cli.lookup.scored_benchmark import NotReproducible
 from cli.quality import show_quality
 from cli.reproduce import reproduce
-from cli.scorecards import NoScorecard
-from cli.scored_benchmark import NotReproducible
 from evaluation.preference.contestants import read_contestant
 from evaluation.promotion.rate import Incomparable
 from evaluation.scorecard import Scorecard

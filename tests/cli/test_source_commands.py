@@ -13,7 +13,7 @@ from rich.console import Console
 from cli.data.sources import add, remove
 from problems.catalogue import add_source, read_sources
 from problems.columns import ProblemError
-from problems.sources.place import Place
+from problems.reading.place import Place
 from resources.home import Home
 
 ROW = {"prompt": "Double it.", "cases": [{"args": [2], "expected": 4}]}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
 from sandbox.sandbox import Sandbox
 
 

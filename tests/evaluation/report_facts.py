@@ -21,8 +21,8 @@ from evaluation.reports.facts import (
 )
 from evaluation.reports.report import groups, pick_examples
 from evaluation.scorecard import Sample, Scorecard
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 
 
 def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:

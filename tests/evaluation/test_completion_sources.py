@@ -28,8 +28,8 @@ from evaluation.generation.completion_sources import (
 )
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
+from problems.reading.place import Place
 from problems.schema import Problem, write_parquet
-from problems.sources.place import Place
 
 SAMPLED = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
 

@@ -20,8 +20,8 @@ from evaluation.judging.scoring import harness_version
 from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import Scorecard
 from problems.catalogue import add_source
+from problems.reading.place import Place
 from problems.schema import Problem
-from problems.sources.place import Place
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox
 from tests.evaluation.judging import judge_completions

@@ -19,9 +19,9 @@ from evaluation.reports.facts import ReportFacts
 from evaluation.reports.report import render
 from evaluation.scorecard import Scorecard
 from problems.clusters import cluster_of
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
 from tests.evaluation.report_facts import facts_of
 from tests.evaluation.test_gate import BETTER, OLD
 from tests.evaluation.test_policy import scorecard_of

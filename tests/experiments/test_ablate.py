@@ -23,7 +23,7 @@ from experiments.ablate import (
     variant,
 )
 from experiments.study import Study
-from problems.sources.heldout import heldout_draw
+from problems.embedded.heldout import heldout_draw
 from resources.config.load import ProfileError, load_profile
 from resources.run_record import Draw, open_run
 from resources.settings import Settings

@@ -14,9 +14,9 @@ from evaluation.sampling import Sampling
 from experiments.adapt import adapt, checkpoint_folder, read_family
 from experiments.adaptation import ALL, Family, Row, Study
 from problems.demonstrations import demonstration
+from problems.embedded import families as embedded
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from problems.sources import families as embedded
-from problems.sources.compositional import FamilyConfig, generate
 from resources.home import NotReady
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox

@@ -24,8 +24,8 @@ from evaluation.generation.completion_sources import (
     generate_completions,
 )
 from evaluation.sampling import Sampling
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from resources.home import Home
 from tests.serving.faulty_proxy import proxy_to, served
 

@@ -18,8 +18,8 @@ import yaml
 
 from problems.dataset.rl_parquet import write_verl
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
-from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from resources.config.profile import Profile
 from rewards.battery.battery import run_battery

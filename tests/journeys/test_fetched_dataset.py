@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from problems.sources.compositional import FamilyConfig, generate
+from problems.embedded.compositional import FamilyConfig, generate
 from resources.home import Home
 from tests.journeys.own_rows import write_rows
 from tests.web_server import served

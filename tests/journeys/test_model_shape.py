@@ -17,7 +17,7 @@ from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
 from measurements.saves import SHAPE, random_model
 from problems.dataset.rl_parquet import write_verl
-from problems.sources.compositional import FamilyConfig, generate
+from problems.embedded.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox

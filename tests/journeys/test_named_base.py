@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.scorecard import Scorecard
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import read_parquet
-from problems.sources.compositional import FamilyConfig, generate
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from tests.journeys.own_rows import write_rows

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
-from problems.sources.compositional import FamilyConfig, generate
 from tests.cli.test_reviewer import home_with
 from tests.journeys.demo_run import ratchet
 from verl_jobs.agents.records import read_reviews

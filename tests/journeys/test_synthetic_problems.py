@@ -14,8 +14,8 @@ import dagster as dg
 import pytest
 
 from problems.cleaning.curation import curate
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem, read_parquet
-from problems.sources.compositional import FamilyConfig, generate
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.proposals import MIN_INPUTS, PROPOSE, SOLVE
 from problems.synthesis.replies import Replies

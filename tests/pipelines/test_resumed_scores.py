@@ -17,9 +17,9 @@ from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.json_lines import HASH
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_stale_scores import cleaned

@@ -14,8 +14,8 @@ from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
 from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig, generate
 from resources.run_record import Champion, open_run
 from tests.pipelines.home_builder import HomeBuilder, card
 from tests.pipelines.ticks import tick

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
+from problems.reading.source import Loaded
+from problems.registry import load
 from problems.schema import write_parquet
-from problems.sources.registry import load
-from problems.sources.source import Loaded
 
 ROW: dict[str, Any] = {
     "id": "a",

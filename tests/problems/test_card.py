@@ -22,10 +22,10 @@ from problems.dataset.charts import funnel_chart, histogram
 from problems.dataset.dataset_files import write_dataset
 from problems.dataset.evidence import evidence_of
 from problems.dataset.rl_parquet import problem_from_ground_truth
+from problems.embedded.compositional import FamilyConfig, generate
+from problems.embedded.heldout import heldout_draw
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.heldout import heldout_draw
 
 FAMILY = FamilyConfig(demonstrations=12, train=12, validation=4)
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from artifacts.hashing import hash_data
+from problems.embedded.behaviour import outputs
+from problems.embedded.compositional import VERSION, FamilyConfig, composition_of, generate
+from problems.embedded.heldout import heldout_draw
+from problems.embedded.operations import OPERATIONS, Operation, compiled
 from problems.schema import Problem
-from problems.sources.behaviour import outputs
-from problems.sources.compositional import VERSION, FamilyConfig, composition_of, generate
-from problems.sources.heldout import heldout_draw
-from problems.sources.operations import OPERATIONS, Operation, compiled
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, run_all
 

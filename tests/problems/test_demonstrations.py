@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from problems.demonstrations import chats, demonstration
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 
 FAMILY = generate(FamilyConfig(demonstrations=40, train=1, validation=1))
 

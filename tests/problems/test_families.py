@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from problems.sources import families
-from problems.sources.compositional import FamilyConfig
-from problems.sources.families import COMMON, FAMILIES, common, examples, family_of, heldout
-from problems.sources.operations import BY_NAME
+from problems.embedded import families
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.families import COMMON, FAMILIES, common, examples, family_of, heldout
+from problems.embedded.operations import BY_NAME
 
 CONFIG = FamilyConfig()
 

@@ -17,8 +17,8 @@ from problems.difficulty.features import (
     static_difficulty,
     write_features,
 )
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 
 numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=30)
 

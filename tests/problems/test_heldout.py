@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.sources.behaviour import behaviour, part_of
-from problems.sources.compositional import SHAPES, FamilyConfig, composition_of, generate
-from problems.sources.heldout import heldout_draw, heldout_tasks
+from problems.embedded.behaviour import behaviour, part_of
+from problems.embedded.compositional import SHAPES, FamilyConfig, composition_of, generate
+from problems.embedded.heldout import heldout_draw, heldout_tasks
 
 CONFIG = FamilyConfig(demonstrations=60, train=40, validation=20)
 

@@ -50,9 +50,9 @@ SAYS = """
 import json, sys
 from pathlib import Path
 from problems.columns import ProblemError
-from problems.sources.hub import commit_of
-from problems.sources.place import Place
-from problems.sources.registry import load
+from problems.reading.hub import commit_of
+from problems.reading.place import Place
+from problems.registry import load
 for line in sys.stdin:
     name, place = json.loads(line)
     try:

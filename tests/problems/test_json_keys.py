@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from problems.sources.registry import load
+from problems.registry import load
 from problems.verification.verification import Verified, verify
 from sandbox.sandbox import Sandbox
 

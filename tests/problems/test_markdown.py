@@ -8,7 +8,7 @@ import pytest
 
 from problems.columns import ProblemError
 from problems.prompt import prompt_text
-from problems.sources.markdown import read_markdown
+from problems.reading.markdown import read_markdown
 
 CALLS = """# Second largest
 Write `second(numbers)`.

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from problems.embedded.compositional import FamilyConfig, generate
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.registry import load
 from problems.syntax import normal_form
 from problems.verification.mutants import mutants
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from problems.augmentation.draft import reason_not_parent
 from problems.cleaning.curation import curate
+from problems.dataset.splits import with_validation
 from problems.production import SOURCE, capped, is_production
+from problems.reading.place import Place
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources.place import Place
-from problems.sources.registry import load
-from problems.sources.splits import with_validation
 from problems.verification.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
-from problems.sources.own import own
-from problems.sources.published.cases import read_tests
-from problems.sources.published.registry import published_record, shape_of
-from problems.sources.registry import load
-from problems.sources.source import Loaded
+from problems.reading.cases import read_tests
+from problems.reading.own import own
+from problems.reading.source import Loaded
+from problems.registry import load
+from problems.shapes.registry import published_record, shape_of
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import (

@@ -16,10 +16,10 @@ from problems.cleaning.curation import curate
 from problems.cleaning.similarity import programs
 from problems.dataset.rl_parquet import write_verl
 from problems.dataset.trainable import explained, trainable, untrained
+from problems.embedded import compositional
+from problems.embedded.compositional import FamilyConfig
+from problems.registry import load
 from problems.schema import Problem
-from problems.sources import compositional
-from problems.sources.compositional import FamilyConfig
-from problems.sources.registry import load
 from problems.sources.simple import generate
 from problems.syntax import shape
 from problems.verification.verification import Verification, verify

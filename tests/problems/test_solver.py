@@ -13,10 +13,10 @@ from artifacts.store import Store
 from problems.columns import ProblemError
 from problems.dataset.card import CARD
 from problems.dataset.history import history
+from problems.embedded.compositional import generate
+from problems.reading.place import Place
+from problems.registry import load
 from problems.schema import Problem, write_parquet
-from problems.sources.compositional import generate
-from problems.sources.place import Place
-from problems.sources.registry import load
 from problems.verification import strength
 from problems.verification.verification import Verification, Verified, verify
 from sandbox.sandbox import Sandbox

@@ -16,10 +16,10 @@ import pytest
 from problems.catalogue import add_source, read_sources, remove_source
 from problems.cleaning.gating import gated_mbpp
 from problems.columns import ProblemError
+from problems.reading.own import overlooked
+from problems.reading.place import Place
+from problems.registry import SOURCES, load
 from problems.schema import read_parquet, write_parquet
-from problems.sources.own import overlooked
-from problems.sources.place import Place
-from problems.sources.registry import SOURCES, load
 
 GOOD = {
     "id": "a",

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from problems.dataset.splits import MAX_VALIDATION, MIN_VALIDATION, with_validation
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
-from problems.sources.splits import MAX_VALIDATION, MIN_VALIDATION, with_validation
 
 PROBLEM = next(each for each in generate(FamilyConfig(demonstrations=1, train=1, validation=1)))
 

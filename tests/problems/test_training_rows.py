@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from problems.columns import ProblemError
-from problems.sources.place import Place
-from problems.sources.training_rows import read_training_rows
+from problems.reading.place import Place
+from problems.training_rows import read_training_rows
 
 ASKED, CODE = "Double n.", "def twice(n):\n    return 2 * n\n"
 FENCED = f"Here it is:\n\n```python\n{CODE}```\n"

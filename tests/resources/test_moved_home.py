@@ -10,7 +10,7 @@ import pytest
 
 from artifacts.moved import present_path, stored_path
 from problems.catalogue import add_source, read_sources
-from problems.sources.place import Place
+from problems.reading.place import Place
 from resources.registry.ledger import Entry, Ledger
 from resources.run_record import Champion, PipelineRun, open_run
 

@@ -152,7 +152,7 @@ def test_explain_escapes_terminal_control_characters() -> None:
 
 def test_the_judge_command_imports_neither_dagster_nor_torch() -> None:
     code = (
-        "import sys; from cli.commands import app\ntry:\n    app(['judge', '--help'])\n"
+        "import sys; from cli.app.commands import app\ntry:\n    app(['judge', '--help'])\n"
         "except SystemExit: pass\n"
         "assert 'dagster' not in sys.modules and 'torch' not in sys.modules"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from problems.sources.registry import load
+from problems.registry import load
 from problems.verification.verification_batch import idle_answer
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all

@@ -30,9 +30,9 @@ from evaluation.generation.completion_sources import (
 )
 from evaluation.generation.openai_client import MissingCompletions
 from evaluation.sampling import Sampling
+from problems.embedded.compositional import FamilyConfig
+from problems.embedded.heldout import heldout_draw
 from problems.schema import write_parquet
-from problems.sources.compositional import FamilyConfig
-from problems.sources.heldout import heldout_draw
 from problems.synthesis.endpoint import TRIES
 from problems.synthesis.endpoint import Endpoint as Client
 from problems.synthesis.replies import EndpointDown

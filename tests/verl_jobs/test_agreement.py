@@ -12,7 +12,7 @@ import pytest
 from evaluation.benchmarks import from_problems, validation
 from evaluation.benchmarks.validation_parquet import write_validation
 from evaluation.sampling import CompletionOutput, Sampling
-from problems.sources.compositional import FamilyConfig, generate
+from problems.embedded.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.evaluation.judging import judge_completions

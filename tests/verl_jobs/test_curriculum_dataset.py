@@ -23,8 +23,8 @@ from problems.difficulty.pass_rate_prior import (
     read_expected,
     write_expected,
 )
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import RewardConfig
 from verl_jobs import samples
 from verl_jobs.config.answer_stages import AnswerStage

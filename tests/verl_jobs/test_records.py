@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.conversation import MEND, REVIEW
 from verl_jobs.agents.corrections import corrections

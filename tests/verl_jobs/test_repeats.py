@@ -13,8 +13,8 @@ import pytest
 
 from problems.dataset.rl_parquet import write_verl
 from problems.demonstrations import demonstration
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
-from problems.sources.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
 from rewards.composite import reward_hash
 from verl_jobs.config.lora import ADAPTER

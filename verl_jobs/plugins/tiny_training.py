@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from problems.dataset.rl_parquet import write_verl
+from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
 from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig
 from verl_jobs.config.curriculum import Curriculum

@@ -43,7 +43,7 @@ class Adaptation(Section):
     families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(
         ("digits", "parity", "slices", "tables"), min_length=1
     )
-    """Families of the embedded problems (problems/sources/families.py); ignored with problems of
+    """Families of the embedded problems (problems/embedded/families.py); ignored with problems of
     your own.
     """
     problems: PositiveInt = 100

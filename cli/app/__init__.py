@@ -1,0 +1,1 @@
+"""The Typer application: its commands and the options that they share."""

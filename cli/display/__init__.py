@@ -1,0 +1,1 @@
+"""Tables and phrases that commands print."""

@@ -1,0 +1,66 @@
+"""Print Kubernetes manifests with the traffic of a rollout's step (`ratchet rollout manifests`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cli.app.options import ProfileOption
+from resources.home import NotReady
+from resources.registry.rollouts import NoRollout, Rollouts
+from resources.registry.versions import find
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from serving.rollout.manifests import Place
+
+Kind = Literal["gateway-api", "kserve", "argo"]
+
+
+def manifest(kind: Kind, place: Place, settings: Settings) -> str:
+    """Return the manifest of the newest rollout as YAML. Raises NoRollout, NotReady."""
+    import yaml
+
+    from serving.rollout.manifests import analysis_template, http_route, inference_service
+
+    if not (rollouts := Rollouts(settings.ledger.place).all()):
+        raise NoRollout("no rollout yet: `ratchet deploy VERSION` opens one")
+    rollout = rollouts[-1]
+    if kind != "argo" and (many := len(rollout.challengers)) > 1:
+        raise NotReady(
+            f"{rollout.id} has {many} challengers, and only the gateway itself splits between more "
+            "than two versions"
+        )
+    if kind == "argo":
+        document = analysis_template(rollout, place)
+    elif kind == "kserve":
+        entry = find(settings.history, str(rollout.challenger))[-1]
+        document = inference_service(rollout, place, entry.checkpoint)
+    elif header := settings.profile.serving.version_header:
+        document = http_route(rollout, place, header)
+    else:
+        raise NotReady(
+            "serving.version_header is empty, so the gateway would split the traffic itself: set "
+            "it in the profile, for example to x-ratchet-version"
+        )
+    return str(yaml.safe_dump(document, sort_keys=False))
+
+
+def command(
+    kind: Annotated[Kind, typer.Argument(help="Kind of the manifest.")],
+    name: Annotated[str, typer.Option(help="Name of the object and of the service.")] = "ratchet",
+    gateway: Annotated[str, typer.Option(help="Gateway of the route (gateway-api).")] = "ratchet",
+    storage: Annotated[
+        str, typer.Option(help="URI of the folder with the checkpoints (kserve).")
+    ] = "pvc://ratchet",
+    profile: ProfileOption = None,
+) -> None:
+    """Print a Kubernetes manifest with the traffic of the newest rollout's present step."""
+    from serving.rollout.manifests import Place
+
+    settings = Settings.read(profile)
+    kubernetes = settings.profile.orchestration.kubernetes
+    namespace = kubernetes.namespace if kubernetes else "ratchet"
+    place = Place(name, namespace, gateway, storage=storage)
+    print(manifest(kind, place, settings), end="")

@@ -1,0 +1,1 @@
+"""Find what the arguments of a command name: runs, scorecards, benchmarks."""

@@ -1,0 +1,1 @@
+"""The embedded family of problems: small functions composed of operations."""

@@ -1,0 +1,264 @@
+"""Read tests in the forms in which datasets publish them.
+
+- an object with lists `inputs` and `outputs`, and `fn_name` if a function is called (APPS, TACO,
+  Eurus, PRIME), or lists `input` and `output` (ScaleBox), or lists `stdin` and `stdout` (KodCode);
+- a list of objects with `input` and `output`, and `type` or `testtype`, `fn_name` or
+  `metadata.func_name` (LiveCodeBench, SYNTHETIC, DeepCoder, open-r1);
+- a list of Python texts with `assert` statements (AceCode), or an object with `assert_case`, such a
+  list (verl);
+- an object with `functional`, a text that defines `check` and calls it (rLLM's LeetCode rows).
+
+Each may be JSON text, or Python text of the same value. The arguments of a call are a list, or text
+with one JSON value on each line.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from problems.columns import ProblemError, shown
+from problems.reading.asserts import check
+from problems.reading.input_output import (
+    IMPORTS,
+    MAX_TESTS,
+    call_tests,
+    entry_point,
+    python_3,
+    stdio_tests,
+)
+from problems.reading.leetcode_nodes import nodes_for
+from problems.reading.source import Record
+from problems.syntax import parse
+
+FUNCTIONAL = ("functional", "function_call")
+DEF = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)
+LISTS = (("stdin", "stdout"), ("input", "output"))  # other names of `inputs` and `outputs`
+# PRIME's judge accepts a result and a list of it.
+EITHER = """\
+def check(args, got, expected, **kwargs):
+    got = list(got) if isinstance(got, tuple) else got
+    return bool(got == expected or got == expected[0])
+"""
+
+
+def value_of(written: Any, key: str, where: str) -> Any:
+    """Return the value of JSON or Python text, and any other value as it is.
+
+    Raises ProblemError naming the key.
+    """
+    if not isinstance(written, str):
+        return written
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as error:
+        reason = str(error)
+    try:
+        return ast.literal_eval(written)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise ProblemError(
+            f"key {key!r} holds neither JSON nor a Python literal ({reason})"[:200],
+            "fetch the file again",
+            where,
+        ) from None
+
+
+def read_tests(
+    written: Any, key: str, where: str, name: str | None = None, code: str = ""
+) -> Record:
+    """Return style, tests, entry point and what belongs to them.
+
+    name: the function that is called, if the tests do not name it. code: starter code or solution,
+    which shows whether the function is a method of upstream's class. Raises ProblemError.
+    """
+    value = value_of(written, key, where)
+    if isinstance(value, Mapping):
+        for given, expected in LISTS:
+            if "inputs" not in value and isinstance(value.get(given), list):
+                value = {**value, "inputs": value[given], "outputs": value.get(expected)}
+        if "inputs" in value:
+            name = value.get("fn_name") or name
+            return _pairs(value["inputs"], value.get("outputs"), name, {""}, where, code)
+        if isinstance(value.get("functional"), str):
+            return _checked(value["functional"], key, where)
+        value = value.get("assert_case") or value
+    return _listed(value, key, where, name, code)
+
+
+def _listed(value: Any, key: str, where: str, name: str | None, code: str) -> Record:
+    """Return what `read_tests` returns, from a list of tests."""
+    if not isinstance(value, list) or not value:
+        raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of tests", where)
+    if all(isinstance(test, str) for test in value):
+        return asserts(value, key, where)
+    if not all(isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in value):
+        raise ProblemError(
+            f"key {key!r}: not every test has an input and an output",
+            "fetch the file again",
+            where,
+        )
+    kinds = {str(test.get("type") or test.get("testtype") or "") for test in value}
+    named = [test.get("fn_name") or _metadata(test).get("func_name") for test in value]
+    called = next(filter(None, named), name)
+    if any(each and each != called for each in named):
+        raise ProblemError(
+            f"key {key!r} calls more than one function", "give each a row of its own", where
+        )
+    functional = bool(kinds & {*FUNCTIONAL}) or (kinds == {""} and called is not None)
+    called = called or _only_function(code)
+    if functional and len(kinds) > 1:
+        raise ProblemError(
+            f"key {key!r} mixes tests of {' and '.join(sorted(kinds))}",
+            "fetch the file again",
+            where,
+        )
+    if functional and not called:
+        raise ProblemError(
+            f"key {key!r} calls a function that nothing names",
+            "give its name under fn_name, or func_name of metadata",
+            where,
+        )
+    inputs, outputs = ([test[side] for test in value] for side in ("input", "output"))
+    return _pairs(inputs, outputs, called if functional else None, kinds, where, code)
+
+
+def _only_function(code: str) -> str | None:
+    """Return the name of the function in the code, if there is one only; the code may break off."""
+    names = set(DEF.findall(code))
+    return names.pop() if len(names) == 1 else None
+
+
+def asserts(written: Sequence[str], key: str, where: str) -> Record:
+    """Return tests of style assert from Python texts about one function or class."""
+    try:
+        trees = [parse(test) for test in written]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"key {key!r} is no Python ({error})", "fix the test", where) from error
+    names = [_called(tree) for tree in trees]
+    everywhere = [name for name in names[0] if all(name in others for others in names)]
+    name = next(iter(everywhere or names[0]), None)
+    if name is None:
+        raise ProblemError(f"key {key!r} calls no function", "fix the tests", where)
+    return {
+        "style": "assert",
+        "tests": [check(test, name) for test in written[:MAX_TESTS]],
+        "entry_point": name,
+    }
+
+
+def _checked(source: str, key: str, where: str) -> Record:
+    """Return the test of a text that defines `check` and ends with `check(function)`."""
+    try:
+        match parse(source).body:
+            case [*_, ast.Expr(ast.Call(ast.Name("check"), [function])) as call]:
+                lines = re.split("\r\n|\r|\n", source)  # as Python counts them
+                defined = "\n".join(lines[: call.lineno - 1])
+                return {
+                    "style": "assert",
+                    "tests": [{"source": f"{defined.rstrip()}\n"}],
+                    "entry_point": ast.unparse(function),
+                    "starter_code": f"{IMPORTS}{nodes_for(source)}",
+                }
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    raise ProblemError(f"key {key!r} does not end with check(function)", "fix the test", where)
+
+
+def solved(record: Record, solutions: Sequence[str]) -> Record:
+    """Add solutions to tests: the first few that are Python 3, after the starter code."""
+    prompt = record.get("starter_code", "")
+    valid = python_3(solutions, prompt)
+    return record | {
+        "solutions": list(valid),
+        "extra": {"upstream_solutions": len(solutions)} | record.get("extra", {}),
+    }
+
+
+def _pairs(
+    inputs: Any, outputs: Any, name: str | None, kinds: set[str], where: str, code: str
+) -> Record:
+    """Return tests from inputs and outputs. name: of the function, None for a program."""
+    paired = isinstance(inputs, list) and isinstance(outputs, list)
+    extra = {"upstream_tests": len(inputs)} if paired else {}
+    if name is None:
+        return {
+            "style": "stdio",
+            "tests": list(stdio_tests(inputs, outputs, where)),
+            "compare": "tokens",
+            "extra": extra,
+        }
+    texts = paired and _texts(inputs)
+    if texts:
+        inputs = [_arguments(text, "function_call" in kinds, where) for text in inputs]
+        outputs = [_json(text, where) for text in outputs]
+    either = texts and "functional" not in kinds and all(_single(result) for result in outputs)
+    if paired and (texts or "functional" in kinds):  # here a result is never wrapped in a list
+        outputs = [[result] for result in outputs]
+    return {
+        "style": "call",
+        "tests": list(call_tests(inputs, outputs, where)),
+        "entry_point": entry_point(str(name), code),
+        "starter_code": IMPORTS,
+        "checker": EITHER if either else None,
+        "extra": extra,
+    }
+
+
+def _arguments(written: str, listed: bool, where: str) -> Any:
+    """Return the arguments in a text: one JSON value on each line, or one list of all."""
+    try:
+        values = [json.loads(line) for line in written.split("\n") if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(
+            f"the arguments {written[:60]!r} are no JSON ({error})"[:200],
+            "write one JSON value on each line",
+            where,
+        ) from error
+    return values[0] if listed and len(values) == 1 and isinstance(values[0], list) else values
+
+
+def _single(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 1
+
+
+def _texts(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _json(written: Any, where: str) -> Any:
+    """Return the value of JSON text; text that is no JSON stays text.
+
+    Raises ProblemError for JSON that Python cannot read, such as a number of 5,000 digits.
+    """
+    try:
+        return json.loads(written)
+    except (json.JSONDecodeError, TypeError):
+        return written
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(
+            f"a result cannot be read ({error})"[:200], "leave the row out", where
+        ) from error
+
+
+def _metadata(test: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = test.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _called(tree: ast.Module) -> list[str]:
+    """Return the names that a test calls, without builtins and its own functions, in order."""
+    own = {
+        node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    calls = [
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
+    return [
+        name for name in dict.fromkeys(calls) if not hasattr(builtins, name) and name not in own
+    ]

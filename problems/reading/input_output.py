@@ -1,0 +1,152 @@
+"""Read tests and solutions in the format of competition datasets.
+
+Inputs are next to outputs, solutions are in many languages, and lists are JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from problems.columns import ProblemError, shown
+from problems.reading.source import Row, text
+from problems.syntax import parse
+from sandbox.protocol import Style
+
+MAX_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
+MAX_TESTS = 100
+METHODS = "class Solution"
+# These sites provide these imports to methods implicitly. The builtins come last: `pow` of math and
+# of operator takes two arguments.
+IMPORTS = """from typing import *
+from functools import *
+from collections import *
+from itertools import *
+from heapq import *
+from bisect import *
+from copy import *
+from string import *
+from operator import *
+from math import *
+from builtins import *
+import collections, copy, datetime, functools, heapq, itertools, math, operator, random, re, string
+"""
+
+Tests = tuple[dict[str, Any], ...]
+
+
+def parsed(row: Row, key: str, where: str, empty: Any) -> Any:
+    """Return the value of the JSON text under `key`, or `empty` for an empty text.
+
+    Raises ProblemError naming the key.
+    """
+    written = text(row, key, where)
+    if not written.strip():
+        return empty
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(
+            f"key {key!r} holds no JSON text ({error})"[:200], "fetch the file again", where
+        ) from error
+
+
+def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
+    """Return tests from pairs of texts; a list is a text's lines, and null an empty input.
+
+    Raises ProblemError if an input has no output.
+    """
+    return tuple(
+        {"stdin": "" if stdin is None else _lines(stdin, where), "stdout": _lines(expected, where)}
+        for stdin, expected in _pairs(inputs, outputs, where)
+    )
+
+
+def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
+    """Return tests from pairs of argument lists and results.
+
+    If every result is a list of one element, that element is the result: upstream's harness accepts
+    both.
+    """
+    pairs = _pairs(inputs, outputs, where)
+    if not all(isinstance(stdin_or_args, list) for stdin_or_args, _ in pairs):
+        raise ProblemError(
+            "inputs of a function that are no lists of arguments", "fetch the file again", where
+        )
+    wrapped = all(isinstance(expected, list) and len(expected) == 1 for _, expected in pairs)
+    return tuple(
+        {"args": stdin_or_args, "kwargs": {}, "expected": expected[0] if wrapped else expected}
+        for stdin_or_args, expected in pairs
+    )
+
+
+def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
+    """Return the first few different solutions that are valid Python 3, each after the prompt.
+
+    Upstream mixes Python 3 and Python 2.
+    """
+    programs = dict[str, None]()
+    for source in sources:
+        if len(programs) == MAX_SOLUTIONS:
+            break
+        program = f"{prompt}{source}".replace("\r\n", "\n")
+        try:
+            parse(program)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        programs[program] = None
+    return tuple(programs)
+
+
+def entry_point(name: str, starter: str) -> str:
+    """Return how a test calls the function: a method if the starter code has upstream's class."""
+    return f"Solution().{name}" if METHODS in starter else name
+
+
+def _pairs(inputs: Any, outputs: Any, where: str) -> list[tuple[Any, Any]]:
+    """Return each input with its output. Some rows of TACO have more outputs than inputs; upstream
+    ignores these outputs.
+    """
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) > len(outputs):
+        raise ProblemError(
+            "inputs and outputs are not two lists with an output for each input",
+            "fetch the file again",
+            where,
+        )
+    if not inputs:
+        raise ProblemError("there are no tests", "a problem needs one at least", where)
+    return list(zip(inputs, outputs, strict=False))[:MAX_TESTS]
+
+
+def _lines(value: Any, where: str) -> str:
+    if isinstance(value, str):
+        return value.replace("\r\n", "\n")
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    raise ProblemError(
+        f"an input or output of a program is {shown(value)}",
+        "expected text, or a list of lines",
+        where,
+    )
+
+
+def tests_of(record: Any, where: str) -> tuple[Style, str | None, Tests]:
+    """Return style, function name and tests of an `input_output` object.
+
+    Raises ProblemError if it is not an object.
+    """
+    if not isinstance(record, dict):
+        raise ProblemError(
+            f"key 'input_output' is {shown(record)}",
+            "expected an object with inputs and outputs",
+            where,
+        )
+    inputs, outputs, name = (
+        record.get("inputs", []),
+        record.get("outputs", []),
+        record.get("fn_name"),
+    )
+    if name is None:
+        return "stdio", None, stdio_tests(inputs, outputs, where)
+    return "call", str(name), call_tests(inputs, outputs, where)

@@ -1,0 +1,160 @@
+"""The user's own problems: JSON, JSONL or parquet whose keys are the columns of the schema.
+
+Required: `problem_id` (or `id`), `statement`, `style`, `tests`, and `entry_point` for style call.
+Everything else has a default; unknown keys are kept in `extra`. Tests of style assert may be plain
+`assert` statements that name the entry point. Values that JSON lacks are tagged, e.g. `{"$tuple":
+[1, 2]}` (problems/encoding.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from problems.columns import COLUMNS, ProblemError, means, shown
+from problems.encoding import decode
+from problems.reading.asserts import check, used
+from problems.reading.source import Row, Source
+from problems.schema import Problem, from_record, from_row
+from problems.syntax import parse
+from sandbox.protocol import Limits
+
+EXAMPLES = {  # an example test per style
+    "call": '{"args": [1], "expected": 2}',
+    "stdio": '{"stdin": "1", "stdout": "2"}',
+    "assert": '{"source": "def check(candidate):\\n    assert candidate(1) == 2"}',
+}
+
+
+def own(name: str) -> Source:
+    """Return a source of that name for the user's files; ids get the prefix `name/` if missing."""
+
+    def convert(row: Row, where: str) -> Problem:
+        record = {
+            key: value for key, value in row.items() if key != "id" and not _empty(key, value)
+        }
+        key = row.get("problem_id", row.get("id"))
+        if key is None:
+            raise ProblemError(
+                "column problem_id is missing",
+                "add it: text, not empty, of each problem its own",
+                where,
+            )
+        record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
+        record["source"] = name
+        # by adding their own file, users state that they may use it
+        record.setdefault("licence", "own")
+        if isinstance(tests := row.get("tests"), list) and any(
+            isinstance(test, str) for test in tests
+        ):
+            if all(isinstance(test, str) and test.lstrip().startswith("{") for test in tests):
+                return _runnable(from_row(record, where), where)  # written by write_parquet
+            record["tests"] = _checks(record, tests, where)
+        for column in ("tests", "extra"):
+            if column in record:
+                try:
+                    record[column] = decode(record[column])
+                except (ValueError, RecursionError) as error:
+                    raise ProblemError(
+                        f"column {column}: {error}", "see problems/encoding.py for the tags", where
+                    ) from error
+        return _runnable(from_record(record, where), where)
+
+    return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def overlooked(problem: Problem) -> list[tuple[str, str]]:
+    """Return keys in `extra` that are probably a missing column, each with that column."""
+    empty = [
+        name
+        for name in COLUMNS
+        if getattr(problem, name) in ((), None, "", "own", Limits(), 0, False)
+    ]
+    return [(key, name) for key in problem.extra for name in empty if means(key, name)]
+
+
+def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
+    """Convert plain `assert` statements about the entry point to tests.
+
+    Raises ProblemError with an example test if they are anything else.
+    """
+    name, style, solutions = record.get("entry_point"), record.get("style"), record.get("solutions")
+    if (
+        style != "assert"
+        or not isinstance(name, str)
+        or not all(_asserts(test, name) for test in tests)
+    ):
+        number = next(number for number, test in enumerate(tests) if isinstance(test, str))
+        example = EXAMPLES.get(str(style)) or " or ".join(EXAMPLES.values())
+        raise ProblemError(
+            f"column tests: test {number} is {shown(tests[number])}",
+            f"write each as an object, e.g. {example}",
+            where,
+        )
+    first = solutions[0] if isinstance(solutions, list) and solutions else ""
+    try:
+        imports = used(first, tests)  # the solution's imports: a test runs separately from it
+    except (SyntaxError, ValueError, RecursionError, TypeError):
+        imports = ""
+    return [check(test, name, imports) for test in tests]
+
+
+def _asserts(test: Any, name: str) -> bool:
+    """Return whether it is Python with only `assert` statements that name the function."""
+    try:
+        tree = parse(test)
+    except (SyntaxError, ValueError, RecursionError, TypeError):
+        return False
+    names_function = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+    return names_function and all(isinstance(node, ast.Assert) for node in tree.body)
+
+
+def _empty(column: str, value: Any) -> bool:
+    """Return whether the value counts as missing: a table has null where a row has no value.
+
+    The column then has its default.
+    """
+    return value is None and column in COLUMNS and not COLUMNS[column].required
+
+
+def _runnable(problem: Problem, where: str) -> Problem:
+    """Raise ProblemError if the sandbox could not run the problem's tests, else return it.
+
+    An assert test must be valid Python and define `check`.
+    """
+    if problem.style == "unittest" and problem.visible_tests:
+        raise ProblemError(
+            "column visible_tests: a unittest's results are one a method",
+            "leave it out, and show tests in the statement",
+            where,
+        )
+    packages = problem.extra.get("packages", [])
+    if not isinstance(packages, list) or not all(isinstance(name, str) for name in packages):
+        raise ProblemError(
+            f"column packages is {packages!r}"[:150],
+            "give a list of modules that solutions and tests import",
+            where,
+        )
+    if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (
+        in_place and problem.style != "assert"
+    ):
+        reason = f"column in_place is {in_place!r} with style {problem.style}"[:150]
+        raise ProblemError(reason, "give true or false; only assert tests read it", where)
+    for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
+        try:
+            names = {
+                node.name
+                for node in parse(test["source"]).body
+                if isinstance(node, ast.FunctionDef)
+            }
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise ProblemError(
+                f"column tests: test {number} is no Python ({error})", "fix its source", where
+            ) from error
+        if "check" not in names:
+            raise ProblemError(
+                f"column tests: test {number} defines no check(candidate)",
+                "put its asserts into that function",
+                where,
+            )
+    return problem
