@@ -2,7 +2,7 @@
 
 `python -m measurements.promotions [pairs] [histories]`: 2,000 null pairs and 200 histories of 50
 gates. Both models share each task's difficulty; a model's completions are sampled from its chance
-on each task. See also measurements/gate_error.py: the gate's one test on 400 tasks.
+on each task.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
     """Yield how often a 95 % interval contains the truth.
 
     For shares this is the exact minimum over shares from 0.02 to 0.98; differences and recipes are
-    simulated. pass@k and related tasks: measurements/interval_coverage.py.
+    simulated.
     """
     from scipy.stats import binom
 

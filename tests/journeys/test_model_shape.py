@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluation.benchmarks import heldout
 from evaluation.evaluate import evaluate
 from evaluation.sampling import Sampling
-from measurements.saves import SHAPE, random_model
 from problems.dataset.rl_parquet import write_verl
 from problems.embedded.compositional import FamilyConfig, generate
 from resources.config.load import load_profile
@@ -24,6 +24,8 @@ from sandbox.sandbox import Sandbox
 from tests.journeys.one_kill import train_with_a_kill
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
+from verl_jobs.planner.shapes import QWEN, SHAPES
+from verl_jobs.sft.tiny_model import train_tokenizer
 from verl_jobs.trainer.export import INDEX
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3000)]
@@ -40,7 +42,28 @@ HERE = {  # what the profile leaves to the machine and to the problems
     "answer_tokens": 16,
     "entropy_coefficient": 0.01,  # all rewards are equal: without it no weight would change
 }
+SHAPE = SHAPES[f"{QWEN}0.5B"]
 SCALE = {"precision": "bf16", "activation_checkpointing": True, "micro_batch_tokens": 512}
+
+
+def random_model(folder: Path) -> int:
+    """Write the model with a small tokenizer of its own; return its number of parameters."""
+    import torch
+    from transformers import AutoModelForCausalLM, Qwen2Config
+
+    config = Qwen2Config(
+        vocab_size=SHAPE.vocabulary,
+        hidden_size=SHAPE.hidden,
+        intermediate_size=SHAPE.intermediate,
+        num_hidden_layers=SHAPE.layers,
+        num_attention_heads=SHAPE.heads,
+        num_key_value_heads=SHAPE.kv_heads,
+        tie_word_embeddings=True,
+    )
+    model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    model.save_pretrained(folder)
+    train_tokenizer(["def solve(x):\n    return x"], 512).save_pretrained(folder)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def updated(folder: Path) -> list[int]:
@@ -51,7 +74,7 @@ def updated(folder: Path) -> list[int]:
 def test_the_shape_of_half_a_billion_parameters_trains_resumes_and_is_scored(
     tmp_path: Path,
 ) -> None:
-    assert random_model(tmp_path / "start", SHAPE.layers) == SHAPE.parameters
+    assert random_model(tmp_path / "start") == SHAPE.parameters
     problems = generate(FamilyConfig(demonstrations=1, train=8, validation=2))
     splits = {
         split: [each for each in problems if each.split == split]

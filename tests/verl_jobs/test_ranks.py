@@ -63,7 +63,11 @@ def trained(model: Path, ranks: int, **changes: Any) -> dict[str, Any]:
         "--rdzv-backend=c10d",
         "--rdzv-endpoint=127.0.0.1:0",
     ]
-    command += ["--local-addr=127.0.0.1", str(ROOT / "measurements" / "rank.py"), json.dumps(task)]
+    command += [
+        "--local-addr=127.0.0.1",
+        str(Path(__file__).with_name("rank.py")),
+        json.dumps(task),
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -1,6 +1,6 @@
 """Run one rank of verl's actor on random completions.
 
-    torchrun --nproc_per_node=N measurements/rank.py REQUEST
+    torchrun --nproc_per_node=N tests/verl_jobs/rank.py REQUEST
 
 In: REQUEST, a JSON object with these keys:
 - model: a Hugging Face folder; training: values that differ from `Training`'s defaults;
@@ -9,8 +9,7 @@ In: REQUEST, a JSON object with these keys:
   ragged: whether completions differ in length;
 - save: a folder for a checkpoint after the first step; load: such a folder, to resume from.
 Out, on rank 0's last line: losses and gradient norms of each update; with `memory` the peak bytes
-of each phase in torch's allocator; with `save` the seconds that the checkpoint stops the training,
-and the bytes that all ranks read and write for it. The overrides are those of a training
+of each phase in torch's allocator. The overrides are those of a training
 (verl_jobs/config/overrides.py); the advantages and the completions of the updates are random.
 """
 
@@ -19,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -54,7 +52,6 @@ def main(request: dict[str, Any]) -> None:
 
 def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
     """Run the requested steps. Return losses and gradient norms, one per update."""
-    import torch
     from hydra import compose, initialize_config_module
     from torch.profiler import record_function
     from verl.workers.engine_workers import ActorRolloutRefWorker
@@ -77,7 +74,6 @@ def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
         worker.init_model()
     losses: list[float] = []
     norms: list[float] = []
-    saved: dict[str, float] = {}
     if request.get("load"):
         worker.load_checkpoint(request["load"])
     for step in range(1 if request.get("load") else 0, request["steps"]):
@@ -88,25 +84,12 @@ def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
         losses += metrics["loss"]  # one per update of the step
         norms += metrics["grad_norm"]
         if request.get("save") and not step:
-            began, before = time.perf_counter(), moved_bytes()
             worker.save_checkpoint(request["save"], global_step=1)
-            saved["blocked_s"] = time.perf_counter() - began
-    if saved:
-        wait_for_writers()
-        moved = torch.tensor(moved_bytes() - before)
-        torch.distributed.all_reduce(moved)
-        saved["bytes"] = moved.item()
+            wait_for_writers()
     if request.get("rollout"):
         with record_function("phase: rollout"):
             rollout(request)
-    return {"losses": losses, "grad_norms": norms} | ({"save": saved} if saved else {})
-
-
-def moved_bytes() -> int:
-    """Return the bytes that this process has read and written so far (proc(5), io)."""
-    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    counts = dict(line.split(": ") for line in lines)
-    return int(counts["rchar"]) + int(counts["wchar"])
+    return {"losses": losses, "grad_norms": norms}
 
 
 def rollout(request: dict[str, Any]) -> None:
