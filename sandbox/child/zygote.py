@@ -48,7 +48,7 @@ sys.path.append(ROOT)
 
 # found through sys.path, set above
 from sandbox import folders  # noqa: E402
-from sandbox.child import hugepages, prewarm, program, seeds  # noqa: E402
+from sandbox.child import prewarm, program, seeds  # noqa: E402
 from sandbox.isolation import levels, process_tree, seccomp  # noqa: E402
 
 EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
@@ -348,6 +348,23 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     return lambda _: judge_process.judge()
 
 
+def _refuse_semaphores() -> None:
+    """Make locks, queues and pools of `multiprocessing` name the level that has no `/dev/shm`."""
+    import _multiprocessing
+
+    class SemLock:
+        SEM_VALUE_MAX = _multiprocessing.SemLock.SEM_VALUE_MAX
+
+        def __init__(self, *_: object) -> None:
+            raise OSError(
+                errno.ENOSYS,
+                "this isolation level (bare) has no semaphores: locks, queues and pools of "
+                "multiprocessing need the level userns or root",
+            )
+
+    _multiprocessing.SemLock = SemLock  # type: ignore[misc, assignment]
+
+
 def main() -> None:
     config = json.loads(sys.argv[1])
     levels.die_with_parent(config["parent"])
@@ -357,12 +374,9 @@ def main() -> None:
     counted = control.recv(1) == levels.COUNTED
     config["seen"] = not counted or config["level"] != "root"
     control = _keep_low_descriptors_busy(control)
-    hugepages.move_code()
     run = _role(judge=config["judge"])  # import now: our files are out of sight later
     if config["level"] == "bare":
-        from sandbox.child import semaphores
-
-        semaphores.install()
+        _refuse_semaphores()
     try:
         in_force, listener = levels.enter(
             config["level"], config["packages"], counted=counted, watched=config["watched"]

@@ -279,12 +279,6 @@ HONEST = {
         "for p in ps: q.get()\nfor p in ps: p.join()\n"
         "print('yes' if v.value == 4 else v.value)"
     ),
-    "locks that time out": (
-        "import multiprocessing as mp\ns, r, e = mp.Semaphore(1), mp.RLock(), mp.Event()\n"
-        "assert s.acquire() and not s.acquire(timeout=0.05)\n"
-        "assert r.acquire() and r.acquire() and not s.acquire(False) and not e.wait(0.01)\n"
-        "s.release()\nr.release()\nr.release()\nprint('yes')"
-    ),
     "an executor": (
         "from concurrent.futures import ProcessPoolExecutor\n"
         "with ProcessPoolExecutor(2) as pool: print('yes' if sum(pool.map(abs, [-1, 2])) == 3 "
@@ -306,16 +300,15 @@ HONEST = {
 }
 
 
+NEEDS_SEMAPHORES = ("a pool", "a queue, a lock, a value", "an executor")
+
+
 @pytest.mark.parametrize("what", HONEST)
-def test_an_honest_program_passes_on_every_level(judge: Judge, what: str) -> None:
+def test_an_honest_program_passes_where_the_level_has_what_it_needs(
+    judge: Judge, level: Worker, what: str
+) -> None:
     report = judge(HONEST[what], "yes")
-    assert report["verdict"] == "AC", report
-
-
-def test_missing_features_of_bare_are_named(judge: Judge, level: Worker) -> None:
-    report = judge("import multiprocessing as mp\nmp.get_context('spawn').Lock()\nprint('yes')")
-    assert (
-        (report["verdict"] == "AC")
-        if level.level != "bare"
-        else ("level (bare)" in report["detail"])
-    )
+    if level.level == "bare" and what in NEEDS_SEMAPHORES:
+        assert report["verdict"] == "RE" and "(bare) has no semaphores" in report["detail"], report
+    else:
+        assert report["verdict"] == "AC", report
