@@ -316,22 +316,22 @@ def test_a_reward_component_is_one_file(clone: Path, monkeypatch: pytest.MonkeyP
     scored = python(clone, "-c", SCORED, json.dumps(PROBLEM))
     assert scored.returncode == 0, scored.stderr
     value, gave = map(float, scored.stdout.split())
-    assert value == 0.25 and gave == pytest.approx(0.25 * 0.5 / 1.5)
+    assert value == 0.25
+    assert gave == pytest.approx(0.25 * 0.5 / 1.5)
     monkeypatch.setenv("RATCHET_SET", "reward.weights.short=0.2")
     assert "short" in ratchet(clone, "config", "show")
     monkeypatch.setenv("RATCHET_SET", "reward.weights.shrot=0.2")
     refused = python(clone, "-m", "cli.main", "config", "show")
-    assert (
-        refused.returncode == 2
-        and "reward.weights.shrot: no such key, did you mean 'short'" in refused.stderr
-    )
+    assert refused.returncode == 2
+    assert "reward.weights.shrot: no such key, did you mean 'short'" in refused.stderr
 
 
 @adds("a new algorithm of verl")
 @pytest.mark.slow
 def test_an_algorithm_is_one_entry(clone: Path) -> None:
     shown = ratchet(clone, "train", "--algorithm", "mine", "--show")
-    assert "My own (nowhere)" in shown and "algorithm.adv_estimator=grpo" in shown
+    assert "My own (nowhere)" in shown
+    assert "algorithm.adv_estimator=grpo" in shown
 
 
 @adds("another place to run programs")
@@ -341,7 +341,8 @@ def test_a_backend_of_the_sandbox_is_one_file(clone: Path) -> None:
     verdict = json.loads(
         ratchet(clone, "judge", "--backend", "mine", stdin=json.dumps(program) + "\n")
     )
-    assert verdict["verdict"] == "AC" and verdict["isolation"].startswith("mine: "), verdict
+    assert verdict["verdict"] == "AC", verdict
+    assert verdict["isolation"].startswith("mine: "), verdict
 
 
 @adds("another engine for the gateway")

@@ -50,7 +50,8 @@ def test_the_gpu_lock_contains_every_dependency_and_the_engine() -> None:
     locked = pins(ROOT / install.GPU_LOCK)
     for requirement in map(Requirement, direct_requirements(ROOT / "pyproject.toml", GPU_EXTRAS)):
         assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
-    assert locked["torch"] == pins(LOCKS[0])["torch"] and locked["verl"] == pins(LOCKS[0])["verl"]
+    assert locked["torch"] == pins(LOCKS[0])["torch"]
+    assert locked["verl"] == pins(LOCKS[0])["verl"]
 
 
 def test_every_direct_dependency_has_a_documented_reason() -> None:
@@ -60,9 +61,8 @@ def test_every_direct_dependency_has_a_documented_reason() -> None:
         normal(Requirement(line).name)
         for line in direct_requirements(ROOT / "pyproject.toml", GPU_EXTRAS)
     }
-    assert {normal(name) for name in reasons} == dependencies and all(
-        len(reason) > 10 for reason in reasons.values()
-    )
+    assert {normal(name) for name in reasons} == dependencies
+    assert all(len(reason) > 10 for reason in reasons.values())
 
 
 def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
@@ -72,7 +72,8 @@ def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
 
 def test_the_cuda_lock_is_a_file_of_its_own() -> None:
     cuda = pins(LOCKS[1])
-    assert "triton" in cuda and not cuda.keys() & pins(LOCKS[0]).keys()
+    assert "triton" in cuda
+    assert not cuda.keys() & pins(LOCKS[0]).keys()
     assert not [name for name in pins(LOCKS[0]) if name.startswith(("nvidia-c", "cuda-"))]
 
 
@@ -97,7 +98,8 @@ def test_another_lock_needs_another_environment(clone: Path, lock: str) -> None:
     before = install.stamp(clone)
     (clone / lock).write_text("something else", encoding="utf-8")
     after = install.stamp(clone)
-    assert after["packages"] != before["packages"] and after["ours"] == before["ours"]
+    assert after["packages"] != before["packages"]
+    assert after["ours"] == before["ours"]
 
 
 def test_the_environment_with_the_engine_depends_on_its_own_lock_alone(clone: Path) -> None:
@@ -144,7 +146,8 @@ def test_another_command_of_the_project_keeps_the_packages(clone: Path) -> None:
         encoding="utf-8",
     )
     after = install.stamp(clone)
-    assert after["packages"] == before["packages"] and after["ours"] != before["ours"]
+    assert after["packages"] == before["packages"]
+    assert after["ours"] != before["ours"]
 
 
 def test_a_linter_setting_needs_no_installation(clone: Path) -> None:
@@ -163,9 +166,8 @@ def test_an_up_to_date_environment_is_not_changed(
     (clone / ".venv" / "stamp.json").write_text(json.dumps(install.stamp(clone)), encoding="utf-8")
     monkeypatch.chdir(clone)
     monkeypatch.setattr("sys.argv", ["install.py"])
-    assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == [
-        "stamp.json"
-    ]
+    assert install.main() == 0
+    assert [path.name for path in (clone / ".venv").iterdir()] == ["stamp.json"]
 
 
 @pytest.mark.parametrize("file", ["notes.txt", "lib/python3.11/site-packages/flask-3.0.dist-info"])
@@ -177,7 +179,8 @@ def test_a_named_folder_with_other_files_is_not_cleared(
     path.write_text("of the user", encoding="utf-8")
     monkeypatch.chdir(clone)
     monkeypatch.setattr("sys.argv", ["install.py", "mine"])
-    assert install.main() == 1 and path.read_text(encoding="utf-8") == "of the user"
+    assert install.main() == 1
+    assert path.read_text(encoding="utf-8") == "of the user"
     assert str(clone / "mine") in capsys.readouterr().err
 
 
@@ -198,22 +201,19 @@ def test_an_unsupported_machine_gets_one_line_with_alternatives(tmp_path: Path) 
     )
     (tmp_path / "uname").chmod(0o755)
     result = platform_says(PATH=f"{tmp_path}:/usr/bin:/bin", PYTHON="python3.11")
-    assert result.returncode == 1 and result.stderr.count("\n") == 1
-    assert (
-        "Darwin arm64" in result.stderr
-        and "docker run --platform linux/amd64" in result.stderr
-        and "WSL" in result.stderr
-    )
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "Darwin arm64" in result.stderr
+    assert "docker run --platform linux/amd64" in result.stderr
+    assert "WSL" in result.stderr
 
 
 def test_a_machine_without_python_3_11_gets_one_line() -> None:
     result = platform_says(PATH="/usr/bin:/bin", PYTHON="no-such-python")
-    assert (
-        result.returncode == 1
-        and result.stderr.count("\n") == 1
-        and "Python 3.11" in result.stderr
-        and "no-such-python" in result.stderr
-    )
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "Python 3.11" in result.stderr
+    assert "no-such-python" in result.stderr
 
 
 def platform_says(**environment: str) -> subprocess.CompletedProcess[str]:

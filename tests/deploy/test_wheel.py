@@ -114,7 +114,8 @@ def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Pat
     where = run_outside(installed, tmp_path, "-c", "import pipelines; print(pipelines.__file__)")
     assert where.stdout.startswith(str(installed)), where.stderr
     result = run_outside(installed, tmp_path, installed / "bin" / "ratchet", "--help")
-    assert result.returncode == 0 and "demo" in result.stdout, result.stderr
+    assert result.returncode == 0, result.stderr
+    assert "demo" in result.stdout, result.stderr
     assert not list(tmp_path.iterdir())  # asking for help writes no files
 
 
@@ -124,9 +125,8 @@ def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) ->
         "for p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
     )
     result = run_outside(installed, tmp_path, "-c", code)
-    assert result.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(
-        result.stdout.split()
-    ), result.stderr
+    assert result.returncode == 0, result.stderr
+    assert {"embedded", "gpu", "cluster"} <= set(result.stdout.split()), result.stderr
 
 
 def test_dagster_settings_are_written_outside_the_clone(installed: Path, tmp_path: Path) -> None:

@@ -46,12 +46,12 @@ def ratchet(home: Path) -> str:
 @pytest.mark.timeout(3600)
 def test_a_change_is_trained_evaluated_and_reported_once(tmp_path: Path) -> None:
     output = ratchet(tmp_path / "home")
-    assert "seed 1001 (1 of 1)" in output and "24 held-out tasks" in output
+    assert "seed 1001 (1 of 1)" in output
+    assert "24 held-out tasks" in output
     page = next((tmp_path / "home" / "reports").glob("study-*/ablation-*.json"))
     (change,) = json.loads(page.read_text())["changes"].values()
-    assert change["tasks"] == 24 and change["seeds"] == 1
+    assert change["tasks"] == 24
+    assert change["seeds"] == 1
     repeated = ratchet(tmp_path / "home")
-    assert (
-        repeated.count("seed 1001 (1 of 1)") == 2
-        and json.loads(page.read_text())["changes"]["curriculum=window"] == change
-    )
+    assert repeated.count("seed 1001 (1 of 1)") == 2
+    assert json.loads(page.read_text())["changes"]["curriculum=window"] == change

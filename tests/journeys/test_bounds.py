@@ -59,7 +59,8 @@ def test_a_dapo_step_ends_without_a_mixed_group(tmp_path: Path) -> None:
     least = MAX_DROPPED * 4
     assert all(least <= row["training/filter_groups/evicted_samples"] <= least + 8 for row in rows)
     assert [round(row[TEMPERATURE], 6) for row in rows] == [1.2, 0.8]
-    assert rows[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and rows[1]["actor/kl_loss"] > 0
+    assert rows[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6)
+    assert rows[1]["actor/kl_loss"] > 0
     assert all(row["rollout_corr/rollout_is_mean"] == pytest.approx(1.0, abs=0.01) for row in rows)
 
 
@@ -79,7 +80,8 @@ def test_any_algorithm_may_sample_anew_and_mask_truncated_completions(tmp_path: 
     )
     assert all(row["training/filter_groups/evicted_samples"] >= MAX_DROPPED * 4 for row in rows)
     masked, cut = ([row[name] for row in rows] for name in (MASKED, CUT))
-    assert masked == [0.0 if share == 1 else share for share in cut] and VALIDATION in rows[-1]
+    assert masked == [0.0 if share == 1 else share for share in cut]
+    assert VALIDATION in rows[-1]
     assert any(0 < share < 1 for share in cut), cut
 
 

@@ -72,7 +72,9 @@ def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
         assert wait_until(lambda: results_of(home).ledger, 900), now_at(home)
         folder = training_of(home)
         # One attempt: the Dagster run continued, or the next run attached to the training.
-        assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2
+        assert folder
+        assert metrics(folder)[-1]["step"] == 8
+        assert next_attempt(folder) == 2
     assert orphans(home) == []
 
 

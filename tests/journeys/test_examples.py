@@ -157,12 +157,14 @@ def test_one_run_uses_every_kind_of_plugin(tmp_path: Path, monkeypatch: pytest.M
     )
 
     [last] = [row for row in metrics(job.path) if row["step"] == 1]
-    assert "actor/cut_weights" in last and "critic/vf_loss" in last
+    assert "actor/cut_weights" in last
+    assert "critic/vf_loss" in last
     samples = read(job.path, 1)
     assert len(draws.read(job.path, 1)) == 4
     # The model is untrained, so some completions are truncated.
     assert last[CUT] == sum(sample.cut for sample in samples) / 8 > 0
-    assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
+    assert len(samples) == 8
+    assert all(set(sample.trace) == {"own"} for sample in samples)
     assert all(sample.answer.startswith("def solve(") for sample in samples)
     assert all(shorter(sample) for sample in samples)
     assert (tmp_path / "prompt.txt").read_text().endswith("Write the program alone.")
@@ -195,19 +197,19 @@ def test_a_recipe_trains_one_step(
     samples = read(job.path, 1)
     match name:
         case "ppo":
-            assert "critic/vf_loss" in last and "actor/cut_weights" not in last
+            assert "critic/vf_loss" in last
+            assert "actor/cut_weights" not in last
         case "own_reward":
             assert all(set(sample.trace) == {"own"} for sample in samples)
         case "own_loss":
-            assert "actor/cut_weights" in last and "critic/vf_loss" not in last
+            assert "actor/cut_weights" in last
+            assert "critic/vf_loss" not in last
         case "curriculum":
             assert len(draws.read(job.path, 1)) == 4
         case "multi_turn":
-            assert (
-                last["num_turns/mean"] > 2
-                and len(samples) >= 8
-                and last[CUT] == sum(sample.cut for sample in samples) / len(samples) > 0
-            )
+            assert last["num_turns/mean"] > 2
+            assert len(samples) >= 8
+            assert last[CUT] == sum(sample.cut for sample in samples) / len(samples) > 0
         case "transfer":
             assert list((job.path / "candidates" / "step-000001").rglob("adapter_config.json"))
 

@@ -82,5 +82,6 @@ def test_a_changed_file_is_refused_before_training(
     shutil.copytree(dataset, dataset / "changed")
     (dataset / "changed" / "verl" / "train.parquet").write_bytes(b"other")
     trained = train(tmp_path / "home", dataset, f"{url}/changed")
-    assert trained.returncode == 2 and "verl/train.parquet" in trained.stdout + trained.stderr
+    assert trained.returncode == 2
+    assert "verl/train.parquet" in trained.stdout + trained.stderr
     assert not Path(tmp_path / "home", *CHECKPOINT).exists()

@@ -79,7 +79,8 @@ def explanations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Explanat
     (folder / "generous.py").write_text(GENEROUS)
     profile.write_text(PROFILE.replace("GENEROUS", str(folder / "generous.py")))
     refused = demo(home, profile=str(profile))
-    assert refused.code != 0 and "exploit battery" in refused.output, refused.output[-3000:]
+    assert refused.code != 0, refused.output[-3000:]
+    assert "exploit battery" in refused.output, refused.output[-3000:]
     cheated = demo(home, "--unverified", profile=str(profile))
     assert cheated.code == 0, cheated.output[-3000:]
     for name, checkpoint in candidates(home, folder).items():
@@ -144,11 +145,10 @@ def test_only_the_better_checkpoint_is_promoted(explanations: dict[str, Explanat
         "equal": "refuse",
     }
     better = explanations["better"]
-    assert (
-        better.decision.comparison
-        and better.decision.comparison.p_better <= better.decision.policy.alpha
-    )
-    assert better.explain.returncode == 0 and better.why_not.returncode == 1
+    assert better.decision.comparison
+    assert better.decision.comparison.p_better <= better.decision.policy.alpha
+    assert better.explain.returncode == 0
+    assert better.why_not.returncode == 1
     assert re.match(r"It is better\b.*\b200 tasks\b", better.decision_summary)
 
 
@@ -158,10 +158,12 @@ def test_the_losses_of_the_worse_checkpoint_are_explained(
     worse = explanations["worse"]
     assert {"win", "tags"} <= worse.refused_by
     comparison = worse.decision.comparison
-    assert comparison and comparison.difference_high < 0
+    assert comparison
+    assert comparison.difference_high < 0
     falls = [check for check in worse.decision.checks if check.name == "tags"]
     most = max(falls, key=lambda check: check.numbers["before"] - check.numbers["after"])
-    assert worse.decision_summary.startswith("It is worse") and most.about in worse.decision_summary
+    assert worse.decision_summary.startswith("It is worse")
+    assert most.about in worse.decision_summary
     shares = [(check.about, f"{100 * check.numbers['before']:.1f}") for check in falls]
     assert all(about in worse.why_not.stdout for about, _ in shares)
     assert all(share in worse.why_not.stdout for _, share in shares)
@@ -172,35 +174,32 @@ def test_the_power_is_explained_for_the_equal_checkpoint(
 ) -> None:
     equal = explanations["equal"]
     comparison, policy = equal.decision.comparison, equal.decision.policy
-    assert (
-        comparison
-        and equal.refused_by == {"win", "gain"}
-        and equal.decision.champion != equal.decision.challenger
-    )
+    assert comparison
+    assert equal.refused_by == {"win", "gain"}
+    assert equal.decision.champion != equal.decision.challenger
     changed = (len(comparison.won) + len(comparison.lost)) / comparison.before.tasks
     smallest = re.search(r"with 200 tasks.*? gain of ([\d.]+) points", equal.why_not.stdout)
     more = re.search(r"\b2\.0 points.*? about ([\d,]+) tasks", equal.why_not.stdout)
-    assert smallest and more, equal.why_not.stdout
+    assert smallest, equal.why_not.stdout
+    assert more, equal.why_not.stdout
     gain, tasks = float(smallest[1]) / 100, int(more[1].replace(",", ""))
     assert (
         power(gain, max(gain, changed), 200, policy.alpha)
         >= 0.8
         > power(gain - 0.01, max(gain - 0.01, changed), 200, policy.alpha)
     )
-    assert tasks > 200 and power(0.02, max(0.02, changed), tasks, policy.alpha) == pytest.approx(
-        0.8, abs=0.1
-    )
-    assert (
-        "It was not shown to be better" in equal.decision_summary
-        and f"{smallest[1]} points" in equal.decision_summary
-    )
+    assert tasks > 200
+    assert power(0.02, max(0.02, changed), tasks, policy.alpha) == pytest.approx(0.8, abs=0.1)
+    assert "It was not shown to be better" in equal.decision_summary
+    assert f"{smallest[1]} points" in equal.decision_summary
 
 
 def test_the_cheating_checkpoint_is_refused_by_the_battery(
     explanations: dict[str, Explanation],
 ) -> None:
     cheat = explanations["chain"]
-    assert "battery" in cheat.refused_by and cheat.decision.facts.unverified == ("chain-0001",)
+    assert "battery" in cheat.refused_by
+    assert cheat.decision.facts.unverified == ("chain-0001",)
     assert cheat.decision_summary.startswith("It was trained with a reward")
     assert "exploit battery" in cheat.why_not.stdout
 

@@ -46,10 +46,10 @@ def test_a_full_disk_is_reported_and_the_run_resumes(small_disk: Path, tmp_path:
         process = subprocess.Popen(
             ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
-    assert (
-        wait_until(lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300)
-        and process.poll() is None
+    assert wait_until(
+        lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300
     )
+    assert process.poll() is None
     with (
         (small_disk / "filler").open("wb") as filler,
         pytest.raises(OSError, match="No space left"),
@@ -72,4 +72,5 @@ def test_a_full_disk_is_reported_and_the_run_resumes(small_disk: Path, tmp_path:
     )
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert resumed and now_at(home) == "sft_checkpoint", (tmp_path / "again").read_text()
+    assert resumed, (tmp_path / "again").read_text()
+    assert now_at(home) == "sft_checkpoint", (tmp_path / "again").read_text()

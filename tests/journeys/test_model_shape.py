@@ -110,4 +110,5 @@ def test_the_shape_of_half_a_billion_parameters_trains_resumes_and_is_scored(
     with Sandbox(profile.sandbox) as sandbox:
         benchmark = heldout(splits["validation"], Sampling(max_new_tokens=8))
         card = evaluate(candidate, "shape", "", benchmark, sandbox)
-    assert len(card.samples) == 2 and {each.verdict for each in card.samples}.isdisjoint({"INFRA"})
+    assert len(card.samples) == 2
+    assert {each.verdict for each in card.samples}.isdisjoint({"INFRA"})

@@ -43,7 +43,8 @@ def test_the_ledger_is_read(home: Home) -> None:
     history = ledger.history()
     assert [entry.kind for entry in history[:2]] == ["install", "refuse"]
     champion = ledger.champion()
-    assert champion is not None and champion.entry == history[0].entry
+    assert champion is not None
+    assert champion.entry == history[0].entry
 
 
 @pytest.mark.parametrize("name", ["chain-0001--heldout", "chain-0001--validation"])
@@ -83,4 +84,5 @@ def test_the_command_line_shows_it(home: Home, command: list[str]) -> None:
         env={"RATCHET_HOME": str(home.path), "PATH": "/usr/bin:/bin"},
         cwd=ARCHIVE.parents[2],
     )
-    assert process.returncode == 0 and process.stdout, process.stderr
+    assert process.returncode == 0, process.stderr
+    assert process.stdout, process.stderr

@@ -46,7 +46,8 @@ def test_an_unverified_reward_trains_only_with_its_flag(
     (tmp_path / "generous.py").write_text(GENEROUS)
     home, own = tmp_path / "home", profile(tmp_path, tmp_path / "generous.py")
     refused = demo(home, profile=own)
-    assert refused.code != 0 and "exploit battery" in refused.output, refused.output[-3000:]
+    assert refused.code != 0, refused.output[-3000:]
+    assert "exploit battery" in refused.output, refused.output[-3000:]
     run = demo(home, "--unverified", profile=own)
     assert run.code == 0, run.output[-3000:]
     assert passport(home)["unverified"] == ["chain-0001"]

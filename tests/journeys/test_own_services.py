@@ -88,25 +88,31 @@ def test_it_ends_with_a_decision(home: Home) -> None:
 
 def test_stages_and_training_use_the_sandbox(home: Home, job: TrainingJob) -> None:
     verified = home.store().require("datasets", "verified_problems")
-    assert "bare" in str(verified.manifest.isolation) and job.isolation == "bare"
+    assert "bare" in str(verified.manifest.isolation)
+    assert job.isolation == "bare"
     assert job.workers == 1
 
 
 def test_the_training_runs_on_the_ray(home: Home) -> None:
-    assert (home.path / "own_ray" / "head.log").exists() and not (home.path / "ray").exists()
+    assert (home.path / "own_ray" / "head.log").exists()
+    assert not (home.path / "ray").exists()
 
 
 def test_the_tracker_has_each_step_and_replaces_the_loggers(home: Home, job: TrainingJob) -> None:
     with (home.path.parent / ".ratchet" / "curves" / "chain-0001.csv").open() as file:
         rows = [int(row["step"]) for row in csv.DictReader(file)]
-    assert rows == [row["step"] for row in metrics(job.path)] and rows[-1] == 2
-    assert home.path.joinpath("mlflow.db").exists() and not (job.path / "wandb").exists()
+    assert rows == [row["step"] for row in metrics(job.path)]
+    assert rows[-1] == 2
+    assert home.path.joinpath("mlflow.db").exists()
+    assert not (job.path / "wandb").exists()
 
 
 def test_the_checkpoints_page_links_the_curve(home: Home) -> None:
     with dg.DagsterInstance.from_config(str(home.path.parent / "dagster")) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey("checkpoint"))
-    assert event and event.asset_materialization
+    assert event
+    assert event.asset_materialization
     metadata = event.asset_materialization.metadata
     assert metadata["curve"].value == ".ratchet/curves/chain-0001.csv"
-    assert "mlflow" in metadata and "wandb" not in metadata
+    assert "mlflow" in metadata
+    assert "wandb" not in metadata

@@ -142,15 +142,14 @@ def test_the_pipeline_run_reaches_and_reports_a_decision(resumed: ResumedRun) ->
     assert (report.parent / "index.html").stat().st_size > 10_000
     summary = json.loads(report.read_text())
     assert summary["decision"]["kind"] in ("promote", "refuse")
-    assert (
-        "PROMOTED" in resumed.second.output
-        and str(report.parent / "index.html") in resumed.second.output
-    )
+    assert "PROMOTED" in resumed.second.output
+    assert str(report.parent / "index.html") in resumed.second.output
 
 
 def test_the_training_resumes_from_the_last_checkpoint(resumed: ResumedRun) -> None:
     first, second = steps(resumed.home, 1), steps(resumed.home, 2)
-    assert second == list(range(second[0], STEPS + 1)) and (second[0] - 1) % SAVE_EVERY == 0
+    assert second == list(range(second[0], STEPS + 1))
+    assert (second[0] - 1) % SAVE_EVERY == 0
     assert first[-1] - SAVE_EVERY <= second[0] - 1 <= first[-1] + 1, (
         "steps before the last checkpoint were repeated"
     )
@@ -158,7 +157,8 @@ def test_the_training_resumes_from_the_last_checkpoint(resumed: ResumedRun) -> N
 
 def test_the_ledger_holds_the_first_version_and_one_decision(resumed: ResumedRun) -> None:
     kinds = [kind for kind, *_ in results_of(resumed.home).ledger]
-    assert kinds[0] == "install" and len(kinds) == 2
+    assert kinds[0] == "install"
+    assert len(kinds) == 2
 
 
 def test_dagsters_pages_show_the_run(resumed: ResumedRun, tmp_path: Path) -> None:
@@ -168,7 +168,8 @@ def test_dagsters_pages_show_the_run(resumed: ResumedRun, tmp_path: Path) -> Non
 
 
 def test_no_process_and_no_half_written_file_remains(resumed: ResumedRun) -> None:
-    assert orphans(resumed.home) == [] and stray(resumed.home) == []
+    assert orphans(resumed.home) == []
+    assert stray(resumed.home) == []
 
 
 def test_dagster_makes_the_same_datasets_in_another_home(

@@ -147,9 +147,8 @@ def kill_repeatedly(home: Path, kills: int, seed: int) -> Counter[str]:
         )
         assert [entry.entry for entry in history] == list(range(1, len(history) + 1))
         moves = [entry.predecessor for entry in history if entry.kind != "refuse"]
-        assert len(moves) == len(set(moves)) and len({entry.chain for entry in history}) == len(
-            history
-        )
+        assert len(moves) == len(set(moves))
+        assert len({entry.chain for entry in history}) == len(history)
     expected = {
         alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()
     }
@@ -167,7 +166,8 @@ def kill_repeatedly(home: Path, kills: int, seed: int) -> Counter[str]:
     assert sorted(versions.values()) == sorted(hashes), (
         "a version is missing from MLflow, or is there twice"
     )
-    assert watcher.polls > kills and watcher.absent == 0
+    assert watcher.polls > kills
+    assert watcher.absent == 0
     return moments + Counter(
         {
             "polls of the aliases": watcher.polls,
@@ -217,7 +217,8 @@ def rolled_back(home: Path, after: float | None) -> bool:
     receiver, sender = PROCESSES.Pipe(duplex=False)
     process = process_of("roll_back(home, sender)", home=home, sender=sender)
     sender.close()
-    assert receiver.poll(LONGEST_S) and receiver.recv() == ("begins", 0)
+    assert receiver.poll(LONGEST_S)
+    assert receiver.recv() == ("begins", 0)
     ended = receiver.poll(after if after is not None else LONGEST_S)
     if not ended and process.pid:
         os.kill(process.pid, signal.SIGKILL)
@@ -246,10 +247,8 @@ def test_a_killed_and_repeated_rollback_undoes_one_promotion(
             share += 1.0  # retry, and let it run longer
         assert len(ledger.history()) == before + 1
     assert kills > 0
-    assert (
-        Registry(tmp_path).aliases().keys() >= {"champion", "challenger"}
-        and not (tmp_path / "rollback.json").exists()
-    )
+    assert Registry(tmp_path).aliases().keys() >= {"champion", "challenger"}
+    assert not (tmp_path / "rollback.json").exists()
 
 
 class OnlyPromotions(random.Random):

@@ -102,7 +102,8 @@ def test_a_reviewer_is_trained_and_used_by_solve(
         "--tokens",
         "40",
     )
-    assert "Reviewer" in conversation and conversation.count("Executor") == 2
+    assert "Reviewer" in conversation
+    assert conversation.count("Executor") == 2
 
 
 def run_command(code: int, *arguments: str) -> str:

@@ -100,15 +100,14 @@ def test_proposals_with_agreeing_solutions_are_accepted(tmp_path: Path) -> None:
         for problem in family[1:2]
     }
     for problem in verified:
-        assert (
-            problem.parents[0] in {seed.problem_id for seed in seeds}
-            and len(problem.solutions) == 2
-        )
+        assert problem.parents[0] in {seed.problem_id for seed in seeds}
+        assert len(problem.solutions) == 2
         assert all(
             expected[problem.statement][json.dumps(test["args"])] == test["expected"]
             for test in problem.tests
         )
-    assert verified and curate(verified, []).problems == verified
+    assert verified
+    assert curate(verified, []).problems == verified
 
 
 def test_the_stage_records_every_rejected_proposal(
@@ -145,8 +144,6 @@ def test_the_stage_records_every_rejected_proposal(
         assert sum(proxy.heard.values()) == requests == 8  # in groups of four
     artifact = run_context.store.require("datasets", "synthetic_problems")
     removed = json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
-    assert (
-        artifact.manifest.facts["proposals"] == 8 == len(removed)
-        and read_parquet(artifact.path / "problems.parquet") == []
-    )
+    assert artifact.manifest.facts["proposals"] == 8 == len(removed)
+    assert read_parquet(artifact.path / "problems.parquet") == []
     assert {row["reason"] for row in removed} == {"no section problem"}

@@ -204,7 +204,8 @@ def assert_refused(home: Home, name: str, command: list[str]) -> None:
         env={"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": "small", "PATH": "/usr/bin:/bin"},
         cwd=ROOT,
     )
-    assert process.returncode == 2 and name in process.stderr, (process.stdout, process.stderr)
+    assert process.returncode == 2, (process.stdout, process.stderr)
+    assert name in process.stderr, (process.stdout, process.stderr)
     assert len(process.stderr.strip().splitlines()) == 1
 
 

@@ -52,17 +52,15 @@ def test_a_search_that_was_killed_during_a_training_resumes(tmp_path: Path) -> N
     output = subprocess.run(
         ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
     ).stdout
-    assert (
-        "Best: trial" in output
-        and "2 of 2 trials" not in output
-        and "--set training.learning_rate=" in output
-    )
+    assert "Best: trial" in output
+    assert "2 of 2 trials" not in output
+    assert "--set training.learning_rate=" in output
     folders = [job.parent for job in Home(path).runs.glob("study-*/training/*/job.json")]
-    assert len(folders) == 2 and all(
-        {1} <= {row["step"] for row in metrics(folder)} for folder in folders
-    )
+    assert len(folders) == 2
+    assert all({1} <= {row["step"] for row in metrics(folder)} for folder in folders)
     again = subprocess.run(
         ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
     ).stdout
-    assert "trial 1: step" not in again and "Best: trial" in again, "a finished trial was repeated"
+    assert "trial 1: step" not in again, "a finished trial was repeated"
+    assert "Best: trial" in again, "a finished trial was repeated"
     assert not orphans(path)

@@ -34,10 +34,8 @@ def test_a_run_on_two_nodes_survives_the_loss_of_one(
             monkeypatch.setenv(name, value)
 
         def lose_one(command: subprocess.Popen[bytes]) -> str:
-            assert (
-                wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
-                and command.poll() is None
-            )
+            assert wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
+            assert command.poll() is None
             observed["ranks"] = node_ips(nodes, "WorkerDict")
             observed["step"] = saved_steps(home)[-1]
             nodes.kill(OTHER)
@@ -47,7 +45,8 @@ def test_a_run_on_two_nodes_survives_the_loss_of_one(
     assert run.code == 0, run.output[-3000:]
     assert observed["ranks"] == [HEAD, OTHER]
     folder = training_of(home)
-    assert folder and results_of(home).ledger
+    assert folder
+    assert results_of(home).ledger
     assert [row["step"] for row in metrics(folder)][-1] == TrainingJob.read(
         folder / "job.json"
     ).training.steps
@@ -74,10 +73,8 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
             monkeypatch.setenv(name, value)
 
         def lose_all(command: subprocess.Popen[bytes]) -> str:
-            assert (
-                wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
-                and command.poll() is None
-            )
+            assert wait_until(lambda: saved_steps(home) or command.poll() is not None, 1500)
+            assert command.poll() is None
             observed.extend(saved_steps(home))
             nodes.kill(OTHER)
             nodes.kill(HEAD)
@@ -97,10 +94,12 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
         )
     assert run.code == 0, run.output[-3000:]
     folder = training_of(home)
-    assert folder and results_of(home).ledger
+    assert folder
+    assert results_of(home).ledger
     job = TrainingJob.read(folder / "job.json")
     last = metrics(folder)[-1]
-    assert last["step"] == job.training.steps and last["num_turns/mean"] > 2
+    assert last["step"] == job.training.steps
+    assert last["num_turns/mean"] > 2
     events = [fault.what for fault in faults.read(folder)]
     assert any("resumes here, on one node" in event for event in events), events
     before, after = (
@@ -113,7 +112,8 @@ def test_a_conversation_training_survives_the_loss_of_its_ray(
     )
     changed = {name for name in before if not (before[name] == after[name]).all()}
     assert changed == before.keys() - {frozen}
-    assert operations(folder) and tasks(folder)
+    assert operations(folder)
+    assert tasks(folder)
     print(run.seconds, observed, events)
 
 

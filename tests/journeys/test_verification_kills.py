@@ -147,7 +147,8 @@ def compare_with_undisturbed(folder: Path, count: int, times: int) -> None:
     )
     runs = max(undisturbed.own.values())  # how often one pass runs a solution
     ids = {problem.problem_id for problem in problems}
-    assert set(undisturbed.own) == set(killed.own) == ids and repeated <= kills * BATCH * runs
+    assert set(undisturbed.own) == set(killed.own) == ids
+    assert repeated <= kills * BATCH * runs
     hashes = [json.loads(line)["content_hash"] for line in killed.journal]
     assert len(hashes) == len(set(hashes)) == count == len(undisturbed.journal)
 

@@ -44,9 +44,13 @@ def test_a_falling_entropy_raises_an_alarm_before_the_early_stop() -> None:
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)
-    assert "entropy" in alarm and "21%" in alarm and stop_reason(falling, Stop()) is None
-    assert alarms(steps("actor/entropy", [0.5] * 12)) == [] and alarms(falling[:9]) == []
+    assert "entropy" in alarm
+    assert "21%" in alarm
+    assert stop_reason(falling, Stop()) is None
+    assert alarms(steps("actor/entropy", [0.5] * 12)) == []
+    assert alarms(falling[:9]) == []
 
 
 def test_missing_values_raise_no_alarm() -> None:
-    assert alarms([{"step": 1}]) == [] and alarms([]) == []
+    assert alarms([{"step": 1}]) == []
+    assert alarms([]) == []

@@ -54,7 +54,8 @@ def test_the_maximum_never_falls_and_ends_at_answer_tokens(
     )
     training = staged(steps=100, answer_tokens=100, answer_stages=stages)
     limits = [training.answer_tokens_at(step) for step in range(1, 101)]
-    assert limits == sorted(limits) and limits[-1] == 100
+    assert limits == sorted(limits)
+    assert limits[-1] == 100
     assert set(limits) == {100, *(stage.tokens for stage in stages)}
 
 

@@ -110,16 +110,19 @@ def test_old_groups_are_dropped_and_replaced_as_by_verl(
 def test_completions_that_a_save_holds_without_their_prompt_are_removed(
     gave: dict[str, dict[str, Any]],
 ) -> None:
-    assert gave["ours"]["left"] == [] and len(gave["verl"]["left"]) == 2
+    assert gave["ours"]["left"] == []
+    assert len(gave["verl"]["left"]) == 2
 
 
 def test_the_buffer_of_synchronous_trainers_would_train_on_them(
     gave: dict[str, dict[str, Any]],
 ) -> None:
-    assert gave["synchronous"]["evicted"] == 0 and "old" in str(gave["synchronous"]["prompts"])
+    assert gave["synchronous"]["evicted"] == 0
+    assert "old" in str(gave["synchronous"]["prompts"])
 
 
 def test_the_metrics_name_the_age_of_the_batch(gave: dict[str, dict[str, Any]]) -> None:
     mean, largest = gave["ours"]["ages"]
-    assert mean == pytest.approx((4 * 2 + 2 * 0) / 6) and largest == 2.0
+    assert mean == pytest.approx((4 * 2 + 2 * 0) / 6)
+    assert largest == 2.0
     assert gave["verl"]["ages"] == [None, None]

@@ -89,7 +89,8 @@ def test_a_copy_keeps_the_values_of_its_moment(values: list[float]) -> None:
     copied = copy_to_host(state)
     weight.fill_(7.0)
     assert copied["a"].tolist() == torch.tensor(values).tolist()
-    assert copied["tied"] is copied["a"] and copied["groups"][0]["lr"] == 1.0
+    assert copied["tied"] is copied["a"]
+    assert copied["groups"][0]["lr"] == 1.0
     assert size_of(copied) == 3 * 4 * len(values)
 
 
@@ -126,7 +127,8 @@ def test_a_rank_that_cannot_tell_its_error_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "") and "FileNotFoundError" in ended.stderr
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "FileNotFoundError" in ended.stderr
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
@@ -139,7 +141,8 @@ def test_the_parts_of_all_ranks_are_the_model_in_its_own_precision(
     (tmp_path / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}))
     (tmp_path / "model.safetensors").unlink()
     precision, tied = own_precision(tmp_path), aliases(model)
-    assert tied == {"lm_head.weight"} and precision is torch.bfloat16
+    assert tied == {"lm_head.weight"}
+    assert precision is torch.bfloat16
     sizes = []
     for rank in range(ranks):
         part = gather_part(model.state_dict(), tied, precision, rank, ranks)
@@ -150,7 +153,8 @@ def test_the_parts_of_all_ranks_are_the_model_in_its_own_precision(
             (tmp_path / INDEX).write_text(part.contents)
     assert max(sizes) < 1.5 * min(sizes)
     again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="auto")
-    assert again.dtype == torch.bfloat16 and aliases(again) == tied
+    assert again.dtype == torch.bfloat16
+    assert aliases(again) == tied
     for name, value in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], value.bfloat16()), name
 
@@ -161,7 +165,8 @@ def test_a_models_buffers_are_written_too(tmp_path: Path) -> None:
     with (tmp_path / part.file).open("wb") as file:
         write_tensors(file, raw(part.tensors))
     again = load_file(tmp_path / part.file)
-    assert torch.equal(again["steps"], state["steps"]) and torch.equal(again["mask"], state["mask"])
+    assert torch.equal(again["steps"], state["steps"])
+    assert torch.equal(again["mask"], state["mask"])
 
 
 def test_after_a_notice_the_training_ends_at_the_save_in_flight(
@@ -216,4 +221,5 @@ def test_a_kill_at_any_moment_leaves_a_whole_save(tmp_path: Path) -> None:
             assert {float(each.min()) for each in tensors} == {float(step)}
             assert {float(each.max()) for each in tensors} == {float(step)}
         reached = step
-    assert reached > 4 and unsealed, "no kill came in the middle of a save"
+    assert reached > 4, "no kill came in the middle of a save"
+    assert unsealed, "no kill came in the middle of a save"

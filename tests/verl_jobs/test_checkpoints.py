@@ -45,7 +45,8 @@ def test_a_half_written_checkpoint_is_removed(
     (tmp_path / "saves" / TRACKER).write_text(
         ""
     )  # verl truncates it first, so a kill leaves it empty
-    assert repair(tmp_path) == 10 and not half.exists()
+    assert repair(tmp_path) == 10
+    assert not half.exists()
     assert (tmp_path / "saves" / TRACKER).read_text() == "10"
 
 
@@ -80,11 +81,15 @@ def test_a_damaged_checkpoint_is_skipped_and_recorded_in_faults(
 ) -> None:
     good, newest = a_save(tmp_path, 10), a_save(tmp_path, 20)
     harm(newest)
-    assert repair(tmp_path) == 10 and (tmp_path / "saves" / TRACKER).read_text() == "10"
-    assert good.exists() and not newest.exists()
+    assert repair(tmp_path) == 10
+    assert (tmp_path / "saves" / TRACKER).read_text() == "10"
+    assert good.exists()
+    assert not newest.exists()
     [fault] = faults.read(tmp_path)
-    assert "step 20" in fault.what and fault.what in capsys.readouterr().out
-    assert repair(tmp_path) == 10 and len(faults.read(tmp_path)) == 1
+    assert "step 20" in fault.what
+    assert fault.what in capsys.readouterr().out
+    assert repair(tmp_path) == 10
+    assert len(faults.read(tmp_path)) == 1
 
 
 def test_the_fault_names_the_damaged_file(tmp_path: Path) -> None:
@@ -101,7 +106,8 @@ def test_when_all_checkpoints_are_damaged_training_starts_over(
 ) -> None:
     for step in (10, 20):
         truncated(a_save(tmp_path, step))
-    assert repair(tmp_path) is None and len(faults.read(tmp_path)) == 2
+    assert repair(tmp_path) is None
+    assert len(faults.read(tmp_path)) == 2
 
 
 STEPS = st.sets(st.integers(1, 60), max_size=12)
@@ -124,8 +130,10 @@ def test_only_the_newest_best_and_periodic_checkpoints_are_kept(
     )
     known = {step: score for step, score in scores.items() if step in steps}
     others = stay - newest - multiples
-    assert stay <= steps and newest | multiples <= stay
-    assert len(others) <= best and others <= set(known)
+    assert stay <= steps
+    assert newest | multiples <= stay
+    assert len(others) <= best
+    assert others <= set(known)
     left_out = [score for step, score in known.items() if step not in stay]
     assert all(known[step] >= worse for step in others for worse in left_out)
     assert not known or max(known.values()) in {known[step] for step in stay & set(known)}
@@ -182,7 +190,8 @@ def test_candidates_of_repeated_steps_are_removed(
         job, 15, weights_of(a_save(tmp_path, 15, whole=False))
     )  # killed before the seal
     truncated(tmp_path / "saves" / "global_step_10")
-    assert repair(tmp_path) == 5 and list(candidates(tmp_path)) == [5]
+    assert repair(tmp_path) == 5
+    assert list(candidates(tmp_path)) == [5]
     again = weights_of(a_save(tmp_path, 10))
     (again / "model.safetensors").write_bytes(b"other weights")
     assert (

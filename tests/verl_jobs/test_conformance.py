@@ -23,7 +23,8 @@ from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 
 SPEC = importlib.util.find_spec("verl")
-assert SPEC and SPEC.origin
+assert SPEC
+assert SPEC.origin
 VERL = Path(os.environ.get("RATCHET_VERL", Path(SPEC.origin).parent))
 OURS = sorted((ROOT / "verl_jobs").rglob("*.py"))
 ADAPTER = ROOT / "verl_jobs" / "adapter"

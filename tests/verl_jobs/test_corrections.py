@@ -25,16 +25,16 @@ def test_normalised_rewards_have_unit_deviation_and_keep_their_order(
 ) -> None:
     values = rescaled(rewards, normalised=True, clip=0.0)
     if pstdev(rewards) > 1e-6:
-        assert pstdev(values) == pytest.approx(1.0) and sum(values) == pytest.approx(0.0, abs=1e-6)
+        assert pstdev(values) == pytest.approx(1.0)
+        assert sum(values) == pytest.approx(0.0, abs=1e-6)
         assert sorted(range(len(values)), key=lambda at: values[at]) == sorted(
             range(len(values)), key=lambda at: rewards[at]
         )
 
 
 def test_equal_rewards_are_not_changed() -> None:
-    assert rescaled([0.5, 0.5], normalised=True, clip=0.0) == [0.5, 0.5] and rescaled(
-        [0.5], normalised=True, clip=0.0
-    ) == [0.5]
+    assert rescaled([0.5, 0.5], normalised=True, clip=0.0) == [0.5, 0.5]
+    assert rescaled([0.5], normalised=True, clip=0.0) == [0.5]
 
 
 @given(REWARDS, st.floats(0.1, 3))
@@ -58,7 +58,8 @@ def test_normalisation_and_clip_reach_the_replay_buffer() -> None:
     settings = settings_of(reward_normalised=True, reward_clip=3.0)[
         "trainer.v1.sampler.sampler_kwargs"
     ]
-    assert "normalised:True" in settings and "clip:3.0" in settings
+    assert "normalised:True" in settings
+    assert "clip:3.0" in settings
     assert "clip" not in settings_of()["trainer.v1.sampler.sampler_kwargs"]
 
 

@@ -69,7 +69,8 @@ def test_chances_are_a_probability_distribution(
         data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
     )
     chances = probabilities(plan(schedule), Pool(rates, weights), progress)
-    assert (chances >= 0).all() and chances.sum() == pytest.approx(1)
+    assert (chances >= 0).all()
+    assert chances.sum() == pytest.approx(1)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.02, 0.5), RATES, PROGRESS)
@@ -119,7 +120,8 @@ def test_competence_draws_from_all_problems_after_half_the_training(
 
 
 def test_competence_follows_the_square_root_of_the_paper() -> None:
-    assert competence(0.0) == START and competence(1.0) == 1.0
+    assert competence(0.0) == START
+    assert competence(1.0) == 1.0
     assert competence(0.125) == pytest.approx(
         np.sqrt(0.25 * (1 - 0.01) + 0.01)
     )  # a quarter of the way
@@ -179,7 +181,8 @@ def test_the_pass_rate_follows_the_current_policy() -> None:
     seen.observe([("p10", False)] * 8)
     low = seen.rates()[10]
     seen.observe([("p10", True)] * 8)
-    assert low < 0.2 and seen.rates()[10] > 0.5  # old failures weigh less than new passes
+    assert low < 0.2
+    assert seen.rates()[10] > 0.5
     for _ in range(60):
         seen.observe([])
     assert seen.rates()[10] == pytest.approx(10.5 / 20, abs=0.01)  # only the prior is left
@@ -230,7 +233,8 @@ def test_a_saved_state_is_independent_of_its_table() -> None:
     seen.observe(outcomes(seen.draw(5), 1.0))
     fresh = table()
     fresh.load_state_dict(state)
-    assert (fresh.rates() == table().rates()).all() and fresh.draw(5) == table().draw(5)
+    assert (fresh.rates() == table().rates()).all()
+    assert fresh.draw(5) == table().draw(5)
 
 
 def test_a_state_of_other_problems_is_refused() -> None:
@@ -275,4 +279,5 @@ def test_draws_of_a_uniform_training_come_from_its_samples(
             for name, reward, verdict in [("b", 1.0, "AC"), ("b", -1.0, "WA")]
         ],
     )
-    assert draws.read(tmp_path, 3) == step_draws and draws.read(tmp_path, 4) == [Draw("b", 1, 2)]
+    assert draws.read(tmp_path, 3) == step_draws
+    assert draws.read(tmp_path, 4) == [Draw("b", 1, 2)]

@@ -171,7 +171,8 @@ def test_a_custom_dataset_class_is_drawn_by_the_curriculum(rows: Path, tmp_path:
     ours = a_step(iter(loader(rows, "competence")))
     batches = iter(loader(rows, "competence", dataset_class=f"{tmp_path}/mine.py:Mine"))
     batch = next(batches)
-    assert [about["problem_id"] for about in batch["extra_info"]] == ours and all(batch["mine"])
+    assert [about["problem_id"] for about in batch["extra_info"]] == ours
+    assert all(batch["mine"])
 
 
 @pytest.mark.usefixtures("without_table")
@@ -184,7 +185,8 @@ def test_the_table_continues_over_epochs(rows: Path) -> None:
         for _ in range(24 // BATCH):
             a_step(batches)
     table = curriculum.current_table()
-    assert isinstance(table, curriculum.Table) and (table.step, table.draws) == (12, 12)
+    assert isinstance(table, curriculum.Table)
+    assert (table.step, table.draws) == (12, 12)
 
 
 @pytest.mark.usefixtures("without_table")
@@ -192,10 +194,8 @@ def test_validation_problems_are_read_once_each(rows: Path) -> None:
     from verl_jobs.curriculum import curriculum
 
     batch = next(iter(loader(rows, "window", files="validation")))
-    assert (
-        len({about["problem_id"] for about in batch["extra_info"]}) == 4
-        and curriculum.current_table() is None
-    )
+    assert len({about["problem_id"] for about in batch["extra_info"]}) == 4
+    assert curriculum.current_table() is None
 
 
 def a_job(
@@ -285,9 +285,8 @@ def test_a_training_follows_its_curriculum_and_saves_its_table(both: TrainingJob
     state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)[
         "dataset_state"
     ]
-    assert (state["step"], state["draws"]) == (3, 3) and state["failed"].sum() + state[
-        "passed"
-    ].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
+    assert (state["step"], state["draws"]) == (3, 3)
+    assert state["failed"].sum() + state["passed"].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
 
 
 @pytest.mark.soak
@@ -299,4 +298,5 @@ def test_a_resumed_training_repeats_its_draws_and_weights(rows: Path, tmp_path: 
     (job.path / "done.json").unlink()
     for lost in (job.path / "saves" / "global_step_4", weights.parent, job.path / "draws"):
         shutil.rmtree(lost)
-    assert trained(job)[2:] == batches[2:] and weights.read_bytes() == learned
+    assert trained(job)[2:] == batches[2:]
+    assert weights.read_bytes() == learned

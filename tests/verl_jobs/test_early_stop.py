@@ -90,9 +90,8 @@ def test_entropy_and_kl_are_compared_per_token(
         for at, mean in enumerate(lengths, 1)
     ]
     rows = per_token(shorter, training)
-    assert ("entropy collapsed" in (stop_reason(shorter, Stop(entropy=0.3)) or "")) and (
-        stop_reason(rows, Stop(entropy=0.3)) is None
-    ) == (algorithm == "dr_grpo")
+    assert "entropy collapsed" in (stop_reason(shorter, Stop(entropy=0.3)) or "")
+    assert (stop_reason(rows, Stop(entropy=0.3)) is None) == (algorithm == "dr_grpo")
     if algorithm == "dr_grpo":
         assert all(
             row["actor/kl_loss"] == pytest.approx(0.4)
@@ -110,7 +109,5 @@ def test_patience_counts_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
     text = stop_reason(history, Stop(patience=4)) or ""
     assert all(part in text for part in ("no progress", "4", "60.0 %", "step 10"))
-    assert (
-        stop_reason(history, Stop(patience=5)) is None
-        and stop_reason(history, Stop(patience=0)) is None
-    )
+    assert stop_reason(history, Stop(patience=5)) is None
+    assert stop_reason(history, Stop(patience=0)) is None

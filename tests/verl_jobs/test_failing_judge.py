@@ -64,7 +64,8 @@ def test_a_batch_ends_although_its_sandbox_processes_are_killed(scorer: Any) -> 
     stop.set()
     killer.join()
     scored = [score for score in scores if score.value is not None]
-    assert len(scores) == len(pairs) and len(scored) >= len(pairs) // 2
+    assert len(scores) == len(pairs)
+    assert len(scored) >= len(pairs) // 2
     assert all(
         (score.verdict is Verdict.AC) == (at % 2 == 0)
         for at, score in enumerate(scores)
@@ -76,9 +77,8 @@ def test_a_closed_sandbox_is_replaced(scorer: Any) -> None:
     pairs = [(ground_truth(MEDIAN), RIGHT)]
     first = scorer._sandbox
     first.close()
-    assert [score.verdict for score in scorer.score(pairs)] == [
-        Verdict.AC
-    ] and scorer._sandbox is not first
+    assert [score.verdict for score in scorer.score(pairs)] == [Verdict.AC]
+    assert scorer._sandbox is not first
 
 
 def test_a_sandbox_that_cannot_start_fails_the_batch(
@@ -184,9 +184,7 @@ def test_a_failed_batch_raises_in_training_and_in_validation(
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("train ", "val "))]
     assert len(lines) == 2, done.stdout + done.stderr
-    assert (
-        lines[0].startswith("train raises")
-        and " 2 validation problems" in lines[1]
-        and "AttributeError" in lines[1]
-    )
+    assert lines[0].startswith("train raises")
+    assert " 2 validation problems" in lines[1]
+    assert "AttributeError" in lines[1]
     assert [" 2 prompts" in fault.what for fault in faults.read(tmp_path)] == [True, True]

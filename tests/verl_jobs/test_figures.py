@@ -40,7 +40,8 @@ def test_the_last_figures_are_those_measured_in_the_last_step() -> None:
 
 
 def test_there_are_no_figures_before_the_first_step() -> None:
-    assert last_figures(HISTORY[:1]) == {} and seconds_left(HISTORY[:1], 20) is None
+    assert last_figures(HISTORY[:1]) == {}
+    assert seconds_left(HISTORY[:1], 20) is None
 
 
 def test_kl_is_to_the_start_policy_and_never_of_the_update() -> None:
@@ -48,11 +49,9 @@ def test_kl_is_to_the_start_policy_and_never_of_the_update() -> None:
 
 
 def test_remaining_time_assumes_the_speed_of_the_last_steps() -> None:
-    assert (
-        seconds_left(HISTORY, 10) == pytest.approx(8 * 3.0)
-        and seconds_left(HISTORY, 2) == 0
-        and seconds_trained(HISTORY) == 6.0
-    )
+    assert seconds_left(HISTORY, 10) == pytest.approx(8 * 3.0)
+    assert seconds_left(HISTORY, 2) == 0
+    assert seconds_trained(HISTORY) == 6.0
 
 
 def test_a_gpu_that_does_not_respond_is_left_out() -> None:
@@ -67,11 +66,9 @@ def test_the_machine_reports_its_load_and_memory() -> None:
     before = machine.reading()
     time.sleep(0.1)
     load = machine.load(before, machine.reading())
-    assert (
-        0 <= load["cpu_percent"] <= 100
-        and load["memory_gib"] > 0
-        and set(load) <= set(machine.MEASURED)
-    )
+    assert 0 <= load["cpu_percent"] <= 100
+    assert load["memory_gib"] > 0
+    assert set(load) <= set(machine.MEASURED)
     assert "cpu_percent" not in machine.load(None, before)
 
 
@@ -79,9 +76,7 @@ def test_a_chart_of_many_steps_is_small_and_complete() -> None:
     chart = panels(
         {"reward": [(step, step / 1000) for step in range(1000)], "KL": [], "a & b": [(1, 2.0)]}
     )
-    assert (
-        chart.count(",") < 2 * MAX_POINTS + 20
-        and ">0.999</text>" in chart
-        and "a &amp; b" in chart
-        and "KL" not in chart
-    )
+    assert chart.count(",") < 2 * MAX_POINTS + 20
+    assert ">0.999</text>" in chart
+    assert "a &amp; b" in chart
+    assert "KL" not in chart

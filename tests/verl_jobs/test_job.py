@@ -56,7 +56,8 @@ def test_changed_files_of_a_finished_training_are_named(tmp_path: Path) -> None:
     job.write()
     (tmp_path / "metrics-001.jsonl").write_text('{"step": 1, "data": {"reward": 0.1}}\n')
     job.finish()
-    assert job.done and job.done["steps"] == job.training.steps
+    assert job.done
+    assert job.done["steps"] == job.training.steps
     for name in ("job.json", "metrics-001.jsonl", "done.json"):
         text = (tmp_path / name).read_text()
         (tmp_path / name).write_text(text.replace("1", "2", 1))

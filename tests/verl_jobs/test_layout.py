@@ -25,7 +25,8 @@ def test_the_remaining_gpus_hold_as_many_ranks_as_possible(
     gpus: list[int], ranks: int, nodes: int
 ) -> None:
     layout = largest_layout(Training(ranks=16, problems_per_step=16, scale=Scale(nodes=2)), gpus)
-    assert layout and (layout.ranks, layout.scale.nodes) == (ranks, nodes)
+    assert layout
+    assert (layout.ranks, layout.scale.nodes) == (ranks, nodes)
 
 
 def test_no_layout_exists_without_gpus() -> None:

@@ -29,7 +29,8 @@ def test_limits_cover_the_longest_kind_in_multiples_of_eight() -> None:
 
 def test_at_most_the_remaining_share_exceeds_a_quantile() -> None:
     kind = Lengths("completions", tuple(sorted(i * i % 97 for i in range(200))))
-    assert kind.over(kind.quantile(0.9)) <= 0.1 and kind.over(kind.quantile(1.0)) == 0
+    assert kind.over(kind.quantile(0.9)) <= 0.1
+    assert kind.over(kind.quantile(1.0)) == 0
 
 
 def test_a_prompt_is_counted_with_its_chat_template() -> None:
@@ -54,6 +55,6 @@ def test_a_past_run_is_measured_over_all_its_steps(tmp_path: Path) -> None:
     for step, text in ((1, "return"), (2, "return sorted(x)")):
         samples.write(tmp_path, step, [Sample("p", text, 1.0, "AC", 1.0, {})])
     lengths = of_run(TOKENIZER, tmp_path)
-    assert (
-        lengths is not None and len(lengths.tokens) == 2 and lengths.tokens[0] < lengths.tokens[1]
-    )
+    assert lengths is not None
+    assert len(lengths.tokens) == 2
+    assert lengths.tokens[0] < lengths.tokens[1]

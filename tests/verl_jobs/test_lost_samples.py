@@ -112,10 +112,8 @@ def test_a_lone_completion_of_a_group_is_left_out() -> None:
         key(1, 2): -0.8,
     }  # one score in the second group
     assert advantages("grpo", rewards)[key(1, 2)].tolist() == pytest.approx([-0.8] * LENGTH)
-    assert (
-        keys_of_small_groups(list(rewards), least=2) == {key(1, 2)}
-        and keys_of_small_groups(list(rewards), least=1) == set()
-    )
+    assert keys_of_small_groups(list(rewards), least=2) == {key(1, 2)}
+    assert keys_of_small_groups(list(rewards), least=1) == set()
 
 
 def test_a_group_is_counted_in_completions_and_not_in_turns() -> None:

@@ -69,7 +69,8 @@ def test_a_ray_failure_loses_figures_and_not_the_step(
         raise ConnectionError("connection lost")
 
     monkeypatch.setattr(machines, "_nodes", fails)
-    assert Machines().loads() == {} and "connection lost" in capsys.readouterr().out
+    assert Machines().loads() == {}
+    assert "connection lost" in capsys.readouterr().out
 
 
 def test_machine_load_is_reported_with_the_newest_step_only(

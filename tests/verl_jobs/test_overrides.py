@@ -165,8 +165,10 @@ def test_an_override_of_the_user_replaces_ours(tmp_path: Path) -> None:
     settings = settings_of(
         Training(verl=("trainer.total_epochs=3", f"+{key}=mine.Manager", f"+{added}=64")), tmp_path
     )
-    assert settings["++trainer.total_epochs"] == "3" and "trainer.total_epochs" not in settings
-    assert settings[f"++{key}"] == "mine.Manager" and f"+{key}" not in settings
+    assert settings["++trainer.total_epochs"] == "3"
+    assert "trainer.total_epochs" not in settings
+    assert settings[f"++{key}"] == "mine.Manager"
+    assert f"+{key}" not in settings
     assert settings[f"++{added}"] == "64"
 
 

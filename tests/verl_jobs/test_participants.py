@@ -103,25 +103,23 @@ def play(
 
 def test_the_reward_scores_the_last_program_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
     [conversation] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
-    assert conversation and conversation.score.solved and conversation.messages == 4
+    assert conversation
+    assert conversation.score.solved
+    assert conversation.messages == 4
     [alone] = play(scorer, tokenizer, [RIGHT], Agents(turns=2))
-    assert (
-        alone
-        and alone.reward == conversation.reward
-        and alone.stream.mask == [1] * len(alone.stream.tokens)
-    )
+    assert alone
+    assert alone.reward == conversation.reward
+    assert alone.stream.mask == [1] * len(alone.stream.tokens)
 
 
 def test_passing_only_visible_tests_ends_the_conversation_unsolved(
     scorer: Scorer, tokenizer: Any
 ) -> None:
     [fooled] = play(scorer, tokenizer, [SQUARE, RIGHT], Agents(turns=2, shaping=0.2))
-    assert (
-        fooled
-        and fooled.messages == 2
-        and not fooled.score.solved
-        and fooled.score.value is not None
-    )
+    assert fooled
+    assert fooled.messages == 2
+    assert not fooled.score.solved
+    assert fooled.score.value is not None
     assert fooled.reward == pytest.approx(fooled.score.value + 0.2)
 
 
@@ -132,20 +130,20 @@ def test_a_fixed_program_earns_less_shaping_than_a_first_one(
     [conversation], [at_once] = (
         play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT])
     )
-    assert conversation and at_once and conversation.reward == pytest.approx(at_once.reward - 0.1)
+    assert conversation
+    assert at_once
+    assert conversation.reward == pytest.approx(at_once.reward - 0.1)
 
 
 def test_a_conversation_cut_by_its_token_budget_is_still_scored(
     scorer: Scorer, tokenizer: Any
 ) -> None:
     [cut] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2), room=40)
-    assert (
-        cut
-        and cut.messages == 3
-        and len(cut.stream.tokens) <= 40
-        and cut.stream.mask[-1] == 1
-        and not cut.score.solved
-    )
+    assert cut
+    assert cut.messages == 3
+    assert len(cut.stream.tokens) <= 40
+    assert cut.stream.mask[-1] == 1
+    assert not cut.score.solved
 
 
 def test_a_completion_without_a_verdict_gives_no_rollout(scorer: Scorer, tokenizer: Any) -> None:
@@ -160,7 +158,9 @@ def test_a_completion_without_a_verdict_gives_no_rollout(scorer: Scorer, tokeniz
             [row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second
         )
     )
-    assert first and third and second is None
+    assert first
+    assert third
+    assert second is None
 
 
 class Loses:
@@ -180,7 +180,9 @@ def test_a_broken_sandbox_is_replaced_during_a_conversation(tokenizer: Any, lose
         scorer.__dict__["_sandbox"] = Loses()
     [conversation] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
     scorer.sandbox.close()
-    assert conversation and conversation.messages == 4 and conversation.score.solved
+    assert conversation
+    assert conversation.messages == 4
+    assert conversation.score.solved
 
 
 def test_a_prompt_without_a_program_is_refused_for_conversations() -> None:
@@ -230,9 +232,8 @@ def test_a_comment_is_rewarded_by_its_effect_on_the_fix(
     assert (
         len(generator.append_context) == 1 + 1 + 3
     )  # one first program and one control for three comments
-    assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(
-        set(one.stream.mask) == {1} for one in played if one
-    )
+    assert len({tuple(one.stream.prompt) for one in played if one}) == 1
+    assert all(set(one.stream.mask) == {1} for one in played if one)
 
 
 @dataclass
@@ -275,11 +276,9 @@ def test_a_comment_is_not_rewarded_when_the_endpoint_gives_no_reply(
 
 def test_a_comment_without_both_verdicts_has_no_reward() -> None:
     lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
-    assert (
-        comment_reward(lost, right) is None
-        and comment_reward(right, lost) is None
-        and comment_reward(Score(-1.0, Verdict.WA), right) == 1.0
-    )
+    assert comment_reward(lost, right) is None
+    assert comment_reward(right, lost) is None
+    assert comment_reward(Score(-1.0, Verdict.WA), right) == 1.0
 
 
 def test_a_frozen_model_replies_independently_of_its_batch(tmp_path: Path) -> None:
@@ -344,22 +343,20 @@ def test_verl_learns_only_from_tokens_of_the_policy(scorer: Scorer, tokenizer: A
     advantages, _ = compute_grpo_outcome_advantage(
         rewards, mask.float(), np.array(["0"] * len(fields))
     )
-    assert (
-        len(fields) == 2
-        and (mask == 0).any()
-        and advantages[mask == 0].abs().sum() == 0
-        and advantages[mask == 1].abs().min() > 0
-    )
+    assert len(fields) == 2
+    assert (mask == 0).any()
+    assert advantages[mask == 0].abs().sum() == 0
+    assert advantages[mask == 1].abs().min() > 0
     for one, field_ in zip(rollouts, fields, strict=True):
-        assert torch.equal(field_["loss_mask"], torch.tensor(one.stream.mask)) and field_[
-            "rm_scores"
-        ].sum().item() == pytest.approx(one.reward)
+        assert torch.equal(field_["loss_mask"], torch.tensor(one.stream.mask))
+        assert field_["rm_scores"].sum().item() == pytest.approx(one.reward)
         assert torch.equal(field_["input_ids"], torch.tensor(one.stream.all))
 
 
 def test_the_ground_truth_keeps_hidden_tests_and_omits_solutions() -> None:
     prompt_row = row(replace(DOUBLE, solutions=(RIGHT,)))
-    assert prompt_row.problem.visible_tests == 1 and RIGHT not in prompt_row.truth
+    assert prompt_row.problem.visible_tests == 1
+    assert RIGHT not in prompt_row.truth
 
 
 @pytest.mark.slow
@@ -380,12 +377,12 @@ def test_verl_agent_loop_runs_one_conversation_at_a_time(tmp_path: Path) -> None
     own = [
         token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one
     ]
-    assert own == engine.written and engine.calls == 2 and output.num_turns == 4
-    assert (
-        0 in output.response_mask
-        and output.response_mask[-1] == 1
-        and len(output.response_logprobs) == len(output.response_ids) <= 220
-    )
+    assert own == engine.written
+    assert engine.calls == 2
+    assert output.num_turns == 4
+    assert 0 in output.response_mask
+    assert output.response_mask[-1] == 1
+    assert len(output.response_logprobs) == len(output.response_ids) <= 220
     assert (
         output.reward_score == output.extra_fields["reward_extra_info"]["score"] == -1.0
     )  # an untrained model

@@ -164,10 +164,8 @@ def test_a_critic_takes_as_long_as_the_policy() -> None:
 
 def test_remax_adds_one_completion_per_problem_to_the_rollout_only() -> None:
     alone, both = seconds(group_size=2), seconds(group_size=2, algorithm="remax")
-    assert (
-        both["rollout"] == pytest.approx(seconds(group_size=3)["rollout"])
-        and both["rollout"] > alone["rollout"]
-    )
+    assert both["rollout"] == pytest.approx(seconds(group_size=3)["rollout"])
+    assert both["rollout"] > alone["rollout"]
     assert {**both, "rollout": 0} == {**alone, "rollout": 0}
 
 
@@ -228,7 +226,8 @@ def test_heads_wider_than_the_model_are_counted(tmp_path: Path) -> None:
     shape = shape_of(
         config(tmp_path, model_type="qwen3", intermediate_size=9728, vocab_size=151_936, **four)
     )
-    assert shape.parameters == pytest.approx(4_022_468_096, rel=1e-4) and shape.kv_width == 1024
+    assert shape.parameters == pytest.approx(4_022_468_096, rel=1e-4)
+    assert shape.kv_width == 1024
 
 
 @pytest.mark.slow
@@ -338,7 +337,8 @@ def test_adapters_fit_on_the_gpu_where_full_training_needs_the_host() -> None:
         plan(shape, gpu, 1, Training(engine="vllm", lora=lora)) for lora in (None, Lora(rank=16))
     )
     assert full.training.scale.offload == "always"
-    assert adapters.training.scale.offload != "always" and adapters.update["optimizer"] < GIB
+    assert adapters.training.scale.offload != "always"
+    assert adapters.update["optimizer"] < GIB
 
 
 @pytest.mark.slow

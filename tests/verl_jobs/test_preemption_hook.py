@@ -30,7 +30,8 @@ def worker(folder: Path, seconds: float = 60.0) -> Iterator[subprocess.Popen[byt
         stdout=subprocess.PIPE,
         env=os.environ | {TRAINING: str(folder)},
     ) as process:
-        assert process.stdout and process.stdout.readline()
+        assert process.stdout
+        assert process.stdout.readline()
         try:
             yield process
         finally:

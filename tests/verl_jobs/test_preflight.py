@@ -133,7 +133,8 @@ def test_untrainable_data_is_refused_with_file_and_row(
     spoil(tmp_path)
     with pytest.raises(CannotTrain, match=error) as caught:
         check(job)
-    assert "\n" not in str(caught.value) and not job.path.exists()
+    assert "\n" not in str(caught.value)
+    assert not job.path.exists()
 
 
 def test_the_preflight_checks_the_start_model(job: TrainingJob, tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def alone(model: Path) -> dict[str, Any]:
 @pytest.mark.slow
 def test_two_ranks_have_the_losses_of_one(model: Path, alone: dict[str, Any]) -> None:
     both = trained(model, 2)
-    assert len(alone["losses"]) == 4 and len(set(alone["losses"])) == 4
+    assert len(alone["losses"]) == 4
+    assert len(set(alone["losses"])) == 4
     assert both["losses"] == pytest.approx(alone["losses"], abs=1e-4)
     assert both["grad_norms"] == pytest.approx(alone["grad_norms"], abs=1e-4)
 
@@ -99,7 +100,9 @@ def test_one_rank_resumes_from_the_checkpoint_of_two(
     save = tmp_path / "global_step_1"
     trained(model, 2, save=str(save / "actor"))
     seal(save)
-    assert reshard(save, 1) and not reshard(save, 1) and not damage(save)
+    assert reshard(save, 1)
+    assert not reshard(save, 1)
+    assert not damage(save)
     after = trained(model, 1, load=str(save / "actor"))  # with moments and learning rate
     assert after["losses"] == pytest.approx(alone["losses"][2:], abs=1e-4)
     assert after["grad_norms"] == pytest.approx(alone["grad_norms"][2:], abs=1e-4)
@@ -113,7 +116,9 @@ def test_a_conversion_that_was_killed_is_done_again(tmp_path: Path) -> None:
             torch.save({"step": 7}, path)
     seal(tmp_path)
     (tmp_path / "actor" / "model_world_size_1_rank_0.pt").write_bytes(b"PK")  # the kill's
-    assert reshard(tmp_path, 1) and not damage(tmp_path) and not reshard(tmp_path, 1)
+    assert reshard(tmp_path, 1)
+    assert not damage(tmp_path)
+    assert not reshard(tmp_path, 1)
     for kind in KINDS:
         assert torch.load(tmp_path / "actor" / f"{kind}_world_size_1_rank_0.pt") == {"step": 7}
 

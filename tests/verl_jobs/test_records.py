@@ -43,13 +43,10 @@ def test_each_record_pairs_a_failing_program_with_a_fixing_comment(
     for review in records:
         assert "fails" in review.report or "examples pass" in review.report
         assert review.comment == difference(review.program, solutions[review.problem_id])
-        assert [m["role"] for m in review.messages] == ["user", "assistant"] and review.messages[1][
-            "content"
-        ] == review.comment
-        assert (
-            review.messages[0]["content"].endswith(REVIEW)
-            and review.program.strip() in review.messages[0]["content"]
-        )
+        assert [m["role"] for m in review.messages] == ["user", "assistant"]
+        assert review.messages[1]["content"] == review.comment
+        assert review.messages[0]["content"].endswith(REVIEW)
+        assert review.program.strip() in review.messages[0]["content"]
 
 
 def test_held_out_gated_and_blind_problems_give_no_records(
@@ -113,7 +110,8 @@ def test_fix_examples_pair_a_report_with_a_correct_program(
     fallible = [problem for problem in problems if problem.split == "demonstrations"]
     examples = corrections(fallible, executor)
     right = {problem.solutions[0] for problem in fallible}
-    assert 0 < len(examples) < len(fallible) and {completion for _, completion in examples} <= right
+    assert 0 < len(examples) < len(fallible)
+    assert {completion for _, completion in examples} <= right
     assert all(
         [m["role"] for m in talk] == ["user", "assistant", "user"]
         and talk[-1]["content"].endswith(MEND)

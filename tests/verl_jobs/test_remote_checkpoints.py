@@ -72,17 +72,16 @@ def test_a_training_resumes_from_the_mirror_in_an_empty_folder(tmp_path: Path, u
     save_as_verl(job, [5, 10, 15, 20], kl=0.07)
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
-    assert repair(there.path) == 20 and damage(there.path / "saves" / "global_step_20") == ""
+    assert repair(there.path) == 20
+    assert damage(there.path / "saves" / "global_step_20") == ""
     assert hash_folder(there.path / "saves" / "global_step_20") == hash_folder(
         job.path / "saves" / "global_step_20"
     )
     assert (
         list(candidates(there.path)) == list(candidates(job.path)) == [5, 15, 20]
     )  # the last two, and the best
-    assert (
-        metrics(there.path) == metrics(job.path)
-        and restore_settings(there, 20).training.kl_coefficient == 0.07
-    )
+    assert metrics(there.path) == metrics(job.path)
+    assert restore_settings(there, 20).training.kl_coefficient == 0.07
     assert faults.read(there.path) == [] == faults.read(job.path)
 
 
@@ -110,7 +109,8 @@ def test_a_damaged_copy_is_skipped_and_recorded_in_faults(tmp_path: Path, url: s
     fetch(there)
     assert repair(there.path) == 5
     [fault] = faults.read(there.path)
-    assert "step 10" in fault.what and job.mirror in fault.what
+    assert "step 10" in fault.what
+    assert job.mirror in fault.what
 
 
 def test_a_copy_without_its_seal_is_ignored(tmp_path: Path, url: str) -> None:
@@ -124,7 +124,8 @@ def test_a_copy_without_its_seal_is_ignored(tmp_path: Path, url: str) -> None:
     )
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
-    assert repair(there.path) == 5 and faults.read(there.path) == []
+    assert repair(there.path) == 5
+    assert faults.read(there.path) == []
 
 
 def test_a_newer_local_checkpoint_is_not_replaced(tmp_path: Path, url: str) -> None:
@@ -140,9 +141,11 @@ def test_a_damaged_local_checkpoint_is_replaced_by_its_copy(tmp_path: Path, url:
     save_as_verl(job, [5, 10])
     (job.path / "saves" / "global_step_10" / SHARD).write_bytes(b"other bytes")
     fetch(job)
-    assert repair(job.path) == 10 and damage(job.path / "saves" / "global_step_10") == ""
+    assert repair(job.path) == 10
+    assert damage(job.path / "saves" / "global_step_10") == ""
     [fault] = faults.read(job.path)
-    assert f"step 10 is damaged: {SHARD} has 11 bytes" in fault.what and job.mirror in fault.what
+    assert f"step 10 is damaged: {SHARD} has 11 bytes" in fault.what
+    assert job.mirror in fault.what
 
 
 def test_damage_on_both_sides_falls_back_to_an_earlier_copy(tmp_path: Path, url: str) -> None:
@@ -176,7 +179,8 @@ def test_a_resumed_training_replaces_copies_of_the_lost_attempt(tmp_path: Path, 
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     mirror.push_bytes(b"a file that later weights do not have", f"{name}/old.bin")
-    assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
+    assert repair(there.path) == 5
+    assert list(candidates(there.path)) == [5]
     callback = save_as_verl(there, [])
     callback.mirror = None  # killed before its upload
     again = a_save(there.path, 10, whole=False)
@@ -216,7 +220,8 @@ def test_a_failing_mirror_is_recorded_and_training_continues(tmp_path: Path) -> 
     job = a_job(tmp_path / "here", store=str(tmp_path / "file" / "store"))
     save_as_verl(job, [5])
     [fault] = faults.read(job.path)
-    assert job.mirror in fault.what and repair(job.path) == 5
+    assert job.mirror in fault.what
+    assert repair(job.path) == 5
 
 
 @pytest.mark.slow
@@ -225,7 +230,8 @@ def test_an_unreachable_object_store_is_recorded_and_training_continues(tmp_path
         job = a_job(tmp_path / "here", store=url)
         save_as_verl(job, [5])
     [fault] = faults.read(job.path)
-    assert job.mirror in fault.what and repair(job.path) == 5
+    assert job.mirror in fault.what
+    assert repair(job.path) == 5
 
 
 @pytest.mark.slow
@@ -242,10 +248,13 @@ def test_the_mirror_of_another_training_is_refused(tmp_path: Path, url: str) -> 
         text=True,
         check=False,
     )
-    assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
+    assert ended.returncode == 1, ended.stderr
+    assert len(ended.stderr.splitlines()) == 1, ended.stderr
     assert ended.stderr.startswith(f"error: {other.mirror} ")
-    assert job.key[:20] in ended.stderr and other.key[:20] in ended.stderr
-    assert not (other.path / "saves").exists() and not (other.path / "candidates").exists()
+    assert job.key[:20] in ended.stderr
+    assert other.key[:20] in ended.stderr
+    assert not (other.path / "saves").exists()
+    assert not (other.path / "candidates").exists()
 
 
 def test_copies_of_an_older_version_without_a_key_are_used(tmp_path: Path, url: str) -> None:
@@ -282,10 +291,12 @@ def test_metrics_written_during_the_upload_do_not_block_a_checkpoint(
     for way in ("put_file", "pipe_file"):
         monkeypatch.setattr(LocalFileSystem, way, writing(getattr(LocalFileSystem, way)))
     save_as_verl(job, [5])
-    assert len(metrics(job.path)) == 2 and faults.read(job.path) == []
+    assert len(metrics(job.path)) == 2
+    assert faults.read(job.path) == []
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
-    assert repair(there.path) == 5 and metrics(there.path) == before
+    assert repair(there.path) == 5
+    assert metrics(there.path) == before
 
 
 def test_metrics_that_cannot_be_copied_do_not_block_a_checkpoint(tmp_path: Path) -> None:
@@ -298,7 +309,8 @@ def test_metrics_that_cannot_be_copied_do_not_block_a_checkpoint(tmp_path: Path)
     shutil.rmtree(Path(job.mirror) / "metrics-001.jsonl")
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
-    assert job.mirror in fault.what and repair(there.path) == 5
+    assert job.mirror in fault.what
+    assert repair(there.path) == 5
 
 
 def test_half_written_local_files_are_replaced_by_the_copy(tmp_path: Path, url: str) -> None:
@@ -309,7 +321,8 @@ def test_half_written_local_files_are_replaced_by_the_copy(tmp_path: Path, url: 
     (there.path / "candidates" / "step-000005").mkdir(parents=True)
     (there.path / "candidates" / "step-000005" / "model.safetensors").write_bytes(b"half")
     fetch(there)
-    assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
+    assert repair(there.path) == 5
+    assert list(candidates(there.path)) == [5]
 
 
 def test_on_a_notice_verl_saves_after_its_step_without_validation(
@@ -319,12 +332,11 @@ def test_on_a_notice_verl_saves_after_its_step_without_validation(
     callback = save_as_verl(job, [5])
     assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
     owner.give_notice(tmp_path, "SIGTERM")
-    assert (
-        wait_until(lambda: callback.config.trainer.save_freq == 1, 60)
-        and callback.config.trainer.test_freq == 5
-    )
+    assert wait_until(lambda: callback.config.trainer.save_freq == 1, 60)
+    assert callback.config.trainer.test_freq == 5
     callback.on_save(SimpleNamespace(), 7, str(a_save(tmp_path, 7, whole=False)))
-    assert callback.config.trainer.test_freq == -1 and repair(tmp_path) == 7
+    assert callback.config.trainer.test_freq == -1
+    assert repair(tmp_path) == 7
 
 
 def test_our_state_is_sealed_with_the_checkpoint(tmp_path: Path) -> None:

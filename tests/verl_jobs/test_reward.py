@@ -33,13 +33,10 @@ def test_compute_score_accepts_the_call_of_verl() -> None:
         "battery", f"```python\n{CODE['call'].reference}```", ground_truth(MEDIAN), {"index": 0}
     )
     wrong = compute_score("battery", CODE["call"].wrong, ground_truth(MEDIAN), None, sparse=False)
-    assert (right["score"], right["acc"], right["tests_passed"]) == (1.0, 1.0, 1.0) and wrong[
-        "score"
-    ] < right["score"]
-    assert (
-        sum(json.loads(wrong["trace"]).values()) == pytest.approx(wrong["score"])
-        and right.keys() == wrong.keys()
-    )
+    assert (right["score"], right["acc"], right["tests_passed"]) == (1.0, 1.0, 1.0)
+    assert wrong["score"] < right["score"]
+    assert sum(json.loads(wrong["trace"]).values()) == pytest.approx(wrong["score"])
+    assert right.keys() == wrong.keys()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def test_ranks_need_cpus_and_gpus_of_ray(cpus: int, gpus: int, outcome: str) -> 
     )
     assert re.search(outcome, process.stdout), process.stdout
     if "refused" in outcome:
-        assert "2 ranks" in process.stdout and "3 CPUs" in process.stdout
+        assert "2 ranks" in process.stdout
+        assert "3 CPUs" in process.stdout
 
 
 EIGHT = Training(engine="vllm", ranks=8)
@@ -72,10 +73,12 @@ def test_the_missing_resource_is_named(
     training: Training, nodes: list[tuple[int, int]], resource: str
 ) -> None:
     lacks = missing(training, nodes)
-    assert bool(lacks) == bool(resource) and re.search(resource, lacks)
+    assert bool(lacks) == bool(resource)
+    assert re.search(resource, lacks)
 
 
 def test_other_actors_first_take_cpus_that_no_rank_uses() -> None:
     assert held_ranks([(8, 24), (0, 10)], 10) == [8, 0]
     assert held_ranks([(8, 24), (8, 24)], 10) == [8, 4]
-    assert held_ranks([(2, 8)], 3) == [1] and held_ranks([(2, 9)], 3) == [2]
+    assert held_ranks([(2, 8)], 3) == [1]
+    assert held_ranks([(2, 9)], 3) == [2]

@@ -79,7 +79,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainingJob]:
 @pytest.mark.timeout(500)
 def test_two_ranks_learn_the_demonstrations(trained: TrainingJob) -> None:
     losses = entry.losses(trained)
-    assert len(losses) == CONFIG.steps and losses[-1] < losses[0] - 0.5
+    assert len(losses) == CONFIG.steps
+    assert losses[-1] < losses[0] - 0.5
 
 
 @pytest.mark.slow

@@ -98,7 +98,8 @@ def test_an_unusable_start_model_is_refused_with_its_path(
     spoil(tmp_path / "m", whole)
     with pytest.raises(UnfitStart) as refused:
         check_start(tmp_path / "m")
-    assert error in str(refused.value) and str(tmp_path / "m") in str(refused.value)
+    assert error in str(refused.value)
+    assert str(tmp_path / "m") in str(refused.value)
 
 
 def test_more_tokens_than_positions_are_refused(whole: Path) -> None:

@@ -121,7 +121,8 @@ def test_the_mask_is_one_only_on_tokens_of_the_policy(
     stream = stream_of(conversation)
     own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]
     assert own == [token for wrote in policy.append_reply for token in wrote]
-    assert set(stream.mask) <= {0, 1} and len(stream.log_probs) == len(stream.tokens) <= room
+    assert set(stream.mask) <= {0, 1}
+    assert len(stream.log_probs) == len(stream.tokens) <= room
     assert all(
         p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True)
     )
@@ -176,7 +177,8 @@ def test_rewards_lie_on_the_last_token_and_on_improvements(tokenizer: Any) -> No
     shaped = rollout_of(conversation, score, shaping=0.5)
     first, second, third = (end - 1 for end in stream.ends)
     assert shaped.rewards == pytest.approx({first: 0.5 * 0.2, second: 0.5 * 0.4 * 0.5, third: 0.4})
-    assert all(stream.mask[at] for at in shaped.rewards) and shaped.last_tokens == 1
+    assert all(stream.mask[at] for at in shaped.rewards)
+    assert shaped.last_tokens == 1
 
 
 def test_shaping_rewards_lie_on_programs_and_not_on_reviews(tokenizer: Any) -> None:
@@ -191,5 +193,6 @@ def test_shaping_rewards_lie_on_programs_and_not_on_reviews(tokenizer: Any) -> N
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_a_deliberately_poor_first_program_gains_nothing(shares: list[float]) -> None:
     gained = improvements(shares)
-    assert min(gained) >= 0 and sum(gained) <= max(shares) + 1e-9
+    assert min(gained) >= 0
+    assert sum(gained) <= max(shares) + 1e-9
     assert sum(gained) <= sum(improvements([max(shares)])) + 1e-9

@@ -35,5 +35,6 @@ def test_weights_arrive_bit_for_bit_by_one_address_alone(monkeypatch: pytest.Mon
     received = asyncio.run(transfer())
     assert received.keys() == sent.keys()
     for name, tensor in sent.items():
-        assert received[name].dtype == tensor.dtype and received[name].shape == tensor.shape
+        assert received[name].dtype == tensor.dtype
+        assert received[name].shape == tensor.shape
         assert torch.equal(bits(received[name]), bits(tensor))

@@ -59,11 +59,9 @@ def test_the_lease_of_a_killed_owner_expires(tmp_path: Path) -> None:
         [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE
     ) as process:
         written = tmp_path / LEASE
-        assert (
-            process.stdout
-            and process.stdout.readline()
-            and wait_until(lambda: written.exists() and written.stat().st_size > 0, 60)
-        )
+        assert process.stdout
+        assert process.stdout.readline()
+        assert wait_until(lambda: written.exists() and written.stat().st_size > 0, 60)
         process.kill()
     assert (tmp_path / LEASE).read_text().startswith(f"{process.pid} ")
     lease = Lease(tmp_path, term_s=0.05)
@@ -107,7 +105,8 @@ def test_the_kernel_names_the_holder_of_a_trainings_lock(tmp_path: Path) -> None
     with subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE
     ) as trainer:
-        assert trainer.stdout and trainer.stdout.readline()
+        assert trainer.stdout
+        assert trainer.stdout.readline()
         assert lock_holder(tmp_path) == trainer.pid
         trainer.kill()
         trainer.wait()
@@ -126,7 +125,8 @@ WAITS = (
 def test_a_pause_does_not_count_as_waiting() -> None:
     command = [sys.executable, "-c", WAITS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout and process.stdout.readline()
+        assert process.stdout
+        assert process.stdout.readline()
         process.send_signal(signal.SIGSTOP)
         time.sleep(5)
         process.send_signal(signal.SIGCONT)

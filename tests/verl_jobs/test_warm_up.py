@@ -67,7 +67,8 @@ def test_a_killed_warm_up_resumes_to_the_same_bytes(
     with pytest.raises(Killed):
         warm_up(base, CHATS, WAYS[way], tmp_path / "again", kill, state)
     assert warm_up(base, CHATS, WAYS[way], tmp_path / "again", kill, state) == undisturbed
-    assert done == list(range(1, 11)) and not state.exists()
+    assert done == list(range(1, 11))
+    assert not state.exists()
     assert hash_folder(tmp_path / "again") == hash_folder(tmp_path / "whole")
 
 
@@ -80,7 +81,8 @@ def test_adapters_are_saved_merged_and_separately(base: Path, tmp_path: Path) ->
     changed = {
         name.rsplit(".", 2)[1] for name in before if not torch.equal(before[name], after[name])
     }
-    assert set(before) == set(after) and changed == {
+    assert set(before) == set(after)
+    assert changed == {
         "q_proj",
         "k_proj",
         "v_proj",
@@ -153,7 +155,8 @@ def batches(rows: int, batch: int, steps: int) -> list[list[int]]:
 
 def test_fewer_rows_than_a_batch_form_one_batch() -> None:
     epochs = batches(rows=3, batch=16, steps=4)
-    assert len(epochs) == 4 and all(sorted(picked) == [0, 1, 2] for picked in epochs)
+    assert len(epochs) == 4
+    assert all(sorted(picked) == [0, 1, 2] for picked in epochs)
 
 
 def test_an_epoch_contains_each_row_once() -> None:
