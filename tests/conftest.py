@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 # A slow machine must not fail a property test: no deadline, and examples that are large or slow to
 # generate are accepted.
@@ -34,3 +40,36 @@ def no_settings_from_outside() -> Iterator[None]:
         for name in OURS:
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def empty_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Dagster instance without runs, because creating its databases takes long."""
+    import dagster as dg
+
+    folder = tmp_path_factory.mktemp("dagster")
+    with dg.instance_for_test(temp_dir=str(folder)) as instance:
+        instance.get_runs_count()
+        instance.all_instigator_state()
+        instance.get_asset_keys()
+    return folder
+
+
+@pytest.fixture
+def instance(empty_instance: Path, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster instance on disk: a schedule opens it by its reference."""
+    import dagster as dg
+
+    folder = shutil.copytree(empty_instance, tmp_path / "dagster-instance")
+    with dg.instance_for_test(temp_dir=str(folder)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow file without a model, to copy into a home: creating its tables takes seconds."""
+    from resources.registry.mlflow import Registry
+
+    home = tmp_path_factory.mktemp("mlflow")
+    Registry(home)._client().search_registered_models()
+    return home / "mlflow.db"

@@ -44,9 +44,3 @@ def refreshed(template: Path, tmp_path: Path) -> RunContext:
     """Return a home whose stages are up to date."""
     shutil.copytree(template, tmp_path / "refreshed")
     return at(tmp_path / "refreshed")
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as instance:
-        yield instance

@@ -122,7 +122,7 @@ def test_the_stage_records_every_rejected_proposal(
     with (
         served(tmp_path / "random", Home(tmp_path / "served")) as server,
         proxy_to(server) as proxy,
-        dg.instance_for_test() as instance,
+        dg.DagsterInstance.ephemeral() as instance,
     ):
         profile = tmp_path / "profile.yaml"
         synthesis = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -17,16 +18,18 @@ from tests.resources.ledger_entries import put
 
 
 @pytest.fixture
-def run_context(tmp_path: Path) -> RunContext:
+def run_context(empty_mlflow: Path, tmp_path: Path) -> RunContext:
     profile = tmp_path / "profile.yaml"
     profile.write_text("rollout: {automatic: true}\n", encoding="utf-8")
+    (tmp_path / "home").mkdir()
+    shutil.copy(empty_mlflow, tmp_path / "home")
     context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
     put(context.ledger, "a", "install")
     return context
 
 
 def look(sensor: dg.SensorDefinition, run_context: RunContext) -> dg.SensorResult:
-    with dg.instance_for_test() as instance:
+    with dg.DagsterInstance.ephemeral() as instance:
         result = sensor(dg.build_sensor_context(instance=instance, resources=run_context.resources))
     assert isinstance(result, dg.SensorResult)
     return result

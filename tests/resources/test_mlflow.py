@@ -47,17 +47,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an MLflow file without a version; it is copied because its tables take seconds."""
-    home = tmp_path_factory.mktemp("fresh")
-    Registry(home)._client().search_registered_models()
-    return home / "mlflow.db"
-
-
 @pytest.fixture
-def home(fresh: Path, tmp_path: Path) -> Path:
-    shutil.copy(fresh, tmp_path)
+def home(empty_mlflow: Path, tmp_path: Path) -> Path:
+    shutil.copy(empty_mlflow, tmp_path)
     return tmp_path
 
 
