@@ -11,7 +11,7 @@ import pytest
 from resources.home import Home
 from resources.run_record import PipelineRun, open_run
 from tests.cli.conftest import Called
-from tests.homes.whole_home import fill_ledger, write_home
+from tests.finished_home import fill_ledger, write_home
 
 COMMANDS = (
     "status",
@@ -34,7 +34,6 @@ COMMANDS = (
     "quality",
     "compare chain-0001 chain-0001-sft",
     "data show",
-    "data show embedded/demonstrations/0047207a5bc3",
     "data diff",
     "data limits",
 )
@@ -97,7 +96,7 @@ def damage(home: Path, pattern: str, change: Callable[[bytes], bytes] = cut_off)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", [cut_off, emptied, other_text, other_json])
+@pytest.mark.parametrize("change", [cut_off, other_json])
 @pytest.mark.parametrize("pattern", FILES)
 def test_no_command_fails_without_naming_the_file(
     ratchet: Called,
@@ -185,7 +184,7 @@ def test_a_comparison_reads_only_the_scores_that_it_compares(ratchet: Called, ho
 
 def test_a_manifest_elsewhere_does_not_cost_the_provenance(ratchet: Called, home: Path) -> None:
     _, intact, _ = ratchet(home, "provenance", "1")
-    path = damage(home, "datasets/item_response/*/manifest.json")
+    path = damage(home, "datasets/difficulty_rankings/*/manifest.json")
     code, output, errors = ratchet(home, "provenance", "1")
     assert (code, output) == (2, intact) and str(path) in errors
 
