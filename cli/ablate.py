@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     SetOption,
 )
-
-GROUP = "Compare trainings"
 
 
 def command(
@@ -40,3 +39,6 @@ def command(
     budget = [f"training.steps={steps}"] if steps else []
     settings = Settings.read(profile, change or ()).with_changes(budget)
     raise typer.Exit(ablate(changes, seeds, settings, Console(force_terminal=False)))
+
+
+COMMAND = Command("Compare trainings", command)

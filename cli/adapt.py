@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     WIDE,
     ProfileOption,
     SetOption,
 )
-
-GROUP = "Compare trainings"
 
 
 def command(
@@ -52,3 +51,6 @@ def command(
 
     console = Console(width=None if sys.stdout.isatty() else WIDE)
     raise typer.Exit(adapt(start, problems, keep, Settings.read(profile, change or ()), console))
+
+
+COMMAND = Command("Compare trainings", command)

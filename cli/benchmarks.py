@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.lookup.damage import Damage
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.package_set import PackageSet, size_of
@@ -21,7 +22,6 @@ from problems.columns import ProblemError
 from problems.reading.place import Place
 from resources.home import Home, NotReady
 
-GROUP = "Evaluate"
 NEEDED_GIB = 3.0  # for the packages and pip's temporary files
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
@@ -108,3 +108,6 @@ def _state(name: str, packages: PackageSet | None, home: Path) -> str:
         return ""
     folder = packages.installed(home)
     return f"{size_of(folder) / 1e9:.1f} GB" if folder else f"ratchet benchmarks install {name}"
+
+
+COMMAND = Command("Evaluate", app)

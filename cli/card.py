@@ -13,6 +13,7 @@ from artifacts.atomic import write_atomic
 from artifacts.passport import ManifestIndex, Passport
 from artifacts.store import Store
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     VersionArgument,
@@ -28,7 +29,6 @@ from resources.registry.ledger import Entry
 from resources.registry.versions import find
 from resources.settings import Settings
 
-GROUP = "Promote and explain"
 FILE = "README.md"
 
 
@@ -242,3 +242,6 @@ def command(
 ) -> None:
     """Write a model card in Hugging Face's format."""
     raise typer.Exit(card(version, out, wandb, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

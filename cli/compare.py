@@ -12,6 +12,7 @@ from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from artifacts.store import Store
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.comparison_table import limits, notes, print_rows
 from cli.lookup.damage import Damage
@@ -23,8 +24,6 @@ from problems.dataset.evidence import suspects_of
 from resources.registry.mlflow import aliases_of
 from resources.registry.versions import ALIASES
 from resources.settings import Settings
-
-GROUP = "Evaluate"
 
 
 def compare(
@@ -253,3 +252,6 @@ def command(
             power,
         )
     )
+
+
+COMMAND = Command("Evaluate", command)

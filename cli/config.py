@@ -13,11 +13,11 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from resources.config.load import ProfileError, layers, origin
 from resources.settings import Settings
 
-GROUP = "Run"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -79,3 +79,6 @@ def leaves(settings: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
 
 def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+COMMAND = Command("Run", app)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     UnverifiedOption,
 )
 from resources.settings import Settings
-
-GROUP = "Run"
 
 
 def command(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
@@ -22,3 +21,6 @@ def command(profile: ProfileOption = None, unverified: UnverifiedOption = False)
     from pipelines.launch import demo
 
     raise typer.Exit(demo(Settings.read(profile, unverified=unverified), Console()))
+
+
+COMMAND = Command("Run", command)

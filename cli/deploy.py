@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from resources.config.rollout import Strategy
 from resources.registry.rollouts import Rollouts
 from resources.registry.versions import find
 from resources.settings import Settings
-
-GROUP = "Serve"
 
 
 def deploy(
@@ -90,3 +89,6 @@ def command(
     to be better gets all traffic.
     """
     raise typer.Exit(deploy(versions, strategy, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Serve", command)

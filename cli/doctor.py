@@ -7,11 +7,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from resources.doctor import findings
 from resources.settings import Settings
-
-GROUP = "Run"
 
 
 def show_doctor(settings: Settings, console: Console) -> int:
@@ -43,3 +42,6 @@ def command(profile: ProfileOption = None, change: SetOption = None) -> None:
     Exits 1 if the profile cannot train here. Nothing is changed.
     """
     raise typer.Exit(show_doctor(Settings.read(profile, change or ()), Console()))
+
+
+COMMAND = Command("Run", command)

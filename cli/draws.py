@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import RunArgument
 from cli.lookup.damage import Damage
 from cli.lookup.runs import folder_of, numbers_table
@@ -19,8 +20,6 @@ from verl_jobs import samples
 from verl_jobs.curriculum import draws
 from verl_jobs.curriculum.draws import Draw
 from verl_jobs.job import TrainingJob
-
-GROUP = "Train"
 
 
 def show_draws(run: str | None, step: int | None, home: Home, console: Console) -> int:
@@ -85,3 +84,6 @@ def command(
 ) -> None:
     """Show the problems of each training step, with expected and measured pass rates."""
     raise typer.Exit(show_draws(run, step, Settings.read().home, Console()))
+
+
+COMMAND = Command("Train", command)

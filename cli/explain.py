@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     VersionArgument,
@@ -19,7 +20,6 @@ from resources.registry.ledger import Entry, champions, named
 from resources.registry.versions import find
 from resources.settings import Settings
 
-GROUP = "Promote and explain"
 WIDTH = 50  # characters from 0 to 100 %
 LEGEND = (
     "won, lost: tasks that only the challenger, only the champion solves. p better, p worse: "
@@ -155,3 +155,6 @@ def command(version: VersionArgument = "champion", profile: ProfileOption = None
     Exits 1 if it was not promoted.
     """
     raise typer.Exit(explain(version, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.store import Store
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
@@ -20,7 +21,6 @@ from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.settings import Settings
 
-GROUP = "Evaluate"
 CARD = "scorecard.json"
 
 
@@ -144,3 +144,6 @@ def command(
     With --kind or --task: prompts, completions and the first failing visible tests.
     """
     raise typer.Exit(show_failures(score, kind, task, count, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Evaluate", command)

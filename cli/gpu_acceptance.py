@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from resources.home import Home
-
-GROUP = "Run"
 
 
 def command(
@@ -32,3 +31,6 @@ def command(
 
     place = folder or Home.from_environment().path / f"acceptance-{device}"
     raise typer.Exit(accept(device, place.expanduser().absolute(), Console()))
+
+
+COMMAND = Command("Run", command)

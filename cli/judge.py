@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-GROUP = "Evaluate"
-COMMAND_SETTINGS = {
+from cli.app.commands import Command
+
+SETTINGS = {
     "context_settings": {
         "allow_extra_args": True,
         "ignore_unknown_options": True,
@@ -20,3 +21,6 @@ def command(context: typer.Context) -> None:
     from sandbox.judge import main
 
     raise typer.Exit(main(context.args))
+
+
+COMMAND = Command("Evaluate", command, SETTINGS)

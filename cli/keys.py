@@ -8,9 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from resources.settings import Settings
-
-GROUP = "Serve"
 
 app = typer.Typer(
     help="Make, list and revoke the gateway's API keys.",
@@ -74,3 +73,6 @@ def revoke(name: Annotated[str, typer.Argument(help="Name of the key.")]) -> Non
     from serving.gateway.keys import Keys
 
     Keys(Settings.read().home.api_keys).revoke(name)
+
+
+COMMAND = Command("Serve", app)

@@ -125,6 +125,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from resources.registry.rollouts import NoRollout, RolloutMoved
     from resources.registry.versions import UnknownVersion
     from rewards.own import RewardFileError
+    from sandbox.discovery import BrokenEntry
     from verl_jobs.config.references import PluginError
     from verl_jobs.planner.preflight import CannotTrain
     from verl_jobs.planner.shapes import UnknownShape
@@ -135,7 +136,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
     rollout = (NoRollout, RolloutMoved)
-    changed = (CorruptArtifact, LedgerChanged, BadLine)
+    changed = (CorruptArtifact, LedgerChanged, BadLine, BrokenEntry)
     return (
         FileNotFoundError,
         *configuration,

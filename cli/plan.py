@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from cli.lookup.gpus import gpus_of
 from resources.settings import Settings
@@ -18,7 +19,6 @@ from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import RESERVE, Plan, estimate, plan
 from verl_jobs.planner.shapes import GIB, shape_of
 
-GROUP = "Train"
 GPUS_PER_MACHINE = 8  # the usual maximum
 
 
@@ -183,3 +183,6 @@ def command(
             "give --gpus, e.g. 8xH100, or --data to measure lengths: the profile names no needs.gpu"
         )
     raise typer.Exit(show_plan(model, gpus or f"{ranks}x{needs.gpu}", settings, Console()))
+
+
+COMMAND = Command("Train", command)

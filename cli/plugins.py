@@ -5,14 +5,13 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     SetOption,
 )
 from resources.plugin_check import check_plugins
 from resources.settings import Settings
-
-GROUP = "Train"
 
 
 def try_plugins(settings: Settings, console: Console) -> int:
@@ -39,3 +38,6 @@ def command(
 ) -> None:
     """Test your training plug-ins: load each and run one dry step, without Ray."""
     raise typer.Exit(try_plugins(Settings.read(profile, change or ()), Console()))
+
+
+COMMAND = Command("Train", command)

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from artifacts.hashing import hash_data
 from artifacts.integrity import reading
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.preference_result import print_result
 from cli.lookup.damage import Damage
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from evaluation.preference.pairs import Pair
     from serving.preference.round import RoundInfo
 
-GROUP = "Evaluate"
 PORTS = 20  # number of ports that are tried
 
 
@@ -241,3 +241,6 @@ def command(
 
     options = PreferenceOptions(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
     raise typer.Exit(prefer(options, host, port, result, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Evaluate", command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     CheckpointArgument,
     ProfileOption,
@@ -13,8 +14,6 @@ from cli.evaluate.checkpoint import checkpoint_name, run_job
 from evaluation.promotion.summary import decision_summary
 from pipelines.launch import prepare_run
 from resources.settings import Settings
-
-GROUP = "Promote and explain"
 
 
 def promote(checkpoint: str, settings: Settings, console: Console) -> int:
@@ -46,3 +45,6 @@ def command(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
     Exits 0 for a promotion and for a refusal.
     """
     raise typer.Exit(promote(checkpoint, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

@@ -15,6 +15,7 @@ from artifacts.drawing import page, svg
 from artifacts.manifest import Manifest
 from artifacts.passport import ManifestIndex, Node, Passport, walk
 from artifacts.store import Store
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.lookup.damage import Damage
 from resources.home import NotReady
@@ -22,7 +23,6 @@ from resources.registry.ledger import Entry, champions
 from resources.registry.versions import UnknownVersion, find
 from resources.settings import Settings
 
-GROUP = "Promote and explain"
 GRAPH_FORMATS = {".svg": svg, ".html": page, ".mmd": Passport.mermaid}
 
 
@@ -194,3 +194,6 @@ def command(
     Exits 1 if an artifact is missing.
     """
     raise typer.Exit(provenance(subject, as_json, graph, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from artifacts.store import Store
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.wide_table import print_wide
 from cli.failures import price_of, read_score
@@ -18,8 +19,6 @@ from evaluation.reports.cost import Usage
 from evaluation.scorecard import Scorecard
 from resources.home import NotReady
 from resources.settings import Settings
-
-GROUP = "Evaluate"
 
 
 def show_quality(
@@ -79,3 +78,6 @@ def command(
 ) -> None:
     """Show style, complexity, length and cost of the programs that pass, score by score."""
     raise typer.Exit(show_quality(scores or [], benchmark, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Evaluate", command)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.integrity import CorruptArtifact, check_champion
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display.outcome import outcome
 from cli.lookup.damage import Damage
@@ -24,8 +25,6 @@ from resources.registry.rollouts import Rollouts
 from resources.run_record import readable
 from resources.settings import Settings
 from resources.verification import verify_records
-
-GROUP = "Promote and explain"
 
 
 def show_registry(settings: Settings, console: Console) -> int:
@@ -134,3 +133,6 @@ def command(
     if action is Action.verify:
         raise typer.Exit(verify(settings, Console(soft_wrap=True)))
     raise typer.Exit(show_registry(settings, Console()))
+
+
+COMMAND = Command("Promote and explain", command)

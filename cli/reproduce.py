@@ -13,6 +13,7 @@ from rich.progress import Progress
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import ManifestIndex
 from artifacts.store import Artifact, Store
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.lookup.scorecards import at_path
 from cli.lookup.scored_benchmark import NotReproducible, scored_benchmark
@@ -25,7 +26,6 @@ from resources.home import Home
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
 
-GROUP = "Evaluate"
 MAX_DIFFERENCES = 40  # printed; all are counted
 
 
@@ -235,3 +235,6 @@ def command(
     are judged again; if it holds none, they are read or generated again.
     """
     raise typer.Exit(reproduce(score, out, Settings.read(profile), Console(), data))
+
+
+COMMAND = Command("Evaluate", command)

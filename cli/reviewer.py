@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from artifacts.hashing import hash_folder
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     SetOption,
@@ -33,7 +34,6 @@ from verl_jobs.agents.supervised import ReviewerTraining, ReviewerTrainingFailed
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import best
 
-GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 NO_VISIBLE_TESTS = (
     "no problem has visible tests, so there is nothing to review: add problems with visible tests, "
@@ -244,3 +244,6 @@ def reviewer_reinforce(
     agents = ["training.agents.trains=reviewer", f"training.agents.generator={where}"]
     settings = Settings.read(profile, change or ()).with_changes(agents)
     raise typer.Exit(reinforce(start, to, settings, Console()))
+
+
+COMMAND = Command("Train", app)

@@ -9,13 +9,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from resources.settings import Settings
 from rewards.battery.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox
 
-GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 MAX_EXPLOITS = 5  # printed
 
@@ -94,3 +94,6 @@ def reward_new(
 ) -> None:
     """Write a template for a reward of your own; it passes the exploit battery unchanged."""
     raise typer.Exit(new(task, output, Console()))
+
+
+COMMAND = Command("Train", app)

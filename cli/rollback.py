@@ -14,12 +14,12 @@ from rich.console import Console
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import reading
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.registry import sync_mlflow
 from resources.registry.ledger import Entry, NothingToRollBack, Superseded, champion_of
 from resources.settings import Settings
 
-GROUP = "Promote and explain"
 SAME_S = 600.0  # a killed rollback that is requested again within this time is the same rollback
 
 
@@ -88,3 +88,6 @@ def command(
 ) -> None:
     """Make the previous champion champion again."""
     raise typer.Exit(rollback(to, reason, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display import manifests
 from resources.registry.rollouts import Kind, NoRollout, Rollout, Rollouts
@@ -18,7 +19,6 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     from serving.rollout.view import Views
 
-GROUP = "Serve"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 REFRESH_S = 1.0
 ReasonOption = Annotated[str, typer.Option(help="Reason, recorded with the event.")]
@@ -184,3 +184,6 @@ def abort(reason: ReasonOption = "", profile: ProfileOption = None) -> None:
 
 
 app.command("manifests")(manifests.command)
+
+
+COMMAND = Command("Serve", app)

@@ -8,13 +8,12 @@ import typer
 from rich.console import Console
 from rich.syntax import Syntax
 
+from cli.app.commands import Command
 from cli.app.options import RunArgument
 from cli.lookup.runs import folder_of
 from resources.home import Home
 from resources.settings import Settings
 from verl_jobs import samples
-
-GROUP = "Train"
 
 
 def show_samples(
@@ -72,3 +71,6 @@ def command(
         raise typer.BadParameter("give only one", param_hint="--worst, --best")
 
     raise typer.Exit(show_samples(run, step, worst, best, count, Settings.read().home, Console()))
+
+
+COMMAND = Command("Train", command)

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from resources.settings import Settings
-
-GROUP = "Serve"
 
 
 def serve(port: int, settings: Settings, console: Console) -> None:
@@ -60,3 +59,6 @@ def command(
     a rollout (`ratchet deploy`), which this command moves forward or takes back.
     """
     serve(port, Settings.read(profile, changes or ()), Console())
+
+
+COMMAND = Command("Serve", command)

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from problems.prompt import prompt_text
 from problems.reading.markdown import read_markdown
@@ -35,7 +36,6 @@ from verl_jobs.agents.play import (
 )
 from verl_jobs.agents.writers import EndpointWriter
 
-GROUP = "Evaluate"
 NONE, SELF = "none", "self"
 STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Reviewer": "cyan"}
 
@@ -229,3 +229,6 @@ def command(
             Console(),
         )
     )
+
+
+COMMAND = Command("Evaluate", command)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
+from cli.app.commands import Command
 from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
@@ -21,7 +22,6 @@ from resources.run_record import Record, readable, unreadable
 from resources.settings import Settings
 from verl_jobs.job import stop_reason
 
-GROUP = "Run"
 NO_CHAMPION = "none yet: `ratchet demo` makes the first"
 DATASETS = (
     "raw_problems",
@@ -195,3 +195,6 @@ def command(
     if provenance:
         raise typer.Exit(show_champion(Settings.read(), Console()))
     raise typer.Exit(show_status(Settings.read(), Console()))
+
+
+COMMAND = Command("Run", command)

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     SetOption,
@@ -16,8 +17,6 @@ from cli.app.options import (
 )
 from resources.settings import Settings
 from verl_jobs.config.overrides import overrides
-
-GROUP = "Train"
 
 
 def show_algorithm(settings: Settings, console: Console) -> int:
@@ -108,3 +107,6 @@ def command(
     from pipelines.launch import demo
 
     raise typer.Exit(demo(settings, console))
+
+
+COMMAND = Command("Train", command)

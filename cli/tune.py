@@ -9,13 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     WIDE,
     ProfileOption,
     SetOption,
 )
-
-GROUP = "Compare trainings"
 
 
 def command(
@@ -64,3 +63,6 @@ def command(
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)
     raise typer.Exit(tune(settings, trials, minutes, console))
+
+
+COMMAND = Command("Compare trainings", command)

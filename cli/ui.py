@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from pipelines.instance import ROOT
 from pipelines.launch import prepare_run
@@ -18,8 +19,6 @@ from pipelines.process import restore_sigint
 from resources.ray.head import free_ports
 from resources.ray.private import RUN
 from resources.settings import Settings
-
-GROUP = "Run"
 
 
 def ui(port: int, settings: Settings, console: Console) -> NoReturn:
@@ -76,3 +75,6 @@ def command(
     """Start Dagster's web interface and daemon, with sensors and schedules on."""
 
     ui(port, Settings.read(profile), Console())
+
+
+COMMAND = Command("Run", command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import (
     ProfileOption,
     VersionArgument,
@@ -14,8 +15,6 @@ from cli.explain import show_refusal
 from resources.registry.ledger import named
 from resources.registry.versions import find
 from resources.settings import Settings
-
-GROUP = "Promote and explain"
 
 
 def why_not(version: str, settings: Settings, console: Console) -> int:
@@ -38,3 +37,6 @@ def command(version: VersionArgument = "challenger", profile: ProfileOption = No
     Exits 1 if it was not refused.
     """
     raise typer.Exit(why_not(version, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Promote and explain", command)

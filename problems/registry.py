@@ -5,8 +5,6 @@ An unknown name is a user's own source: its path is read in the columns of the s
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -26,20 +24,9 @@ from problems.reading.source import Loaded, Rejected, Row, Source
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track
 from problems.shapes.registry import published_record
+from sandbox.discovery import entries
 
-
-def _sources() -> dict[str, Source]:
-    """Return every `Source` that a module of problems/sources defines, by name."""
-    modules = [
-        importlib.import_module(f"{sources.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(sources.__path__)
-    ]
-    values = [value for module in modules for value in vars(module).values()]
-    by_name = {value.name: value for value in values if isinstance(value, Source)}
-    return {name: by_name[name] for name in sorted(by_name)}
-
-
-SOURCES = _sources()
+SOURCES = dict(sorted(entries(sources, Source, "name").items()))
 
 
 def load(name: str, place: Place | Path | None = None, most: int | None = None) -> Loaded:

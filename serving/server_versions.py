@@ -40,7 +40,7 @@ class Served:
 
 
 @dataclass(frozen=True)
-class Program:
+class ServerProgram:
     """A server program. command: its arguments. adapter_model: the field `model` of requests for an
     adapter. environment: variables of a process with adapters. health, load, unload: its paths.
     """
@@ -97,7 +97,9 @@ _sharing = threading.Lock()
 class AdapterVersion:
     """A version as an adapter of a process that versions share. Raises EngineFailed."""
 
-    def __init__(self, program: Program, served: Served, entry: Entry, settings: Serving) -> None:
+    def __init__(
+        self, program: ServerProgram, served: Served, entry: Entry, settings: Serving
+    ) -> None:
         self.program, self.name = program, entry.checkpoint
         self._key = (served.model, served.rank)
         with _sharing:

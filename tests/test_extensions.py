@@ -39,7 +39,7 @@ def mine(at):
     return from_problems("mine", at.problems, Sampling())
 
 
-BENCHMARKS = (Published("mine", SOURCES["mine"], mine),)
+MINE = Published("mine", SOURCES["mine"], mine)
 '''
 LOG = '''
 """A file of right and wrong tasks."""
@@ -51,17 +51,20 @@ def read(content, path):
     return Log("mine", "1", path.stem, [Completion(t, {"right": v}) for t, v in content.items()])
 
 
-FORMAT = LogFormat("Mine", ("*.mine.json",), lambda content: "t1" in content, read, "run it again")
+MINE = LogFormat("Mine", ("*.mine.json",), lambda content: "t1" in content, read, "run it again")
 '''
 COMMAND = '''
 """Say hello."""
 
-GROUP = "Run"
+from cli.app.commands import Command
 
 
 def command() -> None:
     """Say hello."""
     print("hello")
+
+
+COMMAND = Command("Run", command)
 '''
 COMPONENT = '''
 """Reward programs of few lines."""
@@ -73,7 +76,7 @@ def short(program: Program) -> float:
     return 1.0 / len(program.code.splitlines())
 
 
-COMPONENT = Component("Programs of few lines.", short)
+SHORT = Component("Programs of few lines.", short)
 '''
 ALGORITHM = """
     "mine": Algorithm("My own", "nowhere", "A = r", _estimator("grpo")),
@@ -81,6 +84,7 @@ ALGORITHM = """
 BACKEND = '''
 """Processes of this machine, under another name."""
 
+from sandbox.backends import BackendKind
 from sandbox.backends.local import LocalBackend, LocalChannel
 
 
@@ -91,14 +95,14 @@ class MineBackend(LocalBackend):
         return channel
 
 
-BACKEND = MineBackend
+BACKEND = BackendKind(MineBackend)
 '''
 ENGINE = '''
 """Repeats the last message."""
 
 from collections.abc import AsyncGenerator
 
-from serving.engines import Delta, EngineRequest
+from serving.engines import Delta, EngineKind, EngineRequest
 
 
 class Echo:
@@ -112,7 +116,7 @@ class Echo:
         pass
 
 
-ENGINE = Echo
+ENGINE = EngineKind(Echo)
 '''
 SENSOR = '''
 """Never starts a run."""

@@ -1,48 +1,55 @@
 """The commands of `ratchet`, and its help.
 
-A command is one file (or package) of `cli/` with a `GROUP`, the heading under which `ratchet
---help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read from
-the files' docstrings; a command's file is imported only when the command runs.
+A command is one file (or package) of `cli/` with a `COMMAND`. Groups and summaries of the help are
+read from the files' text; a command's file is imported only when the command runs.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
+
+from sandbox.discovery import BrokenEntry, Declared, declared, load
 
 GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Serve", "Compare trainings")
 FOLDER = Path(__file__).parent.parent
 
 
-class Command(NamedTuple):
-    """A command's entry in the help, read without importing the command."""
+@dataclass(frozen=True)
+class Command:
+    """A command of `ratchet`.
 
-    name: str
-    module: str
+    group: the heading under which `ratchet --help` lists it. run: its function, or a Typer app of
+    subcommands. settings: arguments of Typer's `command`.
+    """
+
     group: str
-    summary: str
+    run: Callable[..., Any] | typer.Typer
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
-def commands() -> dict[str, Command]:
-    """Return every command by name, in the order of `GROUPS` and then of names."""
-    unordered = []
-    for file in [*FOLDER.glob("*.py"), *FOLDER.glob("*/__init__.py")]:
-        text = file.read_text(encoding="utf-8")
-        if (at := text.find("\nGROUP = ")) < 0:
-            continue
-        stem = file.parent.name if file.stem == "__init__" else file.stem
-        group = ast.literal_eval(text[at + 9 : text.index("\n", at + 1)])
-        summary = text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""')
-        unordered.append(Command(stem.replace("_", "-"), f"cli.{stem}", group, summary))
-    ordered = sorted(unordered, key=lambda command: (GROUPS.index(command.group), command.name))
-    return {command.name: command for command in ordered}
+def commands() -> dict[str, Declared]:
+    """Return every command by name, in the order of `GROUPS` and then of names.
+
+    Raises BrokenEntry for a command of an unknown group.
+    """
+    by_name = declared("cli", FOLDER, Command)
+    for command in by_name.values():
+        if _group(command) not in GROUPS:
+            raise BrokenEntry(f"{command.module}: the group is none of {', '.join(GROUPS)}")
+    ordered = sorted(by_name.values(), key=lambda each: (GROUPS.index(_group(each)), each.name))
+    return {command.name.replace("_", "-"): command for command in ordered}
+
+
+def _group(command: Declared) -> Any:
+    return command.arguments[0]
 
 
 class Commands(TyperGroup):
@@ -54,19 +61,19 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, name: str) -> Any:
         if name not in commands():
             return None
-        module = importlib.import_module(commands()[name].module)
-        if hasattr(module, "app"):
-            return typer.main.get_group(module.app)
+        command = load(commands()[name].module, Command)
+        if isinstance(command.run, typer.Typer):
+            return typer.main.get_group(command.run)
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
-        single.command(name, **getattr(module, "COMMAND_SETTINGS", {}))(module.command)
+        single.command(name, **command.settings)(command.run)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for group in GROUPS:
             rows = [
-                (command.name, command.summary)
-                for command in commands().values()
-                if command.group == group
+                (name, command.summary)
+                for name, command in commands().items()
+                if _group(command) == group
             ]
             with formatter.section(group):
                 formatter.write_dl(rows)

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from cli.evaluate import options as evaluate_options
 from resources.settings import Settings
 
-GROUP = "Data"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -253,3 +253,6 @@ def data_limits(
     from cli.data.limits import data_limits
 
     raise typer.Exit(data_limits(apply, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Data", app)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.evaluate import options
 from resources.settings import Settings
-
-GROUP = "Evaluate"
 
 
 def command(
@@ -69,3 +68,6 @@ def command(
         raise typer.Exit(evaluate_completions(completions, evaluation, home, console, errors))
     generation = ModelOptions(model, endpoint, n, temperature, top_p, seed, form.value)
     raise typer.Exit(evaluate_model(generation, evaluation, home, console, errors))
+
+
+COMMAND = Command("Evaluate", command)

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from cli.app.commands import Command
 from cli.app.options import AddressOption, ProfileOption, RunArgument
 from resources.settings import Settings
 
-GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -104,3 +104,6 @@ def jobs_manifest(
     from cli.jobs.show import print_manifest
 
     raise typer.Exit(print_manifest(run, cluster, Settings.read(profile), Console()))
+
+
+COMMAND = Command("Train", app)

@@ -59,16 +59,11 @@ def make(at: Opened, most: int, instructs: bool) -> Benchmark:
     )
 
 
-BENCHMARKS = tuple(
-    Published(
-        name,
-        SOURCES["bigcodebench"],
-        partial(make, most=most, instructs=instructs),
-        packages=PACKAGES,
-    )
-    for name, most, instructs in (
-        ("bigcodebench", 1140, False),
-        ("bigcodebench-instruct", 1140, True),
-        ("bigcodebench-hard", 148, False),
-    )
-)
+def _published(name: str, most: int, instructs: bool) -> Published:
+    made = partial(make, most=most, instructs=instructs)
+    return Published(name, SOURCES["bigcodebench"], made, packages=PACKAGES)
+
+
+COMPLETE = _published("bigcodebench", 1140, False)
+INSTRUCT = _published("bigcodebench-instruct", 1140, True)
+HARD = _published("bigcodebench-hard", 148, False)

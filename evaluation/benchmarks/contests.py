@@ -58,7 +58,6 @@ def contest(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = tuple(
-    Published(name, SOURCES[name], contest)
-    for name in ("codecontests", "livecodebench", "leetcode")
-)
+CODECONTESTS = Published("codecontests", SOURCES["codecontests"], contest)
+LIVECODEBENCH = Published("livecodebench", SOURCES["livecodebench"], contest)
+LEETCODE = Published("leetcode", SOURCES["leetcode"], contest)

@@ -46,4 +46,4 @@ def humaneval(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], humaneval),)
+HUMANEVAL = Published("humaneval", SOURCES["humaneval"], humaneval)

@@ -30,4 +30,4 @@ def humanevalplus(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = (Published("humaneval+", SOURCES["humanevalplus"], humanevalplus),)
+HUMANEVALPLUS = Published("humaneval+", SOURCES["humanevalplus"], humanevalplus)

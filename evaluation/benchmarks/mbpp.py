@@ -78,4 +78,4 @@ def mbpp(at: Opened) -> Benchmark:
     )
 
 
-BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], mbpp),)
+MBPP = Published("mbpp", SOURCES["mbpp"], mbpp)

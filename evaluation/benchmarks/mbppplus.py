@@ -63,10 +63,11 @@ def mbppplus(at: Opened, upstream: str, exact: tuple[str, ...]) -> Benchmark:
     )
 
 
-BENCHMARKS = tuple(
-    Published(name, SOURCES["mbppplus"], partial(mbppplus, upstream=upstream, exact=exact))
-    for name, upstream, exact in (
-        ("mbpp+", "evalplus 0.3.1", ()),
-        ("mbpp+evalplus-0.2", "evalplus 0.2", EXACT_BEFORE),
-    )
+MBPPPLUS = Published(
+    "mbpp+", SOURCES["mbppplus"], partial(mbppplus, upstream="evalplus 0.3.1", exact=())
+)
+MBPPPLUS_BEFORE = Published(
+    "mbpp+evalplus-0.2",
+    SOURCES["mbppplus"],
+    partial(mbppplus, upstream="evalplus 0.2", exact=EXACT_BEFORE),
 )

@@ -1,6 +1,6 @@
 """A published benchmark: its data source, and the function that makes it from that data.
 
-Each file of this folder with a `BENCHMARKS` tuple adds benchmarks; registry.py finds them.
+Each `Published` in a file of this folder is a benchmark; registry.py finds them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The benchmarks by name, found in the files of this folder; a new one needs `BENCHMARKS`."""
+"""The benchmarks by name, found in the files of this folder; a new one is a `Published`."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,17 +15,13 @@ from problems.catalogue import read_sources
 from problems.cleaning.fingerprints import guarded
 from problems.columns import ProblemError
 from problems.reading.place import Place
+from sandbox.discovery import entries
 
 
 @cache
 def published() -> dict[str, Published]:
     """Return every published benchmark by name, in alphabetical order."""
-    modules = [
-        importlib.import_module(f"{benchmarks.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(benchmarks.__path__)
-    ]
-    entries = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
-    return {each.name: each for each in sorted(entries, key=lambda each: each.name)}
+    return dict(sorted(entries(benchmarks, Published, "name").items()))
 
 
 def opened(name: str, data: Path | None, home: Path) -> Opened:

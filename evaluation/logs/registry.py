@@ -1,10 +1,8 @@
-"""The formats of other tools' logs, found in the files of this folder; a new one needs `FORMAT`."""
+"""The formats of other tools' logs: each `LogFormat` in the files of this folder."""
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -14,6 +12,7 @@ from evaluation import logs
 from evaluation.logs.archive import Archive
 from evaluation.logs.log import LogError, LogFormat, scorecard_of
 from evaluation.scorecard import Scorecard
+from sandbox.discovery import entries
 
 ZIP = b"PK\x03\x04"
 
@@ -21,11 +20,7 @@ ZIP = b"PK\x03\x04"
 @cache
 def formats() -> tuple[LogFormat, ...]:
     """Return the formats, in alphabetical order of their files."""
-    modules = [
-        importlib.import_module(f"{logs.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(logs.__path__)
-    ]
-    return tuple(module.FORMAT for module in modules if hasattr(module, "FORMAT"))
+    return tuple(entries(logs, LogFormat, "tool").values())
 
 
 def read_log(path: Path, names: Sequence[str] | None) -> Scorecard | None:

@@ -2,22 +2,16 @@
 MLflow.
 """
 
-import importlib
-import pkgutil
+import sys
 
 import dagster as dg
+
+from sandbox.discovery import entries
 
 
 def sensors() -> list[dg.SensorDefinition]:
     """Return every sensor that a module of this folder defines, by name."""
-    modules = [
-        importlib.import_module(f"{__name__}.{module.name}")
-        for module in pkgutil.iter_modules(__path__)
-    ]
-    defined = {
-        value.name: value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, dg.SensorDefinition)
-    }
-    return [defined[name] for name in sorted(defined)]
+    return sorted(
+        entries(sys.modules[__name__], dg.SensorDefinition, "name").values(),
+        key=lambda sensor: sensor.name,
+    )

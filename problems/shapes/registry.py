@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import pkgutil
 from dataclasses import asdict
 from typing import Any
 
@@ -12,29 +10,17 @@ from problems import shapes
 from problems.columns import COLUMNS
 from problems.reading.source import Record, Row
 from problems.shapes.shape import Shape
+from sandbox.discovery import entries
 from sandbox.protocol import Limits
 
 IDS = ("problem_id", "question_id", "conversation_id", "id")
 LIMITS = asdict(Limits.of_work(10.0, memory_mb=512))
 
 
-def _shapes() -> list[Shape]:
-    """Return every `Shape` that a module of this folder defines; more keys are tried first."""
-    modules = [
-        importlib.import_module(f"{shapes.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(shapes.__path__)
-        if module.name != "registry"
-    ]
-    by_name = {
-        value.name: value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, Shape)
-    }
-    return sorted(by_name.values(), key=lambda shape: (-len(shape.keys), shape.name))
-
-
-SHAPES = _shapes()
+# A row with the keys of several shapes has the shape with the most keys.
+SHAPES = sorted(
+    entries(shapes, Shape, "name").values(), key=lambda shape: (-len(shape.keys), shape.name)
+)
 
 
 def shape_of(row: Row) -> Shape | None:

@@ -1,25 +1,18 @@
 """Places to run programs. A backend opens workers. Each worker takes one job at a time and returns
 one answer, both JSON in frames (see sandbox/worker/worker.py).
 
-A backend is one file of this folder with a `BACKEND`, which takes the isolation level and the
-packages of the settings. Its file's name is its kind. Only the backend in use is imported.
+A backend is one file of this folder with a `BackendKind`; its file's name is its name. Only the
+backend in use is imported.
 """
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-KINDS = tuple(
-    file.stem
-    for file in sorted(Path(__file__).parent.glob("*.py"))
-    if "\nBACKEND = " in file.read_text(encoding="utf-8")
-)
-if TYPE_CHECKING:  # a type checker cannot know the files
-    Kind = str
-else:
-    Kind = Literal[KINDS]
+from sandbox.discovery import declared, load
 
 
 class WorkerDied(RuntimeError):
@@ -63,9 +56,22 @@ class Backend(Protocol):
         """Remove what killed workers have left."""
 
 
+@dataclass(frozen=True)
+class BackendKind:
+    """One kind of backend. opens: takes isolation level and packages of the settings."""
+
+    opens: Callable[[str, tuple[str, ...]], Backend]
+
+
+KINDS = tuple(declared(__name__, Path(__file__).parent, BackendKind))
+if TYPE_CHECKING:  # a type checker cannot know the files
+    Kind = str
+else:
+    Kind = Literal[KINDS]
+
+
 def backend_of(kind: Kind, isolation: str, packages: tuple[str, ...]) -> Backend:
     """Return the backend of this kind. Raises IsolationError if the place is not available,
     ImportError if its client is not installed.
     """
-    backend: Backend = importlib.import_module(f"{__name__}.{kind}").BACKEND(isolation, packages)
-    return backend
+    return load(f"{__name__}.{kind}", BackendKind).opens(isolation, packages)

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sandbox.backends import WorkerDied, image
+from sandbox.backends import BackendKind, WorkerDied, image
 from sandbox.backends.local import IsolationError, folders_of
 from sandbox.isolation import cgroups
 from sandbox.wire import Frames, TooLong, frame
@@ -256,4 +256,4 @@ def _owner() -> str:
     return f"{socket.gethostname()} {os.getpid()}"
 
 
-BACKEND = DockerBackend
+BACKEND = BackendKind(DockerBackend)

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sandbox.backends import WorkerDied
+from sandbox.backends import BackendKind, WorkerDied
 from sandbox.isolation import process_tree
 from sandbox.wire import Frames, TooLong, frame
 from sandbox.worker.slot import sweep
@@ -207,4 +207,4 @@ def _environment() -> dict[str, str]:
     }
 
 
-BACKEND = LocalBackend
+BACKEND = BackendKind(LocalBackend)

@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any
 
-from sandbox.backends import WorkerDied
+from sandbox.backends import BackendKind, WorkerDied
 from sandbox.backends.local import IsolationError, LocalBackend, LocalChannel
 
 START_S = 60.0
@@ -149,4 +149,4 @@ class RayChannel:
             ray.kill(self.actor)
 
 
-BACKEND = RayBackend
+BACKEND = BackendKind(RayBackend)

@@ -10,6 +10,7 @@ import os
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
+from serving.engines import EngineKind
 from serving.upstream import Upstream
 
 
@@ -21,4 +22,4 @@ def open_version(entry: Entry, settings: Serving) -> Upstream:
     return Upstream(settings.upstream, name, os.environ.get("RATCHET_UPSTREAM_KEY", ""))
 
 
-ENGINE = open_version
+ENGINE = EngineKind(open_version)

@@ -14,7 +14,15 @@ from typing import Any
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported, engine_of
+from serving.engines import (
+    Delta,
+    EngineFailed,
+    EngineKind,
+    EngineRequest,
+    TooLong,
+    Unsupported,
+    engine_of,
+)
 
 KNOWN = {each.__name__: each for each in (TooLong, Unsupported, EngineFailed)}
 _starting = threading.Lock()
@@ -155,4 +163,4 @@ def _reason(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
-ENGINE = Replicated
+ENGINE = EngineKind(Replicated)

@@ -7,7 +7,8 @@ https://docs.sglang.io/advanced_features/server_arguments.html, adapters: .../lo
 from __future__ import annotations
 
 from resources.config.serving import Serving
-from serving.server_versions import Program, Served
+from serving.engines import EngineKind
+from serving.server_versions import Served, ServerProgram
 
 
 def command_of(served: Served, settings: Serving, port: int) -> list[str]:
@@ -24,9 +25,10 @@ def command_of(served: Served, settings: Serving, port: int) -> list[str]:
     ]
 
 
-ENGINE = Program(
+SERVER = ServerProgram(
     command_of,
     adapter_model="{base}:{adapter}",
     load="/load_lora_adapter",
     unload="/unload_lora_adapter",
 )
+ENGINE = EngineKind(SERVER)

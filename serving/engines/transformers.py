@@ -27,6 +27,7 @@ from serving.engines import (
     Chat,
     Delta,
     EngineFailed,
+    EngineKind,
     EngineRequest,
     TokenLogprob,
     TooLong,
@@ -281,4 +282,4 @@ def open_version(entry: Entry, settings: Serving) -> TransformersEngine:
     return TransformersEngine(Path(entry.path), settings.at_once)
 
 
-ENGINE = open_version
+ENGINE = EngineKind(open_version)

@@ -7,7 +7,8 @@ https://docs.vllm.ai/en/latest/cli/serve.html, adapters: .../features/lora.html.
 from __future__ import annotations
 
 from resources.config.serving import Serving
-from serving.server_versions import Program, Served
+from serving.engines import EngineKind
+from serving.server_versions import Served, ServerProgram
 
 
 def command_of(served: Served, settings: Serving, port: int) -> list[str]:
@@ -24,10 +25,11 @@ def command_of(served: Served, settings: Serving, port: int) -> list[str]:
     ]
 
 
-ENGINE = Program(
+SERVER = ServerProgram(
     command_of,
     adapter_model="{adapter}",
     load="/v1/load_lora_adapter",
     unload="/v1/unload_lora_adapter",
     environment={"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"},
 )
+ENGINE = EngineKind(SERVER)

@@ -15,7 +15,7 @@ from resources.config.serving import Serving
 from resources.home import Home
 from serving.engines import Engine, EngineRequest, complete, engine_of
 from serving.engines.transformers import TransformersEngine
-from serving.server_versions import ADAPTER, Program, Served, base_of
+from serving.server_versions import ADAPTER, Served, ServerProgram, base_of
 from tests.serving import vllm_stand_in
 from tests.serving.gateway_server import promote
 from tests.serving.tiny_model import make_model
@@ -114,7 +114,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 def test_a_process_ends_with_its_last_version_though_it_refuses_to_unload(
     home: Home, versions: dict[str, Path]
 ) -> None:
-    program = Program(
+    program = ServerProgram(
         lambda served, settings, port: [sys.executable, "-c", STUBBORN, str(port)],
         adapter_model="{adapter}",
         load="/load",
