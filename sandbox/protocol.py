@@ -103,11 +103,16 @@ class AssertTest:
 class UnittestTest:
     """Python source with `unittest.TestCase` classes.
 
-    They share the program's interpreter, because they patch it: the trust level is "shared". Each
-    method runs on its own and has its own result in the report.
+    They run in the program's own process, because they patch it. A program can therefore forge
+    their result: the trust level is "shared". Each method has its own result in the report.
     """
 
     source: str
+
+
+def methods_of(source: str) -> int:
+    """Return how many test methods have time limits of their own, at least one."""
+    return max(1, source.count("def test"))
 
 
 Test = CallTest | StdioTest | AssertTest | UnittestTest
@@ -139,8 +144,6 @@ class Job:
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
     in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
-    # `unittest`: all methods must pass in one process too; one that fails alone may pass there
-    together: bool = False
     # a folder of packages (`pip install --target`) in place of those of the settings
     package_folder: str = ""
     # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.

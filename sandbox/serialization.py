@@ -18,23 +18,19 @@ from sandbox.protocol import (
     TestResult,
     UnittestTest,
     Verdict,
+    methods_of,
 )
 from sandbox.wire import NotPlain, encode
 
 GRACE_S = 60.0  # on top of all limits of a job
 FOLDER_GRACE_S = 120.0  # and for a zygote that imports the modules of a package folder
-RUNS = 12  # runs of one unittest method, at most: twice itself, and its decoys
 
 
 def longest_s(job: Job) -> float:
     """Return how long to wait for the job's answer: a worker that takes longer is broken."""
     runs = len(job.tests)
-    if isinstance(job.tests[0], UnittestTest):  # each method runs on its own, and so do its decoys
-        runs = sum(
-            max(1, test.source.count("def ")) * RUNS
-            for test in job.tests
-            if isinstance(test, UnittestTest)
-        )
+    if job.style == "unittest":
+        runs = sum(methods_of(test.source) for test in job.tests if isinstance(test, UnittestTest))
     grace_s = GRACE_S + (FOLDER_GRACE_S if job.package_folder else 0.0)
     return grace_s + job.limits.wall_s * runs * 2
 
@@ -63,7 +59,7 @@ def payload(job: Job) -> bytes:
         "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
         "packages": list(job.packages), "in_place": job.in_place,
-        "package_folder": job.package_folder, "together": job.together,
+        "package_folder": job.package_folder,
         "seed": job.seed,
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip

@@ -19,8 +19,8 @@ from problems.registry import SOURCES
 from problems.sources.bigcodebench import instructed
 
 CONVENTIONS = (
-    "greedy; upstream's unittests, each method separately, with decoys; a task is not measured if "
-    "its packages are missing"
+    "greedy; upstream's unittests in the program's process, trust shared; a task is not measured "
+    "if its packages are missing"
 )
 PACKAGES = PackageSet("bigcodebench", Path(__file__).with_suffix(".txt"))
 STOP = ("\nclass", "\nif __name__", "\nprint(", "\n```")

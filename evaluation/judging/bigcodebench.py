@@ -1,11 +1,9 @@
 """BigCodeBench as bigcodebench 0.2.5 judges it: after the task's imports and a stub ("calibrated"),
-unittests in the same interpreter.
+all unittest methods in the program's own process. A program can forge their result, so the trust
+level of these verdicts is "shared".
 
-Different from upstream: each method runs separately first. Its comparisons are made in another
-process (sandbox/decoys/split.py); where that is not enough, a pass counts if its decoys fail
-(sandbox/decoys/decoys.py). Then all methods run in one process, as upstream runs them. A task whose
-packages are missing is not measured; upstream fails it. Programs import packages from the
-benchmark's own folder if it is installed, and else only numpy.
+Different from upstream: a task whose packages are missing is not measured; upstream fails it.
+Programs import packages from the benchmark's own folder if it is installed, and else only numpy.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ class CodeHarness(Harness):
         )
 
     def job(self, task: CodeTask, which: str, program: str, job_id: str) -> Job:
-        job = replace(task.problem.job(program, job_id), together=True)
+        job = task.problem.job(program, job_id)
         if not self.package_folder:
             return job
         limits = {name: max(value, getattr(job.limits, name)) for name, value in RAISED.items()}

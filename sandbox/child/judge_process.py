@@ -2,8 +2,7 @@
 program, apart from program and owner.
 
 With `assert`: `check(candidate)`, where candidate calls the program's process. With a checker:
-`check(args, got, expected)` on the answers. With `unittest`: the variants of each method
-(sandbox/decoys/methods.py) and the decision about the program's answers.
+`check(args, got, expected)` on the answers.
 
 The judge has another process and another uid than the program, and rlimits of its own, because the
 program's answers may be an attack on it.
@@ -29,14 +28,11 @@ import os
 import socket
 import sys
 import types
-from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sandbox.child.answers import decide
 from sandbox.child.connection import Program, ProgramGone
 from sandbox.child.program import read_request, send
 from sandbox.child.proxies import Later, TooEarly
-from sandbox.decoys.methods import methods, together
 from sandbox.wire import NotPlain, decode, dump
 
 PROGRAM = 5
@@ -56,13 +52,6 @@ def judge() -> NoReturn:
     header = json.loads(first)
     if header["do"] == "check":
         _check_answers(header["checker"], frames)
-    if header["do"] == "alter":
-        _alter(lambda: methods(header["test"], header["entry"], inexact=header["inexact"]))
-    if header["do"] == "alter together":
-        _alter(lambda: together(header["test"], header["names"], header["hiding"]))
-    if header["do"] == "decide":
-        send(b"V", dump([0, *decide(header["checks"], frames), True]))
-        os._exit(0)
     program = Program(
         socket.socket(fileno=PROGRAM), header["entry"] or "candidate", header["output_kb"] * 1024
     )
@@ -81,19 +70,6 @@ def judge() -> NoReturn:
             send(b"V", dump([at, verdict, detail[:300], program.shared]))
     except ProgramGone:
         send(b"G")
-    os._exit(0)
-
-
-def _alter(of_methods: Callable[[], list[dict[str, Any]]]) -> NoReturn:
-    """Send the variants of each of a test's methods."""
-    try:
-        variants = of_methods()
-    except Exception as error:
-        send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
-    else:
-        send(b"V", dump(variants)) if variants else send(
-            b"B", "a test cannot be used: no class in it has a test method"
-        )
     os._exit(0)
 
 

@@ -9,7 +9,7 @@ Messages on the channel, by first byte:
 - S set up, C not a Python program, L loaded, X exception
 - R result, T result with numpy types as Python's, N result that is not plain data, M result and the
   arguments as they are now
-- A answer to a question of a unittest (sandbox/decoys/split.py)
+- M with `unittest`: the result of a method (sandbox/child/test_cases.py)
 - before the answer: K a call of a function of the tests, P what the call printed
 
 With `assert` the requests arrive on the channel, and objects may cross (sandbox/child/objects.py).
@@ -34,7 +34,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from sandbox.child.answers import Raising, encode_answer, kinds
+from sandbox.child import test_cases
 from sandbox.child.changed_parts import parts
 from sandbox.child.object_handles import ObjectHandles, exception_fields, exception_tree
 from sandbox.child.objects import encode_result
@@ -71,7 +71,7 @@ def run(style: str) -> NoReturn:
     candidate = _load(code, module, entry_point)
     send(b"L")
     if style == "unittest":
-        _unittest(module, calls[0])
+        test_cases.run(module, calls[0], send)
     if style == "call":
         for call in calls:
             _answer(candidate, call)
@@ -214,44 +214,6 @@ def _answer(candidate: Any, call: str | bytes) -> None:
         _report(error)
     else:
         send(b"T" if of_numpy else b"R", answer)
-
-
-def _unittest(module: types.ModuleType, source: str) -> NoReturn:
-    """Run the test cases of this source in the program's own module. R without a body means that
-    all passed.
-    """
-    import unittest
-
-    def tell(value: Any) -> None:
-        send(b"A", encode_answer(value))
-
-    vars(module).update(_told=tell, _raising=lambda: Raising(tell), _kinds=kinds)
-    before = set(map(id, vars(module).values()))
-    # takes minutes on long lists, and nobody reads it
-    unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]
-    try:
-        exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
-        cases = [
-            kind
-            for kind in vars(module).values()
-            if isinstance(kind, type)
-            and issubclass(kind, unittest.TestCase)
-            and id(kind) not in before
-        ]
-        result = unittest.TestResult()
-        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
-        suite.run(result)
-    except BaseException as error:
-        _report(error)
-        os._exit(1)
-    wrong = [(test, trace) for test, trace in (*result.failures, *result.errors)]
-    if wrong:
-        send(b"W", f"{wrong[0][0]}: {wrong[0][1].strip().splitlines()[-1]}"[:300])
-    elif result.unexpectedSuccesses or result.skipped or not result.testsRun:
-        send(b"W", "no test passed")
-    else:
-        send(b"R")
-    os._exit(0)
 
 
 def _serve(handles: ObjectHandles, candidate: Any, text: bytes) -> None:

@@ -7,23 +7,24 @@ which has never seen them.
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
-from sandbox.protocol import Verdict
-from sandbox.wire import NotPlain, frame
-from sandbox.worker.attempt_processes import JUDGE_LIMITS
+from sandbox.protocol import Verdict, methods_of
+from sandbox.wire import NotPlain, frame, parse
+from sandbox.worker.attempt_processes import JUDGE_LIMITS, AttemptProcesses
 from sandbox.worker.compare import same_output, same_text
 from sandbox.worker.literal import Claim, claims
 from sandbox.worker.messages import Result, exception, not_loaded, of_tests, row
 from sandbox.worker.slot import Broken
-from sandbox.worker.unittest_attempt import UnittestAttempt
 from sandbox.worker.watch import Stop, Watch
 
 # CPU time of each program's process that the sandbox itself uses for the set-up, at most
 SET_UP_CPU_S = 0.5
+MAX_METHODS = 1_000  # of a unittest; more are not read
 
 
-class Attempt(UnittestAttempt):
+class Attempt(AttemptProcesses):
     """One job in the program's slot. Where a judge must run its tests, the judge's slot is added to
     `slots`.
     """
@@ -174,6 +175,88 @@ class Attempt(UnittestAttempt):
                 watch.begin()
         return results
 
+    def _unittest(self) -> list[Result]:
+        """Run unittests in the program's process, a process for each source: one row per method."""
+        for test in self.tests:
+            if why := unusable(test["source"]):
+                self.unusable = True
+                return [[Verdict.INFRA, why, 0.0]]
+        methods = [methods_of(test["source"]) for test in self.tests]
+        self.runs = sum(methods)
+        results: list[Result] = []
+        limits, stopped = self.limits, False
+        for at, (test, count) in enumerate(zip(self.tests, methods, strict=True)):
+            request = self._header() + frame(test["source"].encode("utf-8", "surrogatepass"))
+            with self._started(
+                "unittest", request, count, limits=limits, methods=MAX_METHODS
+            ) as watch:
+                stopped = self._methods(watch, count, results)
+                limits = watch.remaining_limits()
+            if stopped:
+                break
+            self.total = len(results) + len(self.tests) - at - 1
+        if stopped:
+            self.total = max(len(results), len(self.tests))
+        self.names += [""] * (self.total - len(self.names))
+        return results
+
+    def _methods(self, watch: Watch, clocks: int, results: list[Result]) -> bool:
+        """Add a row for each method that the program's process reports; return whether it had to be
+        stopped. The first `clocks` methods have time limits of their own.
+        """
+        before = len(results)
+        message = watch.next()
+        if isinstance(message, Stop) or message[:1] != b"L":
+            self._add(results, "", row(*not_loaded(message), watch))
+            return True
+        while True:
+            message = watch.next()
+            if message == b"R":
+                if len(results) == before:
+                    self._add(results, "", row(Verdict.WA, "no test method ran", watch))
+                return False
+            if isinstance(message, Stop):
+                self._add(results, "", row(message.verdict, message.detail, watch))
+                return True
+            name, verdict, detail = _method(message)
+            self._add(results, name, row(verdict, detail, watch))
+            if len(results) - before < clocks:
+                watch.begin()
+
+    def _add(self, results: list[Result], name: str, result: Result) -> None:
+        results.append(result)
+        self.names.append(name)
+
+    def _unusable(self, why: str, watch: Watch) -> Result:
+        self.unusable = True
+        return row(Verdict.INFRA, why, watch)
+
+    def _verdict_of(self, message: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
+        """Return the judge's verdict; where the judge reports that the program is gone, return what
+        ended the program.
+        """
+        if not isinstance(message, Stop) and message[:1] == b"V":
+            fields = parse(message[1:])
+            if (
+                type(fields) is list
+                and len(fields) == 4
+                and fields[0] == at
+                and fields[1] in ("AC", "WA", "RE", "MLE", "OLE")
+            ):
+                self.shared |= fields[3] is True
+                return Verdict(fields[1]), str(fields[2])
+        # The program may have caused the end of the judge, so it is never INFRA.
+        if isinstance(message, Stop) and "judge" in watch.exits:
+            return (
+                message.verdict if message.verdict is Verdict.TLE else Verdict.WA
+            ), f"the process of the tests ended: {message.detail}"
+        stop = message
+        if not isinstance(message, Stop):
+            status = watch.exit()
+            stop = status if isinstance(status, Stop) else watch.ending(status)
+        assert isinstance(stop, Stop)
+        return stop.verdict, stop.detail
+
     def _assert(self) -> list[Result]:
         claims_of_tests = [claims(test["source"], self.job["entry"]) for test in self.tests]
         known = [test for test in claims_of_tests if test is not None]
@@ -214,3 +297,30 @@ class Attempt(UnittestAttempt):
                     break
                 watch.begin()
         return results
+
+
+def unusable(source: str) -> str:
+    """Return why unittests cannot be used, or no text. Decided before the program runs."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"a test cannot be used: {type(error).__name__}: {error}"[:300]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = any(isinstance(node, functions) and node.name.startswith("test") for node in nodes)
+    return "" if found else "a test cannot be used: no class in it has a test method"
+
+
+def _method(message: bytes) -> tuple[str, Verdict, str]:
+    """Return name, verdict and detail of a reported method. The program may have written it."""
+    try:
+        fields = parse(message[1:]) if message[:1] == b"M" else None
+    except NotPlain:
+        fields = None
+    if (
+        type(fields) is not list
+        or [type(field) for field in fields] != [str, str, str]
+        or fields[1] not in ("AC", "WA", "RE", "MLE")
+    ):
+        return "", Verdict.RE, "broken message"
+    name, verdict, detail = fields
+    return name[:300], Verdict(verdict), detail[:300]

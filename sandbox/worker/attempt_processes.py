@@ -16,7 +16,6 @@ from sandbox.worker.in_place import sees_changes
 from sandbox.worker.slot import Slot, sealed_file
 from sandbox.worker.watch import Watch
 
-Altered = dict[str, list[dict[str, Any]]]
 # Limits of the process that runs the tests. Its time is limited by the program's clock.
 JUDGE_LIMITS = Limits(memory_mb=2048)
 
@@ -31,11 +30,7 @@ class AttemptProcesses:
         limits: Limits,
         owner: int,
         judges: Callable[[dict[str, Any]], Slot],
-        altered: Altered,
     ) -> None:
-        """altered: cache of the variants of unittest methods, by the text of the test; this class
-        adds to it.
-        """
         self.slots, self.job, self.limits, self.owner, self.judges = (
             slots,
             job,
@@ -44,12 +39,11 @@ class AttemptProcesses:
             judges,
         )
         slot = self.slot = slots[0]
-        self.altered = altered
         self.tests: list[dict[str, Any]] = job["tests"]
         self.total = len(self.tests)  # rows of the report
         self.names: list[str] = []  # names of the methods that the rows are about
+        self.runs = self.total  # parts of the job that have the limits of one test each
         self.cpu_s = 0.0
-        self.runs = 0  # runs of unittest methods and decoys, each with the limits of one test
         self.peak_bytes = 0
         # whether a verdict depends on what the program itself said
         self.shared = job["style"] == "unittest"
@@ -64,12 +58,8 @@ class AttemptProcesses:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
 
     def _most_cpu_s(self) -> float:
-        each = self.limits.cpu_s * max(len(self.tests), self.runs)
-        return (
-            each
-            if self.limits.total_cpu_s is None
-            else min(each, self.limits.total_cpu_s * max(1, self.runs))
-        )
+        each = self.limits.cpu_s * self.runs
+        return each if self.limits.total_cpu_s is None else min(each, self.limits.total_cpu_s)
 
     def _header(self) -> bytes:
         return b"".join(
@@ -86,13 +76,13 @@ class AttemptProcesses:
         stdin: bytes = b"",
         limits: Limits | None = None,
         answers: int | None = None,
-        questions: int = 0,
+        methods: int = 0,
     ) -> Iterator[Watch]:
         """Start a program's process; nothing of it is left afterwards. Raises Broken if it cannot
         be set up.
 
         answers: the number of calls it answers, if that is all it does.
-        questions: the number of answers it may give to the questions of a unittest.
+        methods: the number of unittest methods that it may report.
         """
         results, channel = os.pipe2(os.O_CLOEXEC)
         gate_inner, gate = os.pipe2(os.O_CLOEXEC)
@@ -105,7 +95,7 @@ class AttemptProcesses:
         )
         limits = limits or self.limits
         # 2: the messages "set up" and "loaded"
-        messages = 2 + questions + (1 if answers is None else answers)
+        messages = 2 + methods + (1 if answers is None else answers)
         watch = Watch(
             self.slots,
             results,

@@ -30,7 +30,6 @@ from sandbox.protocol import Limits, Verdict
 from sandbox.seeding import hash_seed
 from sandbox.wire import Frames, frame
 from sandbox.worker.attempt import Attempt
-from sandbox.worker.attempt_processes import Altered
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.messages import complete_rows
 from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
@@ -42,7 +41,6 @@ PRELOADS: dict[str, list[str]] = {
     "program": [],
     "judge": [],
     "beside": ["unittest", "unittest.mock"],
-    "checks": ["unittest"],
 }
 # Slow to import: in a slot with a package folder, forks share what the zygote has imported.
 SLOW_IMPORTS = (
@@ -72,8 +70,6 @@ class Worker:
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.seed = 0  # of the current job
         self.level = level
-        # Decoys by the text of the test: made once, used for all completions of a problem.
-        self.altered: Altered = {}
         self._slot("program")
 
     @property
@@ -101,7 +97,7 @@ class Worker:
             )
         ]
         denied = slots[0].denied
-        attempt = Attempt(slots, job, limits, self.owner, self._judges, self.altered)
+        attempt = Attempt(slots, job, limits, self.owner, self._judges)
         try:
             results = attempt.run()
         except Broken:
@@ -157,8 +153,6 @@ class Worker:
         }  # fmt: skip
 
     def _judges(self, job: dict[str, Any]) -> Slot:
-        if job["style"] == "unittest":
-            return self._slot("checks")
         texts = [
             job["checker"] or "",
             job["source"] if job["style"] == "assert" else "",
@@ -197,7 +191,7 @@ class Worker:
                 number,
                 self.scratch,
                 self.core_lock,
-                judge=role in ("judge", "checks"),
+                judge=role == "judge",
                 package_folder=folder,
                 seed=self.seed,
             )

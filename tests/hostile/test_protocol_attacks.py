@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, UnittestTest
+from sandbox.protocol import AssertTest, CallTest, Job, Limits
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 LIMITS = Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)
@@ -116,22 +116,6 @@ ATTACKS = {
     ),
     "elements a thousand levels deep": returning(
         says("b'R[' + b'[' * 900 + b']' * 900 + b']'"), compare="unordered"
-    ),
-    "a decoy that takes forever": Job(
-        "",
-        (
-            "import sys, time\ndef f(x):\n"
-            "    if len(sys._getframe(1).f_code.co_code) > 60: time.sleep(60)\n    return 7"
-        ),
-        "unittest",
-        (
-            UnittestTest(
-                "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
-                "        self.assertEqual(f(1), 8)\n"
-            ),
-        ),
-        "f",
-        limits=LIMITS,
     ),
 }
 

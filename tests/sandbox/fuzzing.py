@@ -35,7 +35,6 @@ from sandbox.protocol import (
     Verdict,
 )
 from sandbox.sandbox import Sandbox, SandboxConfig
-from sandbox.serialization import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
 GRACE_S = 5.0  # beyond the program's own limits
@@ -211,11 +210,8 @@ def wrong(report: Report) -> str:
     if kind == "honest":
         right = neighbour(int(number))[1]
         return "" if report.verdict is right else f"{report.verdict} for {right}: {report.detail}"
-    return (
-        f"{report.verdict}: {report.detail}"
-        if report.verdict in (Verdict.AC, Verdict.INFRA)
-        else ""
-    )
+    forged = report.verdict is Verdict.AC and report.trust == "apart"
+    return f"{report.verdict}: {report.detail}" if forged or report.verdict == "INFRA" else ""
 
 
 def late(report: Report) -> bool:
@@ -223,8 +219,8 @@ def late(report: Report) -> bool:
 
     The judge's own work is not the program's time; it may take as long again.
     """
-    runs = RUNS if report.trust == "shared" else report.total
-    return report.job_id.startswith("fuzz") and report.wall_s > GRACE_S + 2 * LIMITS.wall_s * runs
+    longest_s = GRACE_S + 2 * LIMITS.wall_s * report.total
+    return report.job_id.startswith("fuzz") and report.wall_s > longest_s
 
 
 def workers() -> dict[int, int]:

@@ -205,13 +205,55 @@ def test_unittests_share_the_interpreter_with_the_program(
     assert (report.verdict, report.trust) == (verdict, "shared"), report
 
 
-@pytest.mark.slow
-def test_decoys_do_not_consume_the_time_limit(judge: Judge) -> None:
+ORDER = """
+import unittest
+class B(unittest.TestCase):
+    def test_b(self):
+        self.assertEqual(f([2]), 3)
+    def test_a(self):
+        self.assertEqual(f([1]), 1)
+class A(unittest.TestCase):
+    def setUp(self):
+        self.skip = f([0])
+    @unittest.skip("no row")
+    def test_skipped(self):
+        self.fail()
+    @unittest.expectedFailure
+    def test_fails(self):
+        self.assertEqual(f([0]), -1)
+    def test_parts(self):
+        for x in (0, 1):
+            with self.subTest(x):
+                self.assertEqual(f([x]), 3)
+    def test_raises(self):
+        f(None)
+"""
+
+
+def test_methods_run_in_one_process_in_the_order_of_unittest(judge: Judge) -> None:
+    source = "seen = []\ndef f(xs):\n    seen.extend(xs)\n    return sum(seen)"
+    rows = [(row.name, row.verdict) for row in judge(sharing(source, ORDER)).tests]
+    assert rows == [
+        ("B.test_a", "AC"),
+        ("B.test_b", "AC"),
+        ("A.test_fails", "AC"),
+        ("A.test_parts", "WA"),
+        ("A.test_raises", "RE"),
+    ]
+
+
+def test_each_unittest_method_has_the_time_limits_of_a_test(judge: Judge) -> None:
     busy = (
         "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n"
         "    while time.process_time() < until: pass\n    return sum(xs)\n"
     )
-    assert judge(replace(sharing(busy), limits=Limits(wall_s=20.0, cpu_s=1.0))).verdict == "AC"
+    cases = "import unittest\nclass T(unittest.TestCase):\n" + "".join(
+        f"    def test_{at}(self): self.assertEqual(f([{at}]), {at})\n" for at in range(3)
+    )
+    limits = Limits(wall_s=20.0, cpu_s=0.4)
+    assert judge(replace(sharing(busy, cases), limits=limits)).verdict == "AC"
+    report = judge(replace(sharing(busy, cases), limits=replace(limits, cpu_s=0.1)))
+    assert (report.verdict, report.total) == ("TLE", 1)
 
 
 @pytest.mark.slow
@@ -240,75 +282,6 @@ def test_an_endless_test_ends_within_twice_the_limit(judge: Judge) -> None:
     assert report.verdict == "TLE" and report.tests[0].wall_s < 6.0, (
         "it ends before 9 s of CPU time are used"
     )
-
-
-CHEATS = {
-    "leaves": "import sys\ndef f(xs): sys.exit(0)",
-    "leaves at once": "import os\ndef f(xs): os._exit(0)",
-    "leaves in the end": "import atexit, os\natexit.register(os._exit, 0)\ndef f(xs): return 0",
-    "equal to everything": (
-        "class E:\n    def __eq__(self, o): return True\n    __ne__ = __lt__ = __eq__\n"
-        "    def __sub__(self, o): return 0\n    __rsub__ = __sub__\ndef f(xs): return E()"
-    ),
-    "assertions that are none": (
-        "import unittest\nfor n in dir(unittest.TestCase):\n"
-        "    if n.startswith('assert') and n != 'assertRaises': setattr(unittest.TestCase, n, "
-        "lambda *a, **k: None)\ndef f(xs): raise TypeError if xs is None else 0"
-    ),
-    "one assertion that is none": (
-        "import unittest\nunittest.TestCase.assertEqual = unittest.TestCase.assertAlmostEqual = "
-        "unittest.TestCase.assertTrue = lambda *a, **k: None\ndef f(xs):\n"
-        "    if xs is None: raise TypeError"
-    ),
-    "results that forget": (
-        "import unittest\n"
-        "unittest.TestResult.addFailure = unittest.TestResult.addError = lambda *a: None\n"
-        "def f(xs): return 0"
-    ),
-    "a run that runs nothing": (
-        "import unittest\ndef run(self, result=None):\n    result.testsRun += 1\n"
-        "unittest.TestCase.run = run\ndef f(xs): return 0"
-    ),
-    "a suite that runs nothing": (
-        "import unittest\ndef run(self, result, debug=False):\n    result.testsRun = 3\n"
-        "unittest.TestSuite.run = run\ndef f(xs): return 0"
-    ),
-    "a loader of its own tests": (
-        "import unittest\nclass Mine(unittest.TestCase):\n    def test(self): pass\n"
-        "load = unittest.TestLoader.loadTestsFromTestCase\n"
-        "unittest.TestLoader.loadTestsFromTestCase = lambda self, case: load(self, Mine)\n"
-        "def f(xs): return 0"
-    ),
-    "a pass of its own writing": (
-        "import os, struct\ndef f(xs):\n    os.write(4, struct.pack('>I', 1) + b'R')\n"
-        "    os._exit(0)"
-    ),
-    "a pass of its own writing, early": (
-        "import os, struct\nfor t in (b'L', b'R'): os.write(4, struct.pack('>I', 1) + t)\n"
-        "def f(xs): return 0"
-    ),
-    "a patched exec": (
-        "import builtins\nbuiltins.compile = lambda *a, **k: 'import unittest\\nclass "
-        "T(unittest.TestCase):\\n    def test(self): pass'\ndef f(xs): return 0"
-    ),
-    "tests rewritten": (
-        "import unittest, sys\ndef f(xs):\n    case = sys._getframe(1).f_locals['self']\n"
-        "    for n in dir(case):\n"
-        "        if n.startswith('test'): setattr(type(case), n, lambda self: None)\n"
-        "    raise unittest.SkipTest"
-    ),
-    "expected values read from the caller": (
-        "import sys\ndef f(xs):\n    if xs is None: raise TypeError\n"
-        "    return max((c for c in sys._getframe(1).f_code.co_consts if isinstance(c, (int, "
-        "float))), default=0)"
-    ),
-}
-
-
-@pytest.mark.parametrize("what", CHEATS)
-def test_a_cheat_in_a_shared_interpreter_is_not_accepted(judge: Judge, what: str) -> None:
-    report = judge(sharing(CHEATS[what]))
-    assert report.verdict not in ("AC", "INFRA") and report.trust == "shared", report
 
 
 @pytest.mark.parametrize("cases", ["import (", "x = 1"])

@@ -106,46 +106,6 @@ def test_a_value_that_cannot_be_sent_may_be_right(sandbox: Sandbox, folder: Path
     assert (right, wrong) == (Verdict.AC, Verdict.WA)
 
 
-FORGERIES = {
-    "equal to everything": """class Number:
-    def __eq__(self, other): return True
-def f(x): return Number()""",
-    "what the test expects": """import sys
-class Number:
-    def __eq__(self, other): return other == wanted
-def f(x):
-    global wanted
-    wanted = [n for n in sys._getframe(1).f_code.co_consts if isinstance(n, int)][-1]
-    return Number()""",
-    "an assertion that never fails": """import unittest
-unittest.TestCase.assertEqual = lambda *_: None
-def f(x): return object()""",
-    "a message of its own": """import os, struct
-def f(x):
-    if '_told' in globals():
-        text = b'A{"u":"Number"}'
-        os.write(4, struct.pack('>I', len(text)) + text)
-    return 7002""",
-    "an empty array": """import sys
-sys.modules["sandbox.child.program"].encode_answer = lambda _: '{"n":[]}'
-class Number:
-    def __eq__(self, other): return True
-def f(x): return Number()""",
-    "a list in the place of an array": """class Array(list):
-    def tolist(self): return 7001
-Array.__module__ = 'numpy'
-def f(x): return Array()""",
-}
-
-
-@pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES)
-def test_a_value_that_cannot_be_sent_forges_nothing(
-    source: str, sandbox: Sandbox, folder: Path
-) -> None:
-    report = judged(sandbox, source, "self.assertEqual(f(1), 7001)", folder)
-    assert report.verdict in (Verdict.WA, Verdict.RE)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "test", "verdict"),
