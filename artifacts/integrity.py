@@ -73,13 +73,12 @@ def content_of(hashes: dict[str, str]) -> str:
 def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str = FIX) -> None:
     """Raise CorruptArtifact for a file that was changed, added or removed after publishing.
 
-    known: file with kept hashes. If they differ from the manifest, all files are hashed again.
-    A manifest of an older version has no list of files: there the hash over all files must be its
-    content hash, unless that hash has another meaning (scores leave out measured times).
+    known: file with kept hashes. If they differ from the manifest, all files are hashed again. The
+    hash over all files must be the content hash, unless that hash has another meaning (scores leave
+    out measured times).
     """
     hashes = hashes_of(folder, known)
-    listed = hashes if manifest.files is None else manifest.files
-    wrong = sorted(name for name, _ in listed.items() ^ hashes.items())
+    wrong = sorted(name for name, _ in manifest.files.items() ^ hashes.items())
     if not wrong and (manifest.kind == "scores" or content_of(hashes) == manifest.content_hash):
         return
     if known:
@@ -89,7 +88,7 @@ def check(folder: Path, manifest: Manifest, known: Path | None = None, fix: str 
     if not wrong:
         raise changed(folder, fix=fix)
     what = "was changed" if wrong[0] in hashes else "is missing"
-    raise changed(folder / wrong[0], what if wrong[0] in listed else "was added", fix)
+    raise changed(folder / wrong[0], what if wrong[0] in manifest.files else "was added", fix)
 
 
 def check_champion(folder: Path, content: str, known: Path | None = None) -> None:
@@ -126,8 +125,10 @@ def seal(text: str) -> str:
 
 
 def unseal(text: str, path: Path | str, fix: str = FIX) -> Any:
-    """Return the JSON data of a file without its seal. Older files have none. Raises ValueError
-    for text that is no JSON, and CorruptArtifact for an object that differs from its seal.
+    """Return the JSON data of a file without its seal.
+
+    Raises ValueError for text that is no JSON, and CorruptArtifact for an object that differs from
+    its seal.
     """
     data = json.loads(text)
     if isinstance(data, dict):

@@ -40,8 +40,7 @@ class Manifest(BaseModel):
     name: str  # the stage, or the checkpoint's name
     key: str
     content_hash: str
-    # Relative name of each file -> its sha256; None in manifests of older versions.
-    files: dict[str, str] | None = None
+    files: dict[str, str] = {}  # relative name of each file -> its sha256
     inputs: dict[str, str] = {}  # name of each input -> its content hash
     config: dict[str, Any] = {}
     seed: int | None = None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FEWEST_PARTS = 3  # of an artifact's folder: kind, name, key
-
 
 def stored_path(path: str, home: Path) -> str:
     """Return a path as it is recorded: relative to the home if it is in it, else unchanged."""
@@ -19,15 +17,5 @@ def stored_path(path: str, home: Path) -> str:
 
 
 def present_path(stored: str, home: Path) -> str:
-    """Return where a recorded path is now.
-
-    Older records have absolute paths: one of another home is that of this home's copy, if there is
-    one.
-    """
-    path = Path(stored)
-    if not path.is_absolute():
-        return str(home / path)
-    if path.is_relative_to(home):
-        return stored
-    tails = (Path(*path.parts[n:]) for n in range(1, len(path.parts) - FEWEST_PARTS + 1))
-    return next((str(home / tail) for tail in tails if (home / tail).exists()), stored)
+    """Return where a recorded path is now."""
+    return str(home / stored)

@@ -155,17 +155,15 @@ class Store:
             return None
         try:
             pointer = unseal(self.filesystem.cat_file(path).decode(), path)
-            key, content = pointer["key"], pointer["content_hash"]
+            key, content, manifest_hash = (
+                pointer[name] for name in ("key", "content_hash", "manifest")
+            )
         except (ValueError, KeyError, TypeError) as error:
             raise changed(path) from error
         stored = self.cache / kind / name / key / NAME
         if not stored.exists():
             self.find(kind, name, key)  # copies that of a remote root
-        if (
-            stored.exists()
-            and (expected := pointer.get("manifest"))  # none in older homes
-            and hash_file(stored) != expected
-        ):
+        if stored.exists() and hash_file(stored) != manifest_hash:
             raise changed(stored)
         artifact = self.find(kind, name, key)
         if artifact and artifact.content_hash != content:
@@ -255,7 +253,7 @@ def _move(folder: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        # Without a manifest, it was left by a crash of an older layout, or by a manual change.
+        # Without a manifest, it was left by a manual change.
         if not (target / NAME).exists():
             shutil.rmtree(target)
             folder.replace(target)

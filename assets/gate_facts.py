@@ -79,8 +79,7 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
 def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> tuple[str, ...]:
     """Return the earlier decisions on this challenger's weights and benchmark, oldest first.
 
-    Weights are the same if all tensors are, whatever else is in the folder. A decision of an older
-    version has no hash of them: it is that of the checkpoint in the store.
+    Weights are the same if all tensors are, whatever else is in the folder.
     """
     folders = _checkpoints(store)
     weights = _weights(folders, gated.checkpoint_hash)

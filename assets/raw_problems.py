@@ -28,7 +28,7 @@ from problems.sources import simple
 from resources.preflight import check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
-COLUMNS = ("row", "reason", "mend")  # of rejected.json; "mend": the fix, as older homes call it
+COLUMNS = ("row", "reason", "fix")  # of rejected.json
 
 problem_sources = dg.AssetSpec(
     "problem_sources",

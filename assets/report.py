@@ -70,7 +70,7 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
                 for key in ("seconds", "tokens")
             ),
         )
-        for row in summary["spent"]
+        for row in summary["effort"]
     ]
     comparison = summary["decision"]["comparison"] or {"won": (), "lost": ()}
     return {

@@ -90,10 +90,7 @@ def verify(settings: Settings, console: Console) -> int:
         {record.id: record.decision for record in readable(settings.home.runs) if record.decision}
     )
     entries = count(number, "entry")
-    if number and not head:
-        console.print(f"{entries} of an older version: the next entry adds the hashes")
-    else:
-        console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
+    console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
     if rollouts := Rollouts(ledger.place).all():
         events = count(sum(len(rollout.events) for rollout in rollouts), "event")
         console.print(f"{count(len(rollouts), 'rollout')}, {events}, each as recorded")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
@@ -20,14 +20,11 @@ CARD = "scorecard.json"  # a score's file in the store
 class Sample(BaseModel):
     """One completion of one task, with its verdict."""
 
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True)
 
     task_id: str
     sample: int = 0
-    # The key in files is `answer`.
-    completion: str = Field(
-        validation_alias=AliasChoices("completion", "answer"), serialization_alias="answer"
-    )
+    completion: str
     program: str
     verdict: str
     passed: int = 0
@@ -39,7 +36,7 @@ class Sample(BaseModel):
     failed_test: int = 0
     raised: str = ""  # type of the exception that ended it
     tags: tuple[str, ...] = ()
-    # name that related tasks share (problems/clusters.py); "": independent, or an older scorecard
+    # name that related tasks share (problems/clusters.py); "": independent
     cluster: str = ""
     # Set of tests -> passed, if the benchmark has several (base, plus); AC passes all.
     sets: dict[str, bool] = {}
@@ -76,7 +73,7 @@ class Origin(BaseModel):
 class Scorecard(BaseModel):
     """Verdicts of one model, task by task; scores, comparisons and reports are made from these."""
 
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True)
 
     benchmark: str
     benchmark_version: str  # content hash of the tasks
@@ -177,7 +174,7 @@ class Scorecard(BaseModel):
     @classmethod
     def read(cls, path: Path) -> Scorecard:
         """Read a file. Raises FileNotFoundError, ValueError for an incomplete scorecard, and
-        CorruptArtifact for one that was changed after it was written. Older ones have no hash.
+        CorruptArtifact for one that was changed after it was written.
         """
         return cls.model_validate(unseal(path.read_text(encoding="utf-8"), path))
 

@@ -1,7 +1,7 @@
 """A file of JSON lines that survives kills.
 
 One process holds it at a time, every append is written to disk, and a torn last line is cut off.
-Each line carries its own hash, so that a changed line is noticed; lines of older homes have none.
+Each line carries its own hash, so that a changed line is noticed.
 """
 
 from __future__ import annotations

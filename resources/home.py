@@ -12,10 +12,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data
 from artifacts.store import Store
 
 DEFAULT = ".ratchet"
+FORMAT = "1"  # of a home's files; a change that an earlier home's files do not fit raises it
+FORMAT_FILE = "format"
 
 
 class NotReady(RuntimeError):
@@ -30,11 +33,17 @@ class Home:
     def from_environment(cls) -> Home:
         """Return RATCHET_HOME, else `.ratchet` in the current folder, as an absolute path.
 
-        Raises NotReady if it is a file.
+        Raises NotReady if it is a file, or a home of another format.
         """
         path = Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute()
         if path.exists() and not path.is_dir():
             raise NotReady(f"{path} is a file: set RATCHET_HOME to a folder")
+        file = path / FORMAT_FILE
+        if file.exists() and (written := file.read_text(encoding="utf-8").strip()) != FORMAT:
+            raise NotReady(
+                f"{path} has format {written!r}, and this version reads {FORMAT!r}: use the "
+                "version that wrote it, or set RATCHET_HOME to a new folder"
+            )
         return cls(path)
 
     def store(self, root: str = "") -> Store:
@@ -116,11 +125,13 @@ class Home:
         return self.path / "dagster"
 
     def make(self) -> None:
-        """Create the folder. Raises NotReady where it is not writable."""
+        """Create the folder with its format. Raises NotReady where it is not writable."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.path):
                 pass
+            if not (self.path / FORMAT_FILE).exists():
+                write_atomic(self.path / FORMAT_FILE, f"{FORMAT}\n")
         except OSError as error:
             raise NotReady(
                 f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set "

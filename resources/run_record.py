@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
 from artifacts.integrity import CorruptArtifact, reading, seal, unseal
@@ -40,12 +40,10 @@ class Champion(BaseModel):
 class Timing(BaseModel):
     """Seconds of the work itself. `reused`: the artifact already existed."""
 
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True)
 
     seconds: float
-    reused: bool = Field(
-        validation_alias=AliasChoices("reused", "found"), serialization_alias="found"
-    )
+    reused: bool
     finished_at: str
 
 
@@ -66,7 +64,7 @@ class Draw(BaseModel):
 
 
 class Record(BaseModel):
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True)
 
     id: str
     number: int

@@ -36,9 +36,8 @@ class Verified:
 def verify_records(home: Path) -> Verified:
     """Verify the files. Raises CorruptArtifact for the first one that was changed.
 
-    A sealed file starts with its hash. A line of an older version has no hash, but none follows a
-    line that has one. What a `done.json`, a candidate's manifest or a save's seal lists is verified
-    with it.
+    A sealed file starts with its hash. No line without a hash follows one that has it. What a
+    `done.json`, a candidate's manifest or a save's seal lists is verified with it.
     """
     verified, listed = Verified(), set()
     for path in _files(home):

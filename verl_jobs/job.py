@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt
 
 from artifacts.atomic import write_atomic
 from artifacts.hashing import hash_data, hash_file
@@ -47,7 +47,6 @@ LOGGERS = ("mlflow", "wandb")  # loggers of verl besides `file`
 VALIDATION = "val-core/validation/acc/mean@1"
 MEAN_OF_MORE = re.compile(r"^(val-\w+/validation/acc\w*/mean)@\d+$")
 WANDB_ADDRESS = "wandb_address.txt"  # page of the W&B run, if it is not offline
-OLDER_SOURCE = "/embedded/"  # in the names of validation metrics of older homes
 DONE = "done.json"
 FIX = "restore it from a backup, or delete the training's folder, and the next run trains again"
 
@@ -78,28 +77,11 @@ class TrainingJob(BaseModel):
         ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_old_format(cls, content: Any) -> Any:
-        """Read job files of an older version.
-
-        They stored the mirror's URL instead of the store's root.
-        """
-        if not isinstance(content, dict) or "mirror" not in content:
-            return content
-        return {name: value for name, value in content.items() if name != "mirror"} | {
-            "store": content["mirror"].rpartition("/trainings/")[0]
-        }
-
     @property
     def key(self) -> str:
-        fields = self.model_dump(
-            include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json"
-        )
-        # verdicts depend on them; jobs of older versions had only the default
-        if self.packages != SandboxConfig().packages:
-            fields["packages"] = sorted(self.packages)
-        return hash_data(fields)
+        names = {"chain", "inputs", "training", "reward", "reward_hash", "seed"}
+        fields = self.model_dump(include=names, mode="json")
+        return hash_data(fields | {"packages": sorted(self.packages)})
 
     @property
     def mirror(self) -> str:
@@ -269,8 +251,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 def _named(key: str) -> str:
     """Return the metric's name: that of VALIDATION for any number of completions a problem."""
-    name = key.replace(OLDER_SOURCE, "/validation/")
-    return MEAN_OF_MORE.sub(r"\1@1", name)
+    return MEAN_OF_MORE.sub(r"\1@1", key)
 
 
 def next_attempt(folder: Path) -> int:

@@ -94,7 +94,7 @@ def _families(manifests: Sequence[Manifest], current: FamilyConfig) -> list[Fami
 
 
 def _heldout(card: Scorecard, family: FamilyConfig) -> Benchmark | None:
-    """Return the tasks that the scorecard's task ids number. Ids of the first homes have none."""
+    """Return the tasks that the scorecard's task ids number; None for ids without a number."""
     id_parts = [task.split("/")[2:] for task in card.solved]
     if any(len(parts) != 2 for parts in id_parts):
         return None

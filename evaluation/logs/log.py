@@ -96,7 +96,7 @@ def _sample(completion: Completion, number: int, value: float) -> Sample:
     return Sample(
         task_id=completion.task_id,
         sample=number,
-        answer=completion.program,
+        completion=completion.program,
         program=completion.program,
         verdict="AC" if value == 1 else "TLE" if completion.timed_out else "WA",
         value=None if value in (0, 1) else value,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pydantic import Field
 
 from evaluation.promotion.comparison import Comparison, count, odds, p_text, signed
-from evaluation.promotion.methods import name_of_test, recorded_test
+from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.policy import Measure, Policy
 from evaluation.promotion.rate import Plain, points
 from evaluation.scorecard import Scorecard
@@ -31,7 +31,6 @@ TOSSED: dict[TestName, str] = {
     "mcnemar": "each changed task would be a coin toss, and ",
     "sign_flips": "each task's difference would be as likely in favour of either, and ",
     "cluster_sign_flips": "each cluster's difference would be as likely in favour of either, and ",
-    "bootstrap": "",
 }
 
 
@@ -124,7 +123,7 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
             "gain to promote."
         )
     coin = (
-        f"If both were equally good, {TOSSED[recorded_test(recorded)]}chance would give such a "
+        f"If both were equally good, {TOSSED[c.test]}chance would give such a "
         f"result {odds(c.p_better)} ({p_text(c.p_better)}, {test}, one-sided)"
     )
     verdict = "so the gain counts as real" if c.p_better <= level else "so chance is not ruled out"

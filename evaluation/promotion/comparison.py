@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
 import numpy as np
-from pydantic import AliasChoices, Field
 
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.rate import (
@@ -75,12 +74,9 @@ class Comparison(Plain):
     # measured share of changed tasks.
     smallest_gain: float | None
     k: int = 1
-    # Fewest completions of any task; the key in files is `answers`.
-    completions: int = Field(
-        1, validation_alias=AliasChoices("completions", "answers"), serialization_alias="answers"
-    )
+    completions: int = 1  # fewest of any task
     most_completions: int | None = None  # most of any task, if that differs
-    test: TestName | None = None  # None: recorded by an older version
+    test: TestName
     clusters: int | None = None  # clusters of tasks that the test is over
     margin: float | None = None  # the fall that must be ruled out
     p_not_worse: float | None = None  # p-value of a fall by the margin or more

@@ -26,7 +26,7 @@ from evaluation.promotion.comparison import (
     p_text,
     signed,
 )
-from evaluation.promotion.methods import recorded_test, score_words
+from evaluation.promotion.methods import score_words
 from evaluation.promotion.policy import Policy
 from evaluation.promotion.rate import Incomparable, Plain, Rate, points
 from evaluation.promotion.regression import Regression, regressed
@@ -71,8 +71,7 @@ class Decision(Plain):
     others: tuple[Comparison, ...]
     reasons: tuple[str, ...]
     policy: Policy
-    # The alpha of this gate. None in decisions from before alpha spending: their level is the
-    # policy's.
+    # The alpha of this gate; None: the policy's.
     level: float | None = None
     checks: tuple[Check, ...] = ()
     clean: tuple[CleanScore, ...] = ()
@@ -265,7 +264,7 @@ def _power(c: Comparison, level: float, minimum_gain: float) -> str:
             f"{power} A new version must gain {points(minimum_gain)} points; such a gain would "
             "probably have been found."
         )
-    if recorded_test(c.model_dump()) == "mcnemar":
+    if c.test == "mcnemar":
         needed = tasks_for_gain(minimum_gain, (len(c.won) + len(c.lost)) / tasks, level)
     else:
         # The error of a mean falls with the square root of the number of tasks.

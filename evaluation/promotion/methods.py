@@ -1,6 +1,6 @@
 """Which test and which intervals a comparison used, in words.
 
-In: a comparison as plain JSON of any version of the gate, a rate. Out: names for texts.
+In: a comparison as plain JSON, a rate. Out: names for texts.
 """
 
 from __future__ import annotations
@@ -14,31 +14,22 @@ TESTS: dict[TestName, str] = {
     "mcnemar": "exact McNemar test",
     "sign_flips": "exact sign-flip test over tasks",
     "cluster_sign_flips": "exact sign-flip test over {clusters} clusters of tasks",
-    "bootstrap": "paired bootstrap over tasks",
 }
 INTERVALS: dict[TestName, str] = {
     "mcnemar": "Tango's score interval",
     "sign_flips": "Gaffke's interval over tasks",
     "cluster_sign_flips": "Gaffke's interval over {clusters} clusters of tasks",
-    "bootstrap": "a bootstrap over tasks",
 }
-
-
-def recorded_test(comparison: Mapping[str, Any]) -> TestName:
-    """Return the test of a recorded comparison. Older versions did not record its name."""
-    single = comparison.get("answers", 1) == 1 and comparison.get("k", 1) == 1
-    name: TestName = comparison.get("test") or ("mcnemar" if single else "bootstrap")
-    return name
 
 
 def name_of_test(comparison: Mapping[str, Any]) -> str:
     """Return the name of the test of a recorded comparison."""
-    return TESTS[recorded_test(comparison)].format(clusters=comparison.get("clusters"))
+    return TESTS[comparison["test"]].format(clusters=comparison.get("clusters"))
 
 
 def name_of_interval(comparison: Mapping[str, Any]) -> str:
     """Return the name of the interval of a recorded comparison's difference."""
-    return INTERVALS[recorded_test(comparison)].format(clusters=comparison.get("clusters"))
+    return INTERVALS[comparison["test"]].format(clusters=comparison.get("clusters"))
 
 
 def name_of_rate_interval(rate: Mapping[str, Any]) -> str:

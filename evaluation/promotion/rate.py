@@ -27,7 +27,7 @@ class Incomparable(ValueError):
 
 
 class Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Rate(Plain):

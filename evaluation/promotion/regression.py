@@ -22,7 +22,7 @@ def same_supply(before: Scorecard, after: Scorecard) -> bool:
     """Return whether the tasks of both cards are of the same supply: their ids have a common
     prefix.
 
-    The ids of held-out tasks differ between the seeds of the family, and from an older home's.
+    The ids of held-out tasks differ between the seeds of the family.
     """
     first, second = ({task.rpartition("/")[0] for task in card.solved} for card in (before, after))
     return not first.isdisjoint(second)

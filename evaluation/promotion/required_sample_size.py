@@ -12,7 +12,6 @@ from statistics import NormalDist
 from typing import Any
 
 from evaluation.promotion.comparison import count
-from evaluation.promotion.methods import recorded_test
 from evaluation.statistics.hypothesis_tests import mcnemar
 
 NORMAL = NormalDist()
@@ -141,7 +140,7 @@ def _fixes(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[s
 
 def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
     won, lost, tasks = len(c["won"]), len(c["lost"]), c["before"]["tasks"]
-    if recorded_test(c) != "mcnemar":
+    if c["test"] != "mcnemar":
         needed = max(gain, NORMAL.inv_cdf(1 - level) * _error(c, level))
         yield (
             f"A gain of about {100 * needed:.1f} points on {c['benchmark']}: it had "
@@ -177,7 +176,7 @@ def _error(c: dict[str, Any], level: float) -> float:
 
 def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
     won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
-    if c["p_worse"] <= level and recorded_test(c) == "mcnemar":
+    if c["p_worse"] <= level and c["test"] == "mcnemar":
         allowed = losses_allowed(won, lost, level)
         return (
             f"On {c['benchmark']} it lost {count(lost)} and won {won}: at most {allowed} lost "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from artifacts.section import Section
 from evaluation.promotion.comparison import signed
@@ -110,9 +110,7 @@ class Link(Fact):
     kind: str
     content_hash: str
     made_from: tuple[str, ...] = ()
-    details: str = Field(
-        "", validation_alias=AliasChoices("details", "said"), serialization_alias="said"
-    )
+    details: str = ""
     """A few words or figures."""
 
 
@@ -166,9 +164,7 @@ class ReportFacts(Fact):
     stages: tuple[Minutes, ...] = ()
     minutes: float = 0.0
     """Of the whole run until this report, with the starts of its processes."""
-    effort: tuple[Effort, ...] = Field(
-        (), validation_alias=AliasChoices("effort", "spent"), serialization_alias="spent"
-    )
+    effort: tuple[Effort, ...] = ()
     price: str = ""
     """The cost in money, or why it is unknown."""
     peak_memory_gib: float | None = None
@@ -256,4 +252,4 @@ class ReportFacts(Fact):
             "reasons": list(self.decision.reasons),
             "minutes": self.minutes,
         }
-        return lead | self.model_dump(mode="json", by_alias=True)
+        return lead | self.model_dump(mode="json")

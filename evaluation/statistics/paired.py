@@ -21,8 +21,7 @@ from evaluation.statistics.hypothesis_tests import Floats, Interval, PValues, mc
 from evaluation.statistics.sign_flips import sign_flip_test
 
 NORMAL = NormalDist()
-# "bootstrap": comparisons that older versions recorded
-TestName = Literal["mcnemar", "sign_flips", "cluster_sign_flips", "bootstrap"]
+TestName = Literal["mcnemar", "sign_flips", "cluster_sign_flips"]
 
 
 def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.95) -> Interval:

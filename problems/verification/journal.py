@@ -23,13 +23,11 @@ class Entry:
     reason: str | None
     detail: str
     isolation: str
-    # slowest test of any solution; None in lines written before it was recorded
+    # slowest test of any solution
     wall_s: float | None = None
     peak_mb: float | None = None
-    # at most that test's wall time; None in older lines, where the wall time stands in
-    cpu_s: float | None = None
-    # the verification rules; older lines without rules are ignored
-    how: str = ""
+    cpu_s: float | None = None  # at most that test's wall time
+    how: str = ""  # the verification rules
     mutants: int = 0  # mutants of the first solution with a verdict
     killed: int = 0
     survivors: tuple[str, ...] = ()  # names of mutants

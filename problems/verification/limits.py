@@ -222,11 +222,9 @@ def write(rows: Sequence[Measured], folder: Path) -> Path:
 
 
 def read(folder: Path) -> list[Measured]:
-    """Read the measurements. Older rows have no CPU time: the wall time stands in for it."""
-    return [
-        Measured(**{"cpu_s": row["wall_s"]} | row)
-        for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))
-    ]
+    """Read the measurements."""
+    rows = json.loads((folder / MEASURED).read_text(encoding="utf-8"))
+    return [Measured(**row) for row in rows]
 
 
 def savings(problems: Iterable[Limited], rows: Sequence[Measured]) -> str:

@@ -202,11 +202,6 @@ def _strength(problem: Problem, entry: Entry) -> Strength:
 
 
 def _measured(entry: Entry) -> Measured | None:
-    if entry.wall_s is None or entry.peak_mb is None:
+    if entry.wall_s is None or entry.cpu_s is None or entry.peak_mb is None:
         return None
-    return measurement(
-        entry.problem_id,
-        entry.wall_s,
-        entry.wall_s if entry.cpu_s is None else entry.cpu_s,
-        entry.peak_mb,
-    )
+    return measurement(entry.problem_id, entry.wall_s, entry.cpu_s, entry.peak_mb)

@@ -132,11 +132,8 @@ class SqliteFile:
             with self._open() as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
                 cursor = connection.cursor()
-                older = not has_table(cursor, "entry_hashes")
                 with connection:
                     cursor.executescript(f"BEGIN IMMEDIATE;{TABLE}{SQLITE_TRIGGERS}")
-                    if older:
-                        record_hashes(cursor, self.mark)
                     yield cursor
 
     def damage(self) -> str:
@@ -219,7 +216,6 @@ class PostgresServer:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
             if not has_table(cursor, "entry_hashes"):
                 cursor.execute(TABLE + POSTGRES_TRIGGERS)
-                record_hashes(cursor, self.mark)
             yield cursor
 
     def damage(self) -> str:
@@ -287,10 +283,10 @@ def chained(rows: Sequence[Sequence[Any]], before: str = "") -> list[str]:
     return hashes
 
 
-def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str] | None:
-    """Return the hashes as recorded; None in a ledger that only older versions have written."""
+def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str]:
+    """Return the hashes as recorded."""
     if not has_table(cursor, hashes):
-        return None
+        return []
     cursor.execute(f"SELECT hash FROM {hashes} ORDER BY entry")
     return [content for (content,) in cursor.fetchall()]
 
@@ -306,8 +302,8 @@ class Verified(Generic[Item]):
         self.parse = parse
         self._known: tuple[list[tuple[Any, ...]], list[str], list[Item]] = [], [], []
 
-    def items(self, rows: list[tuple[Any, ...]], recorded: list[str] | None) -> list[Item]:
-        """Return the items, oldest first. recorded: the rows' hashes; None: none is stored yet.
+    def items(self, rows: list[tuple[Any, ...]], recorded: list[str]) -> list[Item]:
+        """Return the items, oldest first. recorded: the rows' hashes.
 
         Raises WrongRow for the first row that differs from its hash.
         """
@@ -316,7 +312,7 @@ class Verified(Generic[Item]):
             known, hashes, items = [], [], []
         new = rows[len(known) :]
         hashes = hashes + chained(new, hashes[-1] if hashes else "")
-        pairs = zip_longest(hashes, hashes if recorded is None else recorded)
+        pairs = zip_longest(hashes, recorded)
         for number, (computed, stored) in enumerate(pairs, 1):
             if computed != stored:
                 raise WrongRow(number)
@@ -337,7 +333,7 @@ def record_hashes(
     cursor: Any, mark: str, table: str = "promotions", hashes: str = "entry_hashes"
 ) -> None:
     """Record the hashes of the entries that have none yet. mark: the driver's placeholder."""
-    present = len(recorded_hashes(cursor, hashes) or ())
+    present = len(recorded_hashes(cursor, hashes))
     for number, content in list(enumerate(chained(rows_of(cursor, table)), start=1))[present:]:
         cursor.execute(f"INSERT INTO {hashes} VALUES ({mark}, {mark})", (number, content))
 

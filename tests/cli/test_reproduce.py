@@ -137,7 +137,7 @@ def forge(home_builder: HomeBuilder, score: Artifact, card: Scorecard) -> None:
 
 def test_a_completion_in_one_card_only_is_a_difference() -> None:
     samples = [
-        {"task_id": f"t/{i}", "answer": "", "program": "", "verdict": "AC"} for i in range(2)
+        {"task_id": f"t/{i}", "completion": "", "program": "", "verdict": "AC"} for i in range(2)
     ]
     plain = {
         "benchmark": "b",
@@ -171,7 +171,13 @@ def test_failures_of_different_test_sets_are_a_difference() -> None:
                 **plain,
                 "isolation": "none",
                 "samples": [
-                    {"task_id": "t/1", "answer": "x", "program": "x", "verdict": "WA", "sets": s}
+                    {
+                        "task_id": "t/1",
+                        "completion": "x",
+                        "program": "x",
+                        "verdict": "WA",
+                        "sets": s,
+                    }
                 ],
             }
         )

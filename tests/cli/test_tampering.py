@@ -82,7 +82,7 @@ def test_the_registrys_verification_names_what_was_removed(
 def test_every_file_of_a_home_is_tampered_with(home: Home) -> None:
     files = {path for path in home.path.rglob("[!.]*") if path.is_file() and path.stat().st_size}
     others = {path.relative_to(home.path).as_posix() for path in files} - {*members(home.path)}
-    assert others == {"promotions.db", "sources.json"}  # the second is a user's, by hand
+    assert others == {"format", "promotions.db", "sources.json"}
 
 
 @pytest.mark.slow

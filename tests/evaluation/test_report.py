@@ -44,10 +44,7 @@ def test_json_and_page_contain_the_same_facts(promoted: ReportFacts, tmp_path: P
     assert summary["promoted"] is True and summary["p_value"] < 0.01
     assert summary["headline"] in page
     assert (
-        ReportFacts.model_validate(
-            {key: summary[key] for key in promoted.model_dump(by_alias=True)}
-        )
-        == promoted
+        ReportFacts.model_validate({key: summary[key] for key in promoted.model_dump()}) == promoted
     )
     assert Decision.model_validate(summary["decision"]) == promoted.decision
 

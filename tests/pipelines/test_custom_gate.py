@@ -127,10 +127,12 @@ def test_a_custom_benchmark_gates_by_pass_at_5_of_ten_completions(
     assert {sample.cluster for sample in card.samples} == {f"menu {n}" for n in range(TASKS // 2)}
     assert entry.kind == "promote", entry.decision["reasons"]
     assert entry.checkpoint_hash == challenger.content_hash
-    assert {key: comparison[key] for key in ("benchmark", "k", "answers", "test", "clusters")} == {
+    assert {
+        key: comparison[key] for key in ("benchmark", "k", "completions", "test", "clusters")
+    } == {
         "benchmark": "kitchen",
         "k": 5,
-        "answers": 10,
+        "completions": 10,
         "test": "cluster_sign_flips",
         "clusters": TASKS // 2,
     }

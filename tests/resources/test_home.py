@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from resources.home import Home, NotReady
+from resources.home import FORMAT_FILE, Home, NotReady
 
 
 def test_the_default_home_is_in_the_current_folder(
@@ -25,6 +25,17 @@ def test_a_home_with_spaces_in_its_path_works(tmp_path: Path) -> None:
     home.make()
     home.make()
     assert home.path.is_dir()
+
+
+def test_a_home_of_another_format_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    Home(tmp_path).make()
+    assert Home.from_environment().path == tmp_path
+    (tmp_path / FORMAT_FILE).write_text("0\n")
+    with pytest.raises(NotReady, match="has format '0', and this version reads '1'"):
+        Home.from_environment()
 
 
 def test_a_file_as_home_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

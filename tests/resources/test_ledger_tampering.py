@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.registry.ledger import COLUMNS, Ledger, LedgerChanged
-from resources.registry.ledger_database import Verified, chained, rows_of
+from resources.registry.ledger_database import Verified, chained
 from tests.resources.ledger_entries import put
 
 
@@ -94,13 +94,11 @@ def test_a_removed_last_entry_contradicts_its_run_record(ledger: Ledger) -> None
         ledger.compare(decided)
 
 
-def test_an_older_ledger_gets_its_hashes_at_the_first_write(ledger: Ledger) -> None:
+def test_entries_without_their_hashes_are_refused(ledger: Ledger) -> None:
     put(ledger, "a", "install")
-    put(ledger, "b")
     with ledger._database.writing() as cursor:
         cursor.execute("DROP TABLE entry_hashes")
-    assert len(ledger.history()) == 2 and ledger.head() == (2, "")
-    put(ledger, "b", chain="chain-b")  # records nothing, as the run has decided
-    count, head = ledger.head()
-    with ledger._database.reading() as cursor:
-        assert cursor and (count, head) == (2, chained(rows_of(cursor))[-1])
+    with pytest.raises(LedgerChanged, match="entry 1"):
+        ledger.history()
+    with pytest.raises(LedgerChanged, match="entry 1"):
+        put(ledger, "b")

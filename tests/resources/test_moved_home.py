@@ -45,39 +45,6 @@ def test_the_champion_is_that_of_the_new_place(tmp_path: Path, move: object) -> 
     assert champion and champion.path == str(tmp_path / "new" / FOLDER)
 
 
-def test_an_absolute_entry_of_an_older_version_is_read_in_its_copy(tmp_path: Path) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    (old / FOLDER).mkdir(parents=True)
-    # a ledger elsewhere does not know the home, and keeps the path as it is
-    Ledger(tmp_path / "elsewhere" / "promotions.db").append(
-        "install",
-        checkpoint="one",
-        checkpoint_hash="b" * 64,
-        path=str(old / FOLDER),
-        decision={},
-        chain="chain-0001",
-        against=None,
-    )
-    shutil.copy(tmp_path / "elsewhere" / "promotions.db", old)
-    assert recorded_paths(old) == [str(old / FOLDER)]
-    shutil.copytree(old, new)
-    for home in (old, new):
-        ledger = Ledger(home / "promotions.db")
-        assert [entry.path for entry in ledger.history()] == [str(home / FOLDER)]
-    Ledger(new / "promotions.db").append(
-        "refuse",
-        checkpoint="two",
-        checkpoint_hash="c" * 64,
-        path=str(new / "checkpoints" / "two"),
-        decision={},
-        chain="chain-0002",
-        against="b" * 64,
-    )
-    Ledger(new / "promotions.db").check_file()
-    assert recorded_paths(new) == [str(old / FOLDER), "checkpoints/two"]
-    assert len(Ledger(new / "promotions.db").history()) == 2  # the hashes hold over both forms
-
-
 def test_a_rollback_in_a_copy_restores_the_copys_checkpoint(tmp_path: Path) -> None:
     first = install(tmp_path / "old")
     Ledger(tmp_path / "old" / "promotions.db").append(

@@ -40,17 +40,6 @@ def test_a_job_survives_a_round_trip_through_json(tmp_path: Path) -> None:
     assert TrainingJob.read(job.write()) == job
 
 
-def test_a_job_file_of_an_older_version_is_readable(tmp_path: Path) -> None:
-    job = a_job(tmp_path, store="s3://bucket/prefix")
-    written = json.loads(job.model_dump_json(exclude={"store"}))
-    (tmp_path / "job.json").write_text(
-        json.dumps(written | {"mirror": f"s3://bucket/prefix/trainings/chain-0001/{job.key[:12]}"})
-    )
-    assert TrainingJob.read(tmp_path / "job.json") == job
-    (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": ""}))
-    assert TrainingJob.read(tmp_path / "job.json").mirror == ""
-
-
 def test_changed_files_of_a_finished_training_are_named(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     job.write()

@@ -27,7 +27,7 @@ from verl_jobs import faults
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
 from verl_jobs.trainer import trainer_lease as owner
-from verl_jobs.trainer.callback import KEY, fetch
+from verl_jobs.trainer.callback import fetch
 from verl_jobs.trainer.checkpoints import (
     SEAL,
     STATE,
@@ -255,16 +255,6 @@ def test_the_mirror_of_another_training_is_refused(tmp_path: Path, url: str) -> 
     assert other.key[:20] in ended.stderr
     assert not (other.path / "saves").exists()
     assert not (other.path / "candidates").exists()
-
-
-def test_copies_of_an_older_version_without_a_key_are_used(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", store=url)
-    save_as_verl(job, [5])
-    system, base = fsspec.core.url_to_fs(job.mirror)
-    system.rm_file(f"{base}/{KEY}")
-    there = in_bare_folder(job, tmp_path / "there")
-    fetch(there)
-    assert repair(there.path) == 5
 
 
 def test_metrics_written_during_the_upload_do_not_block_a_checkpoint(

@@ -51,9 +51,7 @@ def fetch(job: TrainingJob) -> None:
     if not job.mirror:
         return
     mirror, saves = Mirror(job.mirror), job.path / "saves"
-    if (
-        key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")
-    ) != job.key:  # older mirrors have no key
+    if (key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")) != job.key:
         error = (
             f"{job.mirror} holds the saves of another training (its key is {key[:20]}, this one's "
             f"{job.key[:20]})"
