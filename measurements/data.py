@@ -1,13 +1,11 @@
 """Speed, memory and recall of duplicate and contamination detection on generated problems.
 
-    python -m measurements.data --problems 20000 100000 1000000 [--semhash PYTHON]
+    python -m measurements.data --problems 20000 100000 1000000
 
 The problems have statements of words sampled by Zipf's law in sentence frames, programs of random
 statements, and three calls as tests. 1 % of them are planted copies of others: verbatim, renamed,
 with a tenth of the words replaced, or with reordered tests. 2,000 more are gated, and 0.1 % of the
-problems copy a gated one. Each size runs in its own process. `--semhash` is the python of an
-environment with `semhash`. It gets the same statements and, because its model requires a download,
-an encoder of signed hashes of words and word pairs in 256 dimensions.
+problems copy a gated one. Each size runs in its own process.
 """
 
 from __future__ import annotations
@@ -19,12 +17,10 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 
@@ -44,24 +40,6 @@ FRAMES = (
 )
 CALLS = ("len", "sum", "max", "min", "abs", "sorted", "list", "set", "str", "int")
 GATED = 2000
-SEMHASH = """
-import json, sys, time, zlib, resource
-import numpy as np
-from semhash import SemHash
-class Projections:
-    def encode(self, texts, **_):
-        out = np.zeros((len(texts), 256), np.float32)
-        for row, text in enumerate(texts):
-            words = text.lower().split()
-            for run in words + [a + ' ' + b for a, b in zip(words, words[1:])]:
-                at = zlib.crc32(run.encode()); out[row, at % 256] += 1 if at & 65536 else -1
-        return out / np.maximum(1e-9, np.linalg.norm(out, axis=1, keepdims=True))
-texts = json.load(open(sys.argv[1]))
-start = time.perf_counter()
-result = SemHash.from_records(texts, model=Projections()).self_deduplicate(threshold=0.9)
-print(json.dumps({"seconds": time.perf_counter() - start, "gone": len(texts) - len(result.selected),
-                  "rss_gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}))
-"""
 
 
 def vocabulary(rng: random.Random, size: int = 30_000) -> tuple[list[str], list[float]]:
@@ -260,26 +238,12 @@ class Peak(threading.Thread):
             time.sleep(0.2)
 
 
-def semhash(count: int, python: str) -> dict[str, float]:
-    """Deduplicate the same problems with semhash, which compares statements alone."""
-    with tempfile.TemporaryDirectory() as folder:
-        texts = Path(folder) / "texts.json"
-        statements = [problem.statement for problem in generated(count)[0]]
-        texts.write_text(json.dumps(statements), encoding="utf-8")
-        process = subprocess.run(
-            [python, "-c", SEMHASH, str(texts)], capture_output=True, text=True, check=True
-        )
-    facts: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
-    return facts
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--problems", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--semhash", metavar="PYTHON", default="")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -323,15 +287,6 @@ def main() -> None:
             f"{facts['capped']}, {facts['uncompared']:,}",
         )
         print(f"| {' | '.join(cells)} |", flush=True)
-        if arguments.semhash:
-            other = semhash(count, arguments.semhash)
-            print(
-                (
-                    f"semhash, statements alone: {other['seconds']:.0f} s, "
-                    f"{other['rss_gib']:.1f} GiB, {other['gone']} reported as duplicates"
-                ),
-                flush=True,
-            )
 
 
 if __name__ == "__main__":

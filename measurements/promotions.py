@@ -8,7 +8,6 @@ on each task.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -24,7 +23,7 @@ from evaluation.statistics.paired import (
     mean_power,
     not_worse,
 )
-from evaluation.statistics.pass_at_k import curve, estimates
+from evaluation.statistics.pass_at_k import estimates
 from evaluation.statistics.seeds import compare_recipes
 from evaluation.statistics.sign_flips import sign_flip_test
 
@@ -286,30 +285,12 @@ def _share(count: int, of: int) -> str:
     return f"{count / of:.4f} ({low:.4f} to {high:.4f})"
 
 
-def speed() -> Iterator[Row]:
-    """Yield the seconds of a pass@k curve with intervals."""
-    rng = np.random.default_rng(0)
-    for title, counts in (
-        ("200 completions each", np.full(1000, 200)),
-        ("100 to 200 completions", rng.integers(100, 201, 1000)),
-    ):
-        correct = rng.binomial(counts, task_chances(rng, 1000))
-        wall_start, cpu_start = time.perf_counter(), time.process_time()
-        curve(correct.tolist(), counts.tolist())
-        yield (
-            f"1,000 tasks, {title}, 10,000 draws, k from 1 to 100",
-            f"{time.perf_counter() - wall_start:.2f} s",
-            f"{time.process_time() - cpu_start:.2f} s",
-        )
-
-
 def main() -> None:
     pairs, histories = (
         int(sys.argv[i]) if len(sys.argv) > i else most for i, most in ((1, 2000), (2, 200))
     )
     rng = np.random.default_rng(0)
     sections: list[tuple[str, tuple[str, ...], Iterator[Row]]] = [
-        ("Speed", ("pass@k curve", "time", "CPU"), speed()),
         (
             "50 gates on the same 400 tasks",
             ("better challengers", "level", "any unearned", "FDR", "better ones promoted"),
