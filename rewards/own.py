@@ -7,9 +7,7 @@ are judged before the function is called.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
@@ -28,18 +26,6 @@ from rewards.score import Score, hacking_facts
 from sandbox.protocol import Verdict
 
 Kind = Literal["code", "math", "qa"]
-_COMPONENTS = ("correctness", "efficiency", "format", "style")
-_MATHEMATICS = (
-    *("equality", "form", "intervals", "numbers", "reader"),
-    *("text", "tokens", "tree", "value", "worker"),
-)
-_BATTERY = ("attempts", "constructs", "mutations", "patterns", "search", "tracing")
-MOVED = (  # modules of the version before: old name -> present name
-    {f"rewards.{name}": f"rewards.components.{name}" for name in _COMPONENTS}
-    | {f"rewards.math_{name}": f"rewards.mathematics.{name}" for name in _MATHEMATICS}
-    | {f"rewards.{name}": f"rewards.battery.{name}" for name in _BATTERY}
-    | {"rewards.battery_cases": "rewards.battery.cases"}
-)
 
 
 class RewardFileError(ValueError):
@@ -127,7 +113,6 @@ def _load(path: Path) -> ModuleType:
         raise RewardFileError(
             f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one"
         )
-    _alias_moved_modules(path)
     name = f"ratchet_reward_{hash_file(path)[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -141,15 +126,6 @@ def _load(path: Path) -> ModuleType:
             f"{path}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
     return module
-
-
-def _alias_moved_modules(path: Path) -> None:
-    """Let a file of the version before import modules by their old names, with a notice."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for old, new in MOVED.items():
-        if re.search(rf"\b{re.escape(old)}\b", text):
-            sys.modules[old] = importlib.import_module(new)
-            print(f"{path}: {old} is {new} now; the old name ends with the next version")
 
 
 def _task(module: ModuleType, path: Path) -> Kind:

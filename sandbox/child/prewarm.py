@@ -1,23 +1,15 @@
 """Makes forks cheap. Most of the cost of a small program is the pages that it is the first to
 write.
 
-A zygote calls both functions once, before its first fork. docs/measurements has the effect of each.
+A zygote calls `rehearse` once, before its first fork.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
-import sys
 
 from sandbox.child import program
 from sandbox.wire import frame
-
-# Of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512.
-POOL_BYTES, POOL_HEADER = 1 << 14, 48
-EMPTY_BYTES = sys.getsizeof(b"")
-MAX_POOLS = 8  # per size class, in case the allocator is another one
 
 SOURCE = '''from typing import Any, Dict, List, Optional, Tuple
 
@@ -44,24 +36,3 @@ def rehearse() -> None:
     os.close(request)
     program.rehearse()
     os.dup2(program.CHANNEL, program.REQUEST)
-
-
-def settle() -> list[bytes]:
-    """Prepare the heap so that forks share fewer of its pages and write fewer of them. glibc
-    returns its free memory. The returned objects, which must be kept, fill the free blocks in used
-    pools of CPython's allocator. Otherwise a program's first objects would be spread over these
-    pools, and each page would be copied.
-    """
-    with contextlib.suppress(AttributeError):  # only in glibc
-        ctypes.CDLL(None).malloc_trim(0)
-    blocks: list[bytes] = []
-    for size in range(EMPTY_BYTES // 16 * 16 + 16, 513, 16):
-        row, last = 0, 0
-        for _ in range(MAX_POOLS * POOL_BYTES // size):
-            blocks.append(bytes(size - EMPTY_BYTES))
-            at = id(blocks[-1])
-            row, last = row + 1 if at - last == size else 1, at
-            # the first three of a new pool
-            if row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER:
-                break
-    return blocks

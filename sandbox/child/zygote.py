@@ -104,7 +104,6 @@ class Zygote:
         prewarm.rehearse()
         gc.collect()
         gc.disable()
-        self.filled = prewarm.settle()
         gc.freeze()
         levels.restart_pids()
         self.control.send(

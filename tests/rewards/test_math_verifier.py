@@ -1,4 +1,4 @@
-"""The process that verifies mathematics: batches, limits, crashes, and its end with its owner."""
+"""The processes that verify mathematics: batches, limits, crashes, and their end with the owner."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question
 from sandbox.protocol import Verdict
 
-STALLS = [
-    "x^{x^{x^{x^{x^{9999%d}}}}}",
-    "\\frac{(x+1)^{999%d}-1}{(x+2)^{9999}+x}",
-    "(((x+1)^{99}+x)^{99}+x)^{9%d}",
-]
 HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
+STALLS = ["x^{x^{x^{x^{x^{9999%d}}}}}", "9^{9^{9^{9^{%d}}}}"]
 
 
 @pytest.fixture(scope="module")
@@ -34,21 +30,32 @@ def verifier() -> Iterator[Verifier]:
     opened.close()
 
 
+def half(answer: str) -> Case:
+    return Case(("\\frac{1}{2}",), answer)
+
+
 def test_a_batch_keeps_its_order(verifier: Verifier) -> None:
-    cases = [Case(("\\frac{1}{2}",), f"{k}/{2 * k + k % 2}") for k in range(1, 60)]
-    assert verifier.equal_all(cases + cases[:3]) == [k % 2 == 0 for k in [*range(1, 60), 1, 2, 3]]
+    cases = [half(f"{k}/{2 * k + k % 2}") for k in range(1, 30)]
+    assert verifier.equal_all(cases + cases[:3]) == [k % 2 == 0 for k in [*range(1, 30), 1, 2, 3]]
 
 
 def test_one_of_several_correct_answers_is_enough(verifier: Verifier) -> None:
-    assert verifier.equal(["3", "", "0.5"], "1/2") and not verifier.equal(["3", "4"], "1/2")
+    references = ("3", "", "0.5")
+    assert verifier.equal_all([Case(references, "1/2"), Case(references, "4")]) == [True, False]
+
+
+def test_a_case_without_a_reference_is_refused(verifier: Verifier) -> None:
+    with pytest.raises(ValueError, match="reference answer"):
+        verifier.equal_all([Case((" ",), "1")])
+
+
+def test_an_answer_of_any_characters_is_decided(verifier: Verifier) -> None:
+    assert verifier.equal_all([half("\ud800"), half("\0"), half("")]) == [False] * 3
 
 
 @pytest.mark.slow
 def test_a_stalling_expression_is_wrong_and_others_are_decided(verifier: Verifier) -> None:
-    cases = [
-        *(Case(("x+1",), stall % 9) for stall in STALLS[:2]),
-        Case(("\\frac{x}{2}+1",), "0.5x+1"),
-    ]
+    cases = [*(Case(("x+1",), stall % 9) for stall in STALLS), half("2/4")]
     assert verifier.equal_all(cases) == [False, False, True]
 
 
@@ -57,25 +64,23 @@ def test_a_batch_of_stalling_expressions_ends_in_time() -> None:
     single = Verifier(workers=1)
     stalls = [Case(("x+1",), stall % k) for k in range(60) for stall in STALLS]
     begun = time.monotonic()
-    verdicts = single.equal_all([*stalls, Case(("\\frac{x}{2}+1",), "0.5x+1")], batch_s=1.0)
+    verdicts = single.equal_all([*stalls, half("2/4")], batch_s=1.0)
     single.close()
-    assert time.monotonic() - begun < 25.0
-    assert verdicts.count(None) > 0 and True not in verdicts[:-1]
+    assert time.monotonic() - begun < 60.0
+    assert None in verdicts
+    assert True not in verdicts[:-1]
 
 
 def test_a_case_without_time_left_has_no_verdict(verifier: Verifier) -> None:
-    assert verifier.equal_all([Case(("1/2",), "2/4"), Case(("1/2",), "1/2")], batch_s=-10.0) == [
-        None,
-        True,
-    ]
+    assert verifier.equal_all([half("2/4"), half("\\frac{1}{2}")], batch_s=-10.0) == [None, True]
 
 
 @pytest.mark.slow
 def test_a_killed_verifier_process_is_replaced(verifier: Verifier) -> None:
-    assert verifier.equal(["1/2"], "2/4")
+    assert verifier.equal_all([half("2/4")]) == [True]
     for process in _verifiers(os.getpid()):
         process.kill()
-    assert verifier.equal(["1/2"], "3/6")
+    assert verifier.equal_all([half("3/6")]) == [True]
 
 
 def test_a_verifier_that_cannot_start_gives_infra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,13 +89,15 @@ def test_a_verifier_that_cannot_start_gives_infra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("rewards.judging.verifier", lambda: lost)
     assert judge_question(HALF, "\\boxed{2/4}").verdict is Verdict.INFRA
     # comparing the text alone decides this one
-    assert judge_question(HALF, "\\boxed{\\frac12}").verdict is Verdict.AC
+    assert judge_question(HALF, "\\boxed{\\frac{1}{2}}").verdict is Verdict.AC
 
 
-def test_threads_share_one_process(verifier: Verifier) -> None:
+@pytest.mark.slow
+def test_threads_share_the_processes(verifier: Verifier) -> None:
+    cases = [half(f"{k}/{2 * k}") for k in range(2, 42)]
     with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(lambda k: verifier.equal(["1/2"], f"{k}/{2 * k}"), range(2, 42)))
-    assert len(_verifiers(os.getpid())) == 1
+        assert all(threads.map(lambda case: verifier.equal_all([case])[0], cases))
+    assert len(_verifiers(os.getpid())) <= 2 * verifier.workers  # those of `judging`, too
 
 
 def test_a_mixed_batch_keeps_its_order() -> None:
@@ -113,7 +120,7 @@ OWNER = """
 import os, sys, threading, time
 from rewards.mathematics.verifier import Case, Verifier
 verifier = Verifier()
-assert verifier.equal(["1/2"], "2/4")
+assert verifier.equal_all([Case(("1/2",), "2/4")]) == [True]
 heir = os.fork()  # keeps the pipes of the verifier open
 if heir:
     cases = [Case(("x+1",), "x^{x^{x^{x^{x^{9999%d}}}}}" % k) for k in range(50)]
@@ -136,16 +143,14 @@ def test_a_killed_owner_leaves_no_verifier() -> None:
     )
     assert owner.stdout
     heir = int(owner.stdout.readline())
-    left = [
-        *_verifiers(owner.pid),
-        *(fork for process in _verifiers(owner.pid) for fork in process.children(recursive=True)),
-    ]
+    left = _verifiers(owner.pid)
     owner.kill()
     owner.wait()
-    _, alive = psutil.wait_procs(left, timeout=3.0)
+    _, alive = psutil.wait_procs(left, timeout=20.0)
     os.kill(heir, signal.SIGKILL)
     owner.stdout.close()
-    assert left and not alive
+    assert left
+    assert not alive
 
 
 def _verifiers(owner: int) -> list[psutil.Process]:

@@ -102,32 +102,3 @@ def test_an_invalid_reward_file_is_refused(tmp_path: Path, text: str, error: str
 def test_a_missing_reward_file_is_refused_with_the_command(tmp_path: Path) -> None:
     with pytest.raises(RewardFileError, match="ratchet reward new"):
         OwnReward(tmp_path / "mine.py")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "from rewards.correctness import correctness",
-        "from rewards.math_equality import accepted",
-        "from rewards.mutations import Draft",
-    ],
-)
-def test_moved_modules_load_by_their_old_names(
-    tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path, "0.5")
-    path.write_text(f"{line}\n{path.read_text()}")
-    assert OwnReward(path).score(MEDIAN, REFERENCE, ACCEPTED).value == 0.5
-    assert line.split()[1] in capsys.readouterr().out
-
-
-def test_the_verifier_loads_by_its_old_name() -> None:
-    with pytest.warns(FutureWarning, match="rewards.mathematics.verifier"):
-        from rewards.mathematics import Verifier
-    assert Verifier.__module__ == "rewards.mathematics.verifier"
-
-
-def test_a_module_that_stayed_is_not_replaced(tmp_path: Path) -> None:
-    path = written(tmp_path, "0.5")
-    path.write_text(f"from rewards.preference import Choice\n{path.read_text()}")
-    assert OwnReward(path).score(MEDIAN, REFERENCE, ACCEPTED).value == 0.5

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rewards.composite import Reward, score_answers
 from rewards.extraction import extract_answer
 from rewards.facts import exact, plain, token_f1
-from rewards.judging import judge_question, verifier
+from rewards.judging import judge_question
 from rewards.question import Question, question_truth, task_from_ground_truth
 from sandbox.protocol import Verdict
 
@@ -42,37 +42,6 @@ def test_the_final_answer_is_extracted(text: str, final_answer: str) -> None:
 @given(st.text(st.sampled_from("answer is:=*# \n\\boxed{}1"), max_size=80))
 def test_any_text_can_be_extracted_from(text: str) -> None:
     assert extract_answer(text) in text
-
-
-@pytest.mark.parametrize(
-    ("answer", "equal"),
-    [
-        ("0.5", True),
-        ("1/2", True),
-        ("\\frac{2}{4}", True),
-        ("x = 0.5", True),
-        ("50\\%", False),
-        ("1/3", False),
-        ("", False),
-        ("0.4 = 0.5", False),
-        ("0.4 \\approx 0.5", False),
-        ("0.4 \\equiv 0.5", False),
-        ("1/2 or 1/3", False),
-        ("1/2, 1/3", False),
-        ("[0, 1]", False),
-        ("__import__('os').abort()", False),
-        ("\ud800", False),
-        ("\\text{half}", False),
-        ("x", False),
-    ],
-)
-def test_mathematics_is_compared_by_value(answer: str, equal: bool) -> None:
-    assert verifier().equal(HALF.answers, answer) is equal
-
-
-def test_a_ground_truth_that_is_not_mathematics_is_refused() -> None:
-    with pytest.raises(ValueError, match="reference answer"):
-        verifier().equal([" "], "1")
 
 
 def test_facts_are_compared_without_case_and_punctuation() -> None:

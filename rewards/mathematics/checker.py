@@ -1,0 +1,176 @@
+"""Decide one answer: math-verify compares values, and the answer must also be evaluated.
+
+math-verify evaluates while it compares, so it would accept `37 \\times 43` for 1591. A policy must
+not be paid for an operation that is left to carry out, nor for a formula of the question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import sympy
+from math_verify import LatexExtractionConfig, parse, verify
+
+LATEX = [LatexExtractionConfig(boxed_match_priority=0)]  # plain text would be read by `eval`
+_FORMULA = re.compile(r"\$\$?(.+?)\$\$?|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
+_FONT = re.compile(r"\\(?:text|textbf|mbox|mathrm|mathbf)\s*\{([^{}]*)\}")
+_MARKS = re.compile(
+    r"\\!\s*|\\boxed|\\\$|\\?%|\bpercent(?:age)?\b|\bpct\b"
+    r"|(?<=\d)(?:\\,|\s)(?=\d{3}(?!\d))"
+)
+_PI = re.compile(r"(?<![\\A-Za-z])pi(?![A-Za-z])")
+# What math-verify evaluates while it parses.
+_DIVISION = re.compile(r"\\[dtc]?frac|\\div|[/:÷⁄]")
+_FUNCTION = re.compile(
+    r"\\[dt]?binom|\\choose|\\(?:gcd|max|min|det|phi|varphi|Gamma|lim|bmod|pmod|lfloor|lceil)\b"
+    r"|\\begin\{vmatrix\}|\\operatorname|!"
+)
+
+
+def accepted(reference: str, answer: str, statement: str = "", any_form: bool = False) -> bool:
+    """Return whether the answer equals the reference answer and is a result.
+
+    statement: text of the question, whose formulas do not count as answers. any_form: the answer
+    may be any expression.
+    """
+    if same_text(reference, answer):
+        return True
+    if re.fullmatch("[0-9]*[A-Z][0-9A-Z]+", reference):  # letters would commute
+        return False
+    right, given = _parsed(reference), _parsed(answer)
+    if not right or not given or not verify(right, given, timeout_seconds=None):
+        return False
+    if any_form:
+        return True
+    copied = _copied(answer, statement) and not _copied(reference, statement)
+    return not copied and _evaluated(reference, right[0], answer, given[0])
+
+
+def same_text(one: str, other: str) -> bool:
+    """Return whether two texts are equal without regard to white space and fonts."""
+    return _joined(one) == _joined(other)
+
+
+def _joined(text: str) -> str:
+    plain = _FONT.sub(r"\1", _MARKS.sub("", text)).strip().strip("$")
+    return re.sub(r"(?<!\d)\s+|\s+(?!\d)", "", plain)
+
+
+@lru_cache(maxsize=1000)
+def _parsed(text: str) -> list[Any]:
+    """Return the expression, which is not evaluated, and its text; only the text if unreadable."""
+    plain = _MARKS.sub("", _PI.sub(r"\\pi ", text))
+    return list(parse(f"\\boxed{{{plain}}}", LATEX, parsing_timeout=None))
+
+
+def _evaluated(reference: str, right: Any, answer: str, given: Any) -> bool:
+    """Return whether the answer has no operation that could be carried out, unless the reference
+    has as many. Order, factors, unreduced fractions and roots are forms of a result.
+    """
+    if isinstance(right, str) or isinstance(given, str):
+        return True  # compared as texts
+    if _FUNCTION.search(_joined(answer)) and not _FUNCTION.search(reference):
+        return False
+    if _solved(right) and isinstance(given, sympy.Eq) and not _solved(given):
+        return False
+    relations = given.args if isinstance(given, sympy.And) else (given,)
+    if any(map(_false, relations)):
+        return False
+    allowed = list(_expressions(right))
+    divided = bool(_DIVISION.search(answer)) and not _DIVISION.search(reference)
+    finished = (
+        _finished(one, allowed, divided) for one in _expressions(given) if not one.is_Symbol
+    )
+    if len(relations) > 1 and given.atoms(sympy.Eq):  # of a = b = c, one is the result
+        return any(finished)
+    return all(finished)
+
+
+def _finished(expression: Any, allowed: list[Any], divided: bool) -> bool:
+    """Return whether nothing in an expression could be carried out.
+
+    allowed: expressions of the reference. divided: the answer has a division and they have none.
+    """
+    value = _value(expression)
+    if _is_numeral(expression):
+        return not (value.is_Integer and divided)
+    operations = _operations(expression)
+    if operations > (0 if value.is_Rational else _operations(value)):
+        return operations <= max(map(_operations, allowed), default=0)
+    return not expression.has(sympy.Function) or any(one.has(sympy.Function) for one in allowed)
+
+
+def _solved(relation: Any) -> bool:
+    return isinstance(relation, sympy.Eq) and bool(relation.lhs.is_Symbol)
+
+
+def _expressions(tree: Any) -> Iterator[Any]:
+    """Yield the largest expressions in a set, tuple, interval, matrix or relation."""
+    if isinstance(tree, sympy.Expr):
+        yield tree
+    elif isinstance(tree, sympy.MatrixBase):
+        yield from tree.flat()
+    else:
+        for part in tree.args:
+            yield from _expressions(part)
+
+
+def _value(expression: Any) -> Any:
+    """Carry out what sympy carries out when an expression is built."""
+    if not expression.args:
+        return expression
+    return expression.func(*map(_value, expression.args)).doit(deep=False)
+
+
+def _operations(expression: Any, above: Any = None) -> int:
+    """Count the operations. A sum in a sum counts once, and a denominator is part of a product."""
+    merged = expression.func in (sympy.Add, sympy.Mul) and above is expression.func
+    denominator = above is sympy.Mul and expression.is_Pow and expression.args[1] == -1
+    counts = bool(expression.args) and not merged and not denominator
+    return counts + sum(_operations(part, expression.func) for part in expression.args)
+
+
+def _is_numeral(expression: Any) -> bool:
+    """Return whether an expression is a number, perhaps with a sign or a power of ten."""
+    if not expression.is_Mul:
+        return bool(expression.is_Rational or expression.is_Float)
+    first, *rest = expression.args
+    return _is_numeral(first) and all(
+        part == -1 or (part.is_Pow and part.args[0] == 10 and part.args[1].is_Integer)
+        for part in rest
+    )
+
+
+def _false(relation: Any) -> bool:
+    """Return whether both sides of an equation are numbers, and different."""
+    return (
+        isinstance(relation, sympy.Eq)
+        and not relation.free_symbols
+        and not sympy.Eq(*relation.args, evaluate=True)
+    )
+
+
+def _copied(answer: str, statement: str) -> bool:
+    """Return whether the answer is a formula of the question, or one side of it.
+
+    A whole number is a result wherever it stands.
+    """
+    text = _normal(answer)
+    if text.isdecimal():
+        return False
+    formulas = ["".join(groups) for groups in _FORMULA.findall(statement)]
+    words = [word.rstrip(".,;:?!") for word in statement.split()]
+    return any(
+        _normal(side) == text
+        for formula in [*formulas, *words]
+        for side in (formula, *formula.split("="))
+    )
+
+
+def _normal(text: str) -> str:
+    """Return a formula without white space, braces, signs of a product and ways to print it."""
+    text = re.sub(r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"\1/\2", _joined(text))
+    return re.sub(r"[\s{}*]|\\left|\\right|\\cdot|\\times", "", text).strip("$.")
