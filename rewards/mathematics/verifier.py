@@ -88,10 +88,11 @@ class Verifier:
 
     def _process(self) -> _Process:
         """Return an idle process of ours, else a new one. Those of a parent are not ours."""
-        while self._idle:
-            process = self._idle.pop()
-            if process.owner == os.getpid():
-                return process
+        with suppress(IndexError):
+            while True:
+                process = self._idle.pop()
+                if process.owner == os.getpid():
+                    return process
         return _Process()
 
 

@@ -349,7 +349,7 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
 
 def _refuse_semaphores() -> None:
     """Make locks, queues and pools of `multiprocessing` name the level that has no `/dev/shm`."""
-    import _multiprocessing
+    import _multiprocessing  # type: ignore[import-not-found]
 
     class SemLock:
         SEM_VALUE_MAX = _multiprocessing.SemLock.SEM_VALUE_MAX
@@ -361,7 +361,7 @@ def _refuse_semaphores() -> None:
                 "multiprocessing need the level userns or root",
             )
 
-    _multiprocessing.SemLock = SemLock  # type: ignore[misc, assignment]
+    _multiprocessing.SemLock = SemLock
 
 
 def main() -> None:
