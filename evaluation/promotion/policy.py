@@ -26,7 +26,7 @@ class Policy(Section):
     alpha: float = Field(0.05, gt=0, lt=0.5)
     """Accepted share of promotions that are not earned, over all gates (`spending` divides it). The
     first gate gets a level of 0.011. At 0.01, a true gain of 10 points on 400 tasks is detected
-    with a power of 0.7 to 0.9 (measurements/gate_error.py)."""
+    with a power of 0.7 to 0.9 (docs/measurements/promotion.md)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
     """Smallest observed gain of pass@k worth a new version, as a share: 0.02 is two points. With
     many tasks a significant gain can still be too small."""
