@@ -31,7 +31,7 @@ ifdef PKG
 SOURCES := $(PKG) $(wildcard tests/$(PKG))
 FAST := fast-package
 else
-FAST := fast-graph fast-sandbox fast-domain
+FAST := fast-models fast-others fast-domain fast-sandbox
 endif
 CHECK := lint $(FAST) types contracts
 
@@ -45,14 +45,16 @@ types:
 contracts:
 	$(bin)/lint-imports
 
-# Three parts run in parallel. The tests of the sandbox mostly wait for processes, and only the part
-# `graph` loads torch.
+# Four parts run in parallel. The tests of the sandbox mostly wait for processes; those of `models`
+# load torch once.
 PYTEST = $(bin)/pytest --durations=10 --durations-min=0.5
 package := tests/$(PKG)
 sandbox := tests/sandbox tests/hostile
 domain := tests/rewards tests/problems
-graph := tests $(patsubst %,--ignore=%,$(sandbox) $(domain))
+models := tests/verl_jobs tests/evaluation tests/serving $(wildcard tests/decoding)
+remaining = tests $(patsubst %,--ignore=%,$(1))
 
+fast-others: others = $(call remaining,$(sandbox) $(domain) $(models))
 fast-%:
 	$(PYTEST) $($*) -m "not slow and not soak" -o cache_dir=build/pytest/fast-$*
 
@@ -67,7 +69,8 @@ SLOW := journeys services verl_jobs others
 journeys := tests/journeys
 services := tests/hostile tests/resources tests/sandbox tests/serving
 verl_jobs := tests/verl_jobs
-others := tests $(patsubst %,--ignore=%,$(journeys) $(services) $(verl_jobs))
+
+slow-others: others = $(call remaining,$(journeys) $(services) $(verl_jobs))
 
 slow: .venv  ## the slow tests alone, two groups at a time
 	@mkdir -p build/slow

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from resources.capacity import check_machines, gpus_here, memory_gib
@@ -179,6 +180,7 @@ def _output(*command: str) -> str:
     return run.stdout.strip().partition("\n")[0] if run.returncode == 0 else ""
 
 
+@cache
 def _python(program: str) -> str:
     return _output(sys.executable, "-c", program)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 settings.register_profile(
     "busy machine",
     deadline=None,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("busy machine")

@@ -19,7 +19,7 @@ from resources.registry.ledger import Ledger
 from tests.journeys.own_rows import write_rows
 from verl_jobs.sft.tiny_model import TinyModel, make
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).parents[2]
 PROFILE = """base: {base}
 augmentation: {{kinds: []}}

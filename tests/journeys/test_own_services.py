@@ -15,7 +15,7 @@ from resources.home import Home
 from resources.registry.ledger import Ledger
 from verl_jobs.job import TrainingJob, metrics
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 PROFILE = """family: {demonstrations: 60, train: 16, validation: 4}
 augmentation: {kinds: []}
