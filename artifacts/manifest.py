@@ -45,6 +45,7 @@ class Manifest(BaseModel):
     config: dict[str, Any] = {}
     seed: int | None = None
     facts: dict[str, Any] = {}  # counts and figures worth showing
+    code: str = ""  # hash of the code of the stage that made it
     isolation: str | None = None  # the sandbox's isolation level, if verdicts were involved
     code_version: str = ""
     packages: dict[str, str] = {}

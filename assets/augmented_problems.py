@@ -8,23 +8,18 @@ from pathlib import Path
 import dagster as dg
 
 from assets.markdown import markdown
-from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
-from assets.verified_problems import check_strength, stored_stage, verified_problems
+from assets.stages import STAGES, asset_of
+from assets.tables import PROBLEM_COLUMNS, dataset_figures, removing_stage
+from assets.verified_problems import check_strength
 from problems.augmentation.variants import write_variants
-from problems.schema import read_parquet
+from problems.stored import stored_problems
 from resources.run_context import RunContext, StageOutput, result
-
-VERSION = 5  # of what is made from the same inputs
 
 
 @dg.asset(
-    code_version=str(VERSION),
+    **asset_of("augmented_problems"),
     metadata=PROBLEM_COLUMNS,
-    group_name=DATA,
     kinds={"python", "parquet"},
-    owners=OWNERS[DATA],
-    deps=[verified_problems],
 )
 def augmented_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -39,7 +34,7 @@ def augmented_problems(
         def make(folder: Path) -> StageOutput:
             with run_context.new_sandbox() as sandbox:
                 facts, isolation = write_variants(
-                    read_parquet(verified.path / "problems.parquet"),
+                    stored_problems(verified.path),
                     folder,
                     base=profile.base,
                     augmentation=profile.augmentation,
@@ -58,28 +53,22 @@ def augmented_problems(
             "base": profile.base,
         }
         artifact = stage.artifact(
-            "datasets",
-            "augmented_problems",
+            STAGES["augmented_problems"],
             make,
-            version=VERSION,
             inputs={"verified_problems": verified.content_hash},
             config=config,
             seed=profile.seed,
         )
-        problems = read_parquet(artifact.path / "problems.parquet")
-        funnel_stage = stored_stage(artifact.path, "augmented")
+        funnel_stage = removing_stage(artifact)
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} attempts kept")
     metadata = {
-        "dagster/row_count": len(problems),
-        **funnel_figures([funnel_stage]),
-        "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
+        **dataset_figures(artifact, [funnel_stage]),
         "not_parents": dg.MetadataValue.md(
             markdown(
                 ("reason for no variants", "problems"),
                 list(artifact.manifest.facts["not_parents"].items()),
             )
         ),
-        "examples": dg.MetadataValue.md(examples(problems)),
     }
     return result(artifact, metadata)
 

@@ -10,23 +10,17 @@ from pathlib import Path
 import dagster as dg
 
 from artifacts.store import Artifact
-from assets.clean_problems import clean_problems
-from assets.partitions import MODELS, OWNERS
+from assets.stages import STAGES, asset_of
 from problems.demonstrations import chats, demonstrations
 from resources.capacity import check_fetched
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
-VERSION = 1  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=MODELS,
+    **asset_of("base_model"),
     kinds={"huggingface"},
-    owners=OWNERS[MODELS],
-    deps=[clean_problems],
 )
 def base_model(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the hub
@@ -60,10 +54,8 @@ def _from_scratch(stage: StageContext) -> Artifact:
 
     inputs = {"clean_problems": clean.content_hash}
     return stage.artifact(
-        "checkpoints",
-        "base_model",
+        STAGES["base_model"],
         make,
-        version=VERSION,
         inputs=inputs,
         config=config.model_dump(mode="json"),
         seed=config.seed,
@@ -79,9 +71,7 @@ def _from_hub(stage: StageContext) -> Artifact:
         _check_trainable(name, folder, stage.profile)
         return StageOutput({"source": name})
 
-    return stage.artifact(
-        "checkpoints", "base_model", make, version=VERSION, inputs={}, config={"base": name}
-    )
+    return stage.artifact(STAGES["base_model"], make, inputs={}, config={"base": name})
 
 
 def _check_trainable(name: str, folder: Path, profile: Profile) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import dagster as dg
 
 from artifacts.store import Artifact
-from assets.checkpoint import checkpoint
-from assets.partitions import BENCHMARK, CHECKPOINT, EVALUATION, OWNERS, cells
+from assets.partitions import BENCHMARK, CHECKPOINT, cells
+from assets.stages import STAGES, asset_of
 from assets.verified_reward import unverified_by
 from evaluation.benchmark_settings import BenchmarkSettings
 from evaluation.benchmarks import Benchmark, NotMeasured
@@ -24,15 +24,10 @@ from resources.config.profile import HELDOUT
 from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
 
-VERSION = 1  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=EVALUATION,
+    **asset_of("benchmark_scores"),
     kinds={"huggingface", "json"},
-    owners=OWNERS[EVALUATION],
-    deps=[checkpoint],
     partitions_def=cells,
 )
 def benchmark_scores(
@@ -134,10 +129,9 @@ def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> A
         )
 
     return stage.artifact(
-        "scores",
-        f"{contestant.checkpoint}--{benchmark.name}",
+        STAGES["benchmark_scores"],
         make,
-        version=VERSION,
+        name=f"{contestant.checkpoint}--{benchmark.name}",
         inputs=inputs,
         config=config,
     )

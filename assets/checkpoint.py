@@ -13,13 +13,11 @@ from typing import Any
 import dagster as dg
 
 from artifacts.store import Artifact
-from assets.clean_problems import clean_problems
 from assets.contestants import start_of
-from assets.difficulty_rankings import difficulty_rankings
 from assets.live import EVERY_S, live
-from assets.partitions import MODELS, OWNERS, TRAINING, checkpoints
+from assets.partitions import TRAINING, checkpoints
 from assets.pictures import training_picture
-from assets.sft_checkpoint import sft_checkpoint
+from assets.stages import STAGES, asset_of
 from assets.training_job import training_job
 from assets.training_rows import training_rows
 from assets.verified_reward import battery_text, unverified_by
@@ -33,15 +31,10 @@ from verl_jobs.metrics.alarms import alarms
 from verl_jobs.trainer.checkpoints import best
 from verl_jobs.trainer.early_stop import per_token
 
-VERSION = 1  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=MODELS,
+    **asset_of("checkpoint"),
     kinds={"verl", "ray", "huggingface"},
-    owners=OWNERS[MODELS],
-    deps=[clean_problems, difficulty_rankings, sft_checkpoint],
     partitions_def=checkpoints,
     pool=TRAINING,
 )
@@ -60,10 +53,9 @@ def checkpoint(context: dg.AssetExecutionContext, run_context: RunContext) -> dg
             return StageOutput(facts | {"unverified": _unverified(stage, job)})
 
         artifact = stage.artifact(
-            "checkpoints",
-            stage.pipeline_run.record.id,
+            STAGES["checkpoint"],
             make,
-            version=VERSION,
+            name=stage.pipeline_run.record.id,
             inputs=job.inputs | {"reward": job.reward_hash},
             config=job.training.model_dump(mode="json")
             | {"reward_config": job.reward.model_dump(mode="json")},

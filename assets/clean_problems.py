@@ -14,15 +14,11 @@ import dagster as dg
 
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
-from assets.augmented_problems import augmented_problems
 from assets.fetched_dataset import fetched_dataset
 from assets.markdown import markdown
-from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
-from assets.raw_problems import read_stage
-from assets.synthetic_problems import synthetic_problems
-from assets.tables import PROBLEM_COLUMNS, by_split, examples, funnel_figures, top_reasons
-from assets.verified_problems import stored_stage, verified_problems
+from assets.stages import STAGES, asset_of
+from assets.tables import PROBLEM_COLUMNS, by_split, dataset_figures, removing_stage
 from evaluation.benchmarks.embedded import NO_HELDOUT, own_heldout
 from evaluation.benchmarks.registry import check_guards, is_custom, opened
 from problems.cleaning.contamination import GatedIndex
@@ -33,25 +29,21 @@ from problems.columns import ProblemError
 from problems.dataset.balance import read_weights, shares
 from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table
 from problems.dataset.charts import funnel_chart
-from problems.dataset.curated import GATED, NAME, write_curated
+from problems.dataset.curated import GATED, write_curated
 from problems.dataset.evidence import CONTAMINATION
 from problems.embedded.behaviour import part_of
 from problems.embedded.compositional import composition_of
 from problems.funnel import Stage
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem, read_columns, read_parquet
+from problems.stored import stored_problems
 from resources.config.profile import HELDOUT
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
-VERSION = 10  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
+    **asset_of("clean_problems"),
     metadata=PROBLEM_COLUMNS,
-    group_name=DATA,
     kinds={"python", "parquet"},
-    owners=OWNERS[DATA],
-    deps=[verified_problems, augmented_problems, synthetic_problems],
 )
 def clean_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -61,7 +53,7 @@ def clean_problems(
     """
     with run_context.stage(context) as stage:
         artifact, earlier_stages = (_fetched if stage.profile.dataset else _curated)(stage)
-        stages = [*earlier_stages, stored_stage(artifact.path, NAME)]
+        stages = [*earlier_stages, removing_stage(artifact)]
         stage.report.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     return result(artifact, _metadata(artifact, stages))
 
@@ -70,7 +62,7 @@ def _fetched(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     """Return the dataset that the profile names; the stages before it were elsewhere."""
     artifact = fetched_dataset(stage)
     warn_of_unguarded(stage, artifact.path / GATED)
-    check_parts(stage, artifact.path / "problems.parquet")
+    check_parts(stage, artifact.path)
     return artifact, []
 
 
@@ -82,17 +74,15 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
     )
     config, custom = stage.profile.curation, custom_problems(stage)
     warn_of_unguarded(stage, raw.path / "problems.parquet")
-    check_parts(stage, raw.path / "problems.parquet")
+    check_parts(stage, raw.path)
     earlier_stages = _earlier_stages(raw, *parts)
 
     def make(folder: Path) -> StageOutput:
-        candidates = [
-            problem for part in parts for problem in read_parquet(part.path / "problems.parquet")
-        ]
+        candidates = [problem for part in parts for problem in stored_problems(part.path)]
         # The raw problems include gated ones that verification removed.
-        gated = [
-            problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
-        ] + [problem for problems in custom.values() for problem in problems]
+        gated = [problem for problem in stored_problems(raw.path) if problem.gated] + [
+            problem for problems in custom.values() for problem in problems
+        ]
         with stage.run_context.new_sandbox() as sandbox:
             facts = write_curated(candidates, gated, config, earlier_stages, folder, sandbox)
         return StageOutput(facts)
@@ -102,35 +92,25 @@ def _curated(stage: StageContext) -> tuple[Artifact, list[Stage]]:
         for name, problems in custom.items()
     }
     artifact_config = config.model_dump(mode="json", exclude={"processes"})
-    artifact = stage.artifact(
-        "datasets", "clean_problems", make, version=VERSION, inputs=inputs, config=artifact_config
-    )
+    artifact = stage.artifact(STAGES["clean_problems"], make, inputs=inputs, config=artifact_config)
     return artifact, earlier_stages
 
 
 def _earlier_stages(raw: Artifact, verified: Artifact, *derived: Artifact) -> list[Stage]:
     """Return the funnel's stages before this one; derived problems join beside the verified."""
     return [
-        read_stage(raw.path),
-        stored_stage(verified.path, "verified"),
-        *(
-            replace(
-                stored_stage(part.path, part.manifest.name.removesuffix("_problems")), beside=True
-            )
-            for part in derived
-        ),
+        # Rejected rows are named by their source alone: their paths belong to one machine.
+        Stage.of("read", raw.manifest.facts),
+        removing_stage(verified),
+        *(removing_stage(part, beside=True) for part in derived),
     ]
 
 
 def _metadata(artifact: Artifact, stages: Sequence[Stage]) -> dict[str, Any]:
-    problems = read_parquet(artifact.path / "problems.parquet")
-    facts = artifact.manifest.facts
+    facts, problems = artifact.manifest.facts, stored_problems(artifact.path)
     return {
-        "dagster/row_count": len(problems),
-        **funnel_figures(stages, chart("funnel", funnel_chart(stages))),
-        "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
-        "parts": dg.MetadataValue.md(by_split(problems)),
-        "examples": dg.MetadataValue.md(examples(problems)),
+        **dataset_figures(artifact, stages, chart("funnel", funnel_chart(stages))),
+        "parts": dg.MetadataValue.md(by_split(artifact.path)),
         "licences": dg.MetadataValue.md(
             markdown(("source", "licence", "problems", "allowed"), facts["licences"])
         ),
@@ -162,14 +142,14 @@ def warn_of_unguarded(stage: StageContext, problems: Path) -> None:
 
     Raises ProblemError if the one that decides on promotions is among them.
     """
-    rows = read_parquet(problems)
-    sources = {problem.source for problem in rows if problem.gated}
+    rows = read_columns(problems, ["source", "gated"])
+    sources = {row["source"] for row in rows if row["gated"]}
     names = [settings.name for settings in stage.profile.evaluation.benchmarks]
     for name in check_guards(names, stage.profile.policy.benchmark, sources):
         stage.report.say(f"the data is not compared with {name}: its tasks were not added")
 
 
-def check_parts(stage: StageContext, problems: Path) -> None:
+def check_parts(stage: StageContext, folder: Path) -> None:
     """Check that a named base has problems to choose its checkpoint by, and to gate on.
 
     Raises ProblemError.
@@ -177,7 +157,7 @@ def check_parts(stage: StageContext, problems: Path) -> None:
     profile = stage.profile
     if not profile.base:
         return
-    rows = read_parquet(problems)
+    rows = stored_problems(folder)
     if not any(problem.split == "validation" and not problem.gated for problem in rows):
         raise ProblemError(
             "no problem has the split `validation`, which chooses the checkpoint",
@@ -214,7 +194,7 @@ def no_gated_problem(run_context: RunContext) -> dg.AssetCheckResult:
     The check does not rely on the column `gated` alone.
     """
     folder = run_context.store.require("datasets", "clean_problems").path
-    problems = read_parquet(folder / "problems.parquet")
+    problems = stored_problems(folder)
     processes = run_context.profile.curation.processes
     leaking = {
         overlap.problem_id
@@ -244,9 +224,7 @@ def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
 
     Findings name the column, not the value.
     """
-    problems = read_parquet(
-        run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
-    )
+    problems = stored_problems(run_context.store.require("datasets", "clean_problems").path)
     findings = [
         f"{problem.problem_id}: {secret[0]} in {secret[1]}"
         for problem in problems
@@ -261,9 +239,7 @@ def no_secret(run_context: RunContext) -> dg.AssetCheckResult:
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_heldout_function(run_context: RunContext) -> dg.AssetCheckResult:
     """No function of the held-out part occurs in the problems for training or validation."""
-    problems = read_parquet(
-        run_context.store.require("datasets", "clean_problems").path / "problems.parquet"
-    )
+    problems = stored_problems(run_context.store.require("datasets", "clean_problems").path)
     problem_ids = [problem.problem_id for problem in problems if _is_heldout(problem)]
     return dg.AssetCheckResult(
         passed=not problem_ids,

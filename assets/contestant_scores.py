@@ -14,12 +14,13 @@ import dagster as dg
 from artifacts.hashing import hash_data
 from artifacts.integrity import CorruptArtifact
 from artifacts.store import Artifact, Store
-from assets.benchmark_scores import benchmark_scores, report_cells, scored
+from assets.benchmark_scores import report_cells, scored
 from assets.checkpoint import checkpoint
 from assets.contestants import benchmarks_of, contestants_of
-from assets.partitions import EVALUATION, OWNERS, checkpoints
+from assets.partitions import checkpoints
 from assets.pictures import scores_picture
 from assets.score_tables import failures_table, quality_table, scores_table
+from assets.stages import STAGES, asset_of
 from evaluation.judging.reports import NotMeasurable
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
@@ -40,15 +41,9 @@ class Scores:
     suspects: dict[str, list[str]]
 
 
-VERSION = 1  # of what is made from the same inputs
-
-
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=EVALUATION,
+    **asset_of("contestant_scores"),
     kinds={"huggingface", "json"},
-    owners=OWNERS[EVALUATION],
-    deps=[checkpoint, benchmark_scores],
     partitions_def=checkpoints,
 )
 def contestant_scores(
@@ -125,10 +120,9 @@ def store_scores(
         for artifact in scorecards
     }
     return stage.artifact(
-        "scores",
-        stage.pipeline_run.record.id,
+        STAGES["contestant_scores"],
         make,
-        version=VERSION,
+        name=stage.pipeline_run.record.id,
         inputs=inputs | reports_of(stage.store),
         config={"not_measured": not_measured},
     )

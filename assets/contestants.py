@@ -13,7 +13,8 @@ from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, v
 from evaluation.benchmarks.embedded import NO_HELDOUT, answering, own_heldout
 from evaluation.benchmarks.registry import measured
 from problems.embedded.heldout import heldout_tasks
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem
+from problems.stored import stored_problems
 from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext
@@ -80,9 +81,7 @@ def benchmarks_of(stage: StageContext) -> tuple[list[Benchmark], dict[str, str]]
     """
     config = stage.profile.evaluation
     sampling = answering(stage.profile.training.answer_tokens)
-    clean = read_parquet(
-        stage.store.require("datasets", "clean_problems").path / "problems.parquet"
-    )
+    clean = stored_problems(stage.store.require("datasets", "clean_problems").path)
     validation_benchmark = validation(clean, sampling)
     if stage.pipeline_run.record.kind == "validation":
         names = dict.fromkeys([HELDOUT, *(each.name for each in config.benchmarks)])

@@ -9,18 +9,15 @@ from typing import Any
 import dagster as dg
 
 from assets.markdown import markdown
-from assets.partitions import OWNERS, PROMOTION
-from assets.promotion import promoted_model
+from assets.stages import asset_of
 from resources.registry.ledger import Entry, Ledger, champion_of, named
 from resources.registry.rollouts import Rollout, Rollouts, deployed
 from resources.run_context import RunContext
 
 
 @dg.asset(
-    group_name=PROMOTION,
+    **asset_of("deployment"),
     kinds={"sqlite"},
-    owners=OWNERS[PROMOTION],
-    deps=[promoted_model],
 )
 def deployment(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The version that answers users. If a rollout has taken the champion back, the ledger is

@@ -12,12 +12,10 @@ from typing import Any
 import dagster as dg
 
 from artifacts.store import Artifact
-from assets.clean_problems import clean_problems
 from assets.contestants import start_of
 from assets.markdown import markdown
-from assets.partitions import MODELS, OWNERS
 from assets.pictures import difficulty_picture, scale_picture
-from assets.sft_checkpoint import sft_checkpoint
+from assets.stages import STAGES, asset_of
 from assets.verified_reward import CONTROL, store_result
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
@@ -28,7 +26,8 @@ from problems.difficulty.difficulty import Rank, counts, rank, read_ranks, write
 from problems.difficulty.features import read_difficulty, spearman
 from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.prompt import prompt_text
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem
+from problems.stored import stored_problems
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from resources.run_record import Champion
 from rewards.battery.battery import run_battery
@@ -36,15 +35,10 @@ from rewards.composite import score_answers
 from rewards.own import reward_of
 from rewards.question import Task
 
-VERSION = 2  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=MODELS,
+    **asset_of("difficulty_rankings"),
     kinds={"huggingface", "parquet"},
-    owners=OWNERS[MODELS],
-    deps=[clean_problems, sft_checkpoint],
 )
 def difficulty_rankings(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -69,7 +63,7 @@ def rank_problems(stage: StageContext, clean: Artifact, start: Champion) -> Arti
     profile = stage.profile
 
     def make(folder: Path) -> StageOutput:
-        problems = read_parquet(clean.path / "problems.parquet")
+        problems = stored_problems(clean.path)
         candidates = trainable(problems, profile.base)
         sampled = sample(candidates, profile.ranking.problems, profile.seed)
         outcomes = _outcomes(stage, Path(start.path), sampled)
@@ -95,10 +89,8 @@ def rank_problems(stage: StageContext, clean: Artifact, start: Champion) -> Arti
         "base": profile.base,
     }
     return stage.artifact(
-        "datasets",
-        "difficulty_rankings",
+        STAGES["difficulty_rankings"],
         make,
-        version=VERSION,
         inputs={"clean_problems": clean.content_hash, "policy": start.content_hash},
         config=config,
         seed=profile.seed,
@@ -203,7 +195,7 @@ def scale_artifact(stage: StageContext) -> Artifact:
         f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
         for ranking in rankings
     }
-    return stage.artifact("datasets", "item_response", make, version=2, inputs=inputs, config={})
+    return stage.artifact(STAGES["item_response"], make, inputs=inputs, config={})
 
 
 def scale_markdown(artifact: Artifact) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from artifacts.manifest import Manifest
 from artifacts.portable import fetch, manifest_at
 from artifacts.store import Artifact
+from assets.stages import STAGES
 from resources.home import NotReady
 from resources.run_context import StageContext, StageOutput
 
@@ -44,4 +45,4 @@ def fetched_dataset(stage: StageContext) -> Artifact:
 
     # The URL does not count: the same dataset elsewhere is the same.
     config = {"dataset": manifest.content_hash}
-    return stage.artifact(KIND, NAME, make, version=1, inputs={}, config=config)
+    return stage.artifact(STAGES[NAME], make, inputs={}, config=config)

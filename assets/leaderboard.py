@@ -6,23 +6,18 @@ from pathlib import Path
 import dagster as dg
 
 from artifacts.store import Artifact, Store
-from assets.contestant_scores import contestant_scores, read_scores, sides
+from assets.contestant_scores import read_scores, sides
 from assets.markdown import markdown
-from assets.partitions import EVALUATION, OWNERS
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
+from assets.stages import STAGES, asset_of
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from resources.run_context import RunContext, StageOutput, result
 
-VERSION = 1  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=EVALUATION,
+    **asset_of("leaderboard"),
     kinds={"markdown"},
-    owners=OWNERS[EVALUATION],
-    deps=[contestant_scores],
 )
 def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Every score, newest run first. Held-out draws differ between runs: compare within one."""
@@ -44,9 +39,7 @@ def leaderboard(context: dg.AssetExecutionContext, run_context: RunContext) -> d
             return StageOutput({"scores": len(rows)})
 
         inputs = {artifact.manifest.name: artifact.content_hash for artifact in [*bundles, *cells]}
-        board = stage.artifact(
-            "reports", "leaderboard", make, version=VERSION, inputs=inputs, config={}
-        )
+        board = stage.artifact(STAGES["leaderboard"], make, inputs=inputs, config={})
         stage.report.say(f"{len(rows)} scores")
     return result(
         board,

@@ -1,5 +1,5 @@
 """The partitions of the graph: checkpoints (a run's name), sources of problems, and the cells of
-checkpoint × benchmark; its groups with their owners, and its pool.
+checkpoint × benchmark; and its pool.
 """
 
 import dagster as dg
@@ -15,10 +15,3 @@ cells = dg.MultiPartitionsDefinition(
 
 # The pool of assets that train: as many runs at once as `dagster.yaml` says, the others wait.
 TRAINING = "training"
-DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"
-OWNERS = {
-    DATA: ["team:data"],
-    MODELS: ["team:training"],
-    EVALUATION: ["team:evaluation"],
-    PROMOTION: ["team:evaluation"],
-}

@@ -9,13 +9,13 @@ from typing import Any
 import dagster as dg
 
 from artifacts.integrity import CorruptArtifact, check_champion
-from assets.contestant_scores import Scores, contestant_scores, read_scores
+from assets.contestant_scores import Scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.gate_facts import alpha_rows, gates_of
-from assets.leaderboard import leaderboard
 from assets.markdown import markdown
-from assets.partitions import OWNERS, PROMOTION, checkpoints
-from assets.report import decision_of, report, training_report
+from assets.partitions import checkpoints
+from assets.report import decision_of, report
+from assets.stages import asset_of
 from evaluation.promotion.gate import Decision, decide
 from evaluation.promotion.regression import lost_tasks
 from resources.registry.ledger import Entry, Ledger
@@ -35,10 +35,8 @@ HISTORY = dg.TableSchema(
 
 
 @dg.asset(
-    group_name=PROMOTION,
+    **asset_of("promoted_model"),
     kinds={"mlflow", "sqlite"},
-    owners=OWNERS[PROMOTION],
-    deps=[contestant_scores, leaderboard, training_report],
     partitions_def=checkpoints,
 )
 def promoted_model(

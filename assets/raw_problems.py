@@ -5,16 +5,17 @@ Out: Parquet, and a list of rejected rows.
 """
 
 import json
+from collections import Counter
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data, hash_file
 from assets.markdown import markdown
-from assets.partitions import DATA, OWNERS, sources
+from assets.partitions import sources
+from assets.stages import DATA, OWNERS, STAGES, asset_of
 from assets.tables import PROBLEM_COLUMNS, by_split, examples
 from problems.catalogue import pinned_sources
 from problems.dataset.splits import with_validation
@@ -23,8 +24,9 @@ from problems.funnel import Removed, Stage
 from problems.reading.place import Place
 from problems.reading.source import Loaded
 from problems.registry import load
-from problems.schema import Problem, read_parquet, set_hash, write_parquet
+from problems.schema import Problem, set_hash, write_parquet
 from problems.sources import simple
+from problems.stored import stored_problems
 from resources.preflight import check_sources
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
@@ -43,16 +45,10 @@ problem_sources = dg.AssetSpec(
 )
 
 
-VERSION = 7  # of what is made from the same inputs
-
-
 @dg.asset(
-    code_version=str(VERSION),
+    **asset_of("raw_problems"),
     metadata=PROBLEM_COLUMNS,
-    group_name=DATA,
     kinds={"python", "parquet"},
-    owners=OWNERS[DATA],
-    deps=[problem_sources],
 )
 def raw_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -77,38 +73,26 @@ def raw_problems(
                 for row in source.rejected
             ]
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
-            return StageOutput(
-                {
-                    "problems": len(problems),
-                    "rejected": len(rejected),
-                    "sources": [source.source for source in loaded],
-                }
-            )
+            facts = {"problems": len(problems), "rejected": len(rejected)}
+            reasons = ((Removed(f"{row['source']}/?", "row rejected")) for row in rejected)
+            read = Stage("read", len(problems) + len(rejected), len(problems), tuple(reasons))
+            return StageOutput(facts | read.facts | {"sources": _by_source(problems, rejected)})
 
         artifact = stage.artifact(
-            "datasets",
-            "raw_problems",
-            make,
-            version=VERSION,
-            inputs=inputs,
-            config=_shipped_config(stage),
+            STAGES["raw_problems"], make, inputs=inputs, config=_shipped_config(stage)
         )
-        problems = read_parquet(artifact.path / "problems.parquet")
+        facts = artifact.manifest.facts
         rejected = json.loads((artifact.path / "rejected.json").read_text(encoding="utf-8"))
-        stage.report.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
-    _report_sources(context, problems, rejected, added)
+        stage.report.say(f"{facts['problems']} problems, {facts['rejected']} rows rejected")
+    _report_sources(context, facts["sources"], added)
+    rows = [tuple(row[key] for key in COLUMNS) for row in rejected[:20]]
     return result(
         artifact,
         {
-            "dagster/row_count": len(problems),
-            "parts": dg.MetadataValue.md(by_split(problems)),
-            "examples": dg.MetadataValue.md(examples(problems)),
-            "rejected": dg.MetadataValue.md(
-                markdown(
-                    ("row", "reason", "fix"),
-                    [tuple(r[key] for key in COLUMNS) for r in rejected[:20]],
-                )
-            ),
+            "dagster/row_count": facts["problems"],
+            "parts": dg.MetadataValue.md(by_split(artifact.path)),
+            "examples": dg.MetadataValue.md(examples(artifact.path)),
+            "rejected": dg.MetadataValue.md(markdown(("row", "reason", "fix"), rows)),
         },
     )
 
@@ -116,27 +100,12 @@ def raw_problems(
 @dg.asset_check(asset=raw_problems, blocking=True)
 def schema_holds(run_context: RunContext) -> dg.AssetCheckResult:
     """The stored dataset conforms to the schema and is not empty, and each problem has tests."""
-    problems = read_parquet(
-        run_context.store.require("datasets", "raw_problems").path / "problems.parquet"
-    )
+    problems = stored_problems(run_context.store.require("datasets", "raw_problems").path)
     untested = [problem.problem_id for problem in problems if not problem.tests]
     return dg.AssetCheckResult(
         passed=bool(problems) and not untested,
         metadata={"problems": len(problems), "without_tests": untested[:20]},
     )
-
-
-def read_stage(folder: Path) -> Stage:
-    """Return the funnel's first stage: rows read and rows rejected.
-
-    Rejected rows are named by their source alone, because their paths belong to one machine.
-    """
-    rejected = tuple(
-        Removed(f"{row['source']}/?", "row rejected")
-        for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8"))
-    )
-    row_count = pq.read_metadata(folder / "problems.parquet").num_rows
-    return Stage("read", row_count + len(rejected), row_count, rejected)
 
 
 def _shipped(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
@@ -152,7 +121,7 @@ def _shipped_config(stage: StageContext) -> dict[str, Any]:
     if stage.profile.base:
         return config
     family = stage.profile.family.model_dump(mode="json")
-    return config | family | {"family_version": compositional.VERSION}
+    return config | family
 
 
 def _read(stage: StageContext, added: dict[str, Place]) -> list[Loaded]:
@@ -170,33 +139,49 @@ def _without_folder(text: str, place: Place | None) -> str:
     return text.replace(f"{place.path if place.path.is_dir() else place.path.parent}/", "")
 
 
-def _report_sources(
-    context: dg.AssetExecutionContext,
-    problems: list[Problem],
-    rejected: list[dict[str, str]],
-    added: dict[str, Place],
-) -> None:
-    names = sorted({problem.source for problem in problems} | {row["source"] for row in rejected})
-    context.instance.add_dynamic_partitions(str(sources.name), names)
-    for name in names:
-        source_problems = [problem for problem in problems if problem.source == name]
-        metadata: dict[str, Any] = {
-            "dagster/partition_row_count": len(source_problems),
-            "gated": sum(problem.gated for problem in source_problems),
+def _by_source(
+    problems: list[Problem], rejected: list[dict[str, str]]
+) -> dict[str, dict[str, Any]]:
+    """Return the counts and the content hash of each source, for the manifest."""
+    names = {problem.source for problem in problems} | {row["source"] for row in rejected}
+    facts = {}
+    for name in sorted(names):
+        own = [problem for problem in problems if problem.source == name]
+        parts = Counter("gated" if problem.gated else problem.split for problem in own)
+        facts[name] = {
+            "problems": len(own),
             "rejected": sum(row["source"] == name for row in rejected),
+            "parts": dict(sorted(parts.items())),
+            "licences": sorted({problem.licence for problem in own}),
+            "content_hash": set_hash(own) if own else hash_data([]),
+        }
+    return facts
+
+
+def _report_sources(
+    context: dg.AssetExecutionContext, facts: dict[str, dict[str, Any]], added: dict[str, Place]
+) -> None:
+    context.instance.add_dynamic_partitions(str(sources.name), list(facts))
+    for name, source in facts.items():
+        metadata: dict[str, Any] = {
+            "dagster/partition_row_count": source["problems"],
+            "gated": source["parts"].get("gated", 0),
+            "rejected": source["rejected"],
             "location": str(added[name]) if name in added else "generated",
-            "licences": ", ".join(sorted({problem.licence for problem in source_problems})),
-            "parts": dg.MetadataValue.md(by_split(source_problems)),
+            "licences": ", ".join(source["licences"]),
+            "parts": dg.MetadataValue.md(
+                markdown(("part", "problems"), list(source["parts"].items()))
+            ),
         }
         if (place := added.get(name)) and place.mapped:
             metadata["columns"] = dg.MetadataValue.json(
                 {"columns": dict(place.columns), "set": dict(place.constants)}
             )
-        version = {
-            "dagster/data_version": set_hash(source_problems) if source_problems else hash_data([])
-        }
         context.log_event(
             dg.AssetMaterialization(
-                problem_sources.key, partition=name, metadata=metadata, tags=version
+                problem_sources.key,
+                partition=name,
+                metadata=metadata,
+                tags={"dagster/data_version": source["content_hash"]},
             )
         )

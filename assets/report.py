@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 
 from artifacts.integrity import reading
-from assets.contestant_scores import Scores, contestant_scores, read_scores
+from assets.contestant_scores import Scores, read_scores
 from assets.gate_facts import facts_of
-from assets.leaderboard import leaderboard
 from assets.markdown import markdown
-from assets.partitions import EVALUATION, OWNERS, checkpoints
+from assets.partitions import checkpoints
 from assets.report_facts import report_facts
+from assets.stages import asset_of
 from evaluation.promotion.gate import Decision, decide
 from evaluation.reports.report import write_report
 from resources.config.load import ProfileError
@@ -20,10 +20,8 @@ from resources.run_context import RunContext, StageContext
 
 
 @dg.asset(
-    group_name=EVALUATION,
+    **asset_of("training_report"),
     kinds={"html"},
-    owners=OWNERS[EVALUATION],
-    deps=[contestant_scores, leaderboard],
     partitions_def=checkpoints,
 )
 def training_report(

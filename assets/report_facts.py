@@ -8,7 +8,7 @@ from artifacts.store import Artifact
 from assets.contestant_scores import Scores, read_scores
 from assets.contestants import benchmarks_of, start_of
 from assets.pictures import REWARD
-from assets.verified_problems import stored_stage
+from assets.stages import STAGES, TABLE
 from assets.verified_reward import unverified_by
 from evaluation.promotion.gate import Decision, Rate
 from evaluation.reports.cost import Price, Usage
@@ -28,6 +28,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples
 from problems.difficulty.difficulty import read_ranks
+from problems.funnel import Stage as Counts
 from resources.config.profile import Profile
 from resources.run_context import StageContext
 from resources.run_record import Record
@@ -36,17 +37,6 @@ from verl_jobs.metrics.figures import seconds_trained, series
 
 GATE = "heldout"
 TOKENS = "perf/total_num_tokens"  # verl's metric: tokens of a training step
-DATASETS = (
-    "raw_problems",
-    "verified_problems",
-    "augmented_problems",
-    "synthetic_problems",
-    "clean_problems",
-    "difficulty_rankings",
-    "training_rows",
-)
-REMOVING = DATASETS[1:5]
-MODELS = ("base_model", "sft_checkpoint")
 
 
 def report_facts(
@@ -182,32 +172,33 @@ def _warm_up(profile: Profile, demonstrations: int) -> str:
     )
 
 
-def _datasets(stage: StageContext) -> tuple[str, ...]:
-    """Return the run's datasets: those before the clean problems are absent if they are fetched."""
-    return DATASETS[DATASETS.index("clean_problems") :] if stage.profile.dataset else DATASETS
+def _stored(stage: StageContext) -> list[Artifact]:
+    """Return what the run trained with: its datasets, and the models before its own. The datasets
+    before the clean problems are absent if they are fetched.
+    """
+    stages = [each for each in TABLE if each.kind in ("datasets", "checkpoints")]
+    if stage.profile.dataset:
+        stages = stages[stages.index(STAGES["clean_problems"]) :]
+    own = ("checkpoint", "item_response")
+    return [stage.store.require(each.kind, each.name) for each in stages if each.name not in own]
 
 
 def _funnel(stage: StageContext) -> tuple[Step, ...]:
     steps = []
-    for name in _datasets(stage):
-        artifact = stage.store.require("datasets", name)
-        if name == "raw_problems":
-            step = Step(
-                stage="raw",
-                problems=artifact.manifest.facts["problems"],
-                content_hash=artifact.content_hash,
+    for artifact in _stored(stage):
+        manifest = artifact.manifest
+        if manifest.name in STAGES and STAGES[manifest.name].removes:
+            name = manifest.name.removesuffix("_problems")
+            counts = Counts.of(name, manifest.facts)
+            removed = {} if name == "raw" else dict(counts.reasons)
+            steps.append(
+                Step(
+                    stage=name,
+                    problems=counts.went_out,
+                    content_hash=artifact.content_hash,
+                    removed=removed,
+                )
             )
-        elif name in REMOVING:
-            funnel_stage = stored_stage(artifact.path, name)
-            step = Step(
-                stage=name.removesuffix("_problems"),
-                problems=funnel_stage.went_out,
-                content_hash=artifact.content_hash,
-                removed=dict(funnel_stage.reasons),
-            )
-        else:
-            continue
-        steps.append(step)
     return tuple(steps)
 
 
@@ -298,14 +289,10 @@ def _benchmark(name: str, conventions: str, scores: Scores, base: str) -> Benchm
 
 
 def _provenance(stage: StageContext, challenger: Manifest) -> tuple[Link, ...]:
-    keys = [
-        *(("datasets", name) for name in _datasets(stage)),
-        *(("checkpoints", name) for name in MODELS),
-    ]
-    manifests = [challenger, *(stage.store.require(kind, name).manifest for kind, name in keys)]
+    manifests = [challenger, *(artifact.manifest for artifact in _stored(stage))]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
     # By name: two empty artifacts have the same content.
-    own_names = set(names.values()) | {name for _, name in keys}
+    own_names = {manifest.name for manifest in manifests}
     return tuple(
         Link(
             name=manifest.name,

@@ -18,10 +18,9 @@ import dagster as dg
 from artifacts.hashing import hash_data
 from artifacts.manifest import NAME as MANIFEST
 from artifacts.store import Artifact
-from assets.base_model import base_model
-from assets.clean_problems import clean_problems
-from assets.partitions import MODELS, OWNERS, TRAINING
+from assets.partitions import TRAINING
 from assets.pictures import loss_table
+from assets.stages import STAGES, asset_of
 from problems.demonstrations import chats, demonstrations
 from resources.run_context import RunContext, StageContext, StageOutput, result
 from verl_jobs.agents.corrections import corrections
@@ -30,15 +29,11 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.sft.warm_up import Prompt
 
 Chats = list[tuple[Prompt, str]]
-VERSION = 1  # of what is made from the same inputs
 
 
 @dg.asset(
-    code_version=str(VERSION),
-    group_name=MODELS,
+    **asset_of("sft_checkpoint"),
     kinds={"pytorch", "huggingface"},
-    owners=OWNERS[MODELS],
-    deps=[base_model, clean_problems],
     pool=TRAINING,
 )
 def sft_checkpoint(
@@ -72,10 +67,8 @@ def sft_checkpoint(
             )
 
         artifact = stage.artifact(
-            "checkpoints",
-            "sft_checkpoint",
+            STAGES["sft_checkpoint"],
             make,
-            version=VERSION,
             inputs=inputs,
             config=artifact_config,
             seed=config.seed,

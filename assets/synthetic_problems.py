@@ -3,20 +3,20 @@
 The model is behind an OpenAI-compatible endpoint. Off by default.
 """
 
-import json
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from assets.partitions import DATA, OWNERS
-from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
-from assets.verified_problems import check_strength, stored_stage, verified_problems
+from assets.stages import STAGES, asset_of
+from assets.tables import PROBLEM_COLUMNS, dataset_figures, removing_stage
+from assets.verified_problems import check_strength
 from problems.cleaning.curation import faulty
+from problems.funnel import Stage, write_removed
 from problems.production import is_production
-from problems.schema import Problem, read_parquet, write_parquet
+from problems.schema import Problem, write_parquet
+from problems.stored import stored_problems
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import synthesize
@@ -24,16 +24,11 @@ from problems.verification import strength
 from problems.verification.verification import verify
 from resources.run_context import RunContext, StageContext, StageOutput, result
 
-VERSION = 2  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
+    **asset_of("synthetic_problems"),
     metadata=PROBLEM_COLUMNS,
-    group_name=DATA,
     kinds={"python", "parquet"},
-    owners=OWNERS[DATA],
-    deps=[verified_problems],
 )
 def synthetic_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -48,12 +43,10 @@ def synthetic_problems(
         def make(folder: Path) -> StageOutput:
             write_parquet([], folder / "problems.parquet")
             strength.write([], folder)
-            (folder / "removed.json").write_text("[]", encoding="utf-8")
-            return (
-                _synthesize(stage, read_parquet(verified.path / "problems.parquet"), folder)
-                if config.on
-                else StageOutput({"kept": 0, "off": True})
-            )
+            write_removed([], folder)
+            if config.on:
+                return _synthesize(stage, stored_problems(verified.path), folder)
+            return StageOutput({"kept": 0, "off": True} | Stage("synthetic", 0, 0).facts)
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
         profile = stage.profile
@@ -68,33 +61,22 @@ def synthetic_problems(
         )
         seed = stage.profile.seed if config.on else None
         artifact = stage.artifact(
-            "datasets",
-            "synthetic_problems",
+            STAGES["synthetic_problems"],
             make,
-            version=VERSION,
             inputs=inputs,
             config=artifact_config,
             seed=seed,
         )
-        problems, funnel_stage = (
-            read_parquet(artifact.path / "problems.parquet"),
-            stored_stage(artifact.path, "synthetic"),
-        )
+        funnel_stage = removing_stage(artifact)
         stage.report.say(
             f"{funnel_stage.went_out} of {funnel_stage.came_in} proposals kept"
             if config.on
             else "off: synthesis.endpoint is not set"
         )
     facts = artifact.manifest.facts
-    metadata = {
-        "dagster/row_count": len(problems),
-        **funnel_figures([funnel_stage]),
-        "top_reasons": top_reasons(funnel_stage)
-        if config.on
-        else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
-        "examples": dg.MetadataValue.md(examples(problems)),
-        "facts": dg.MetadataValue.json(facts),
-    }
+    metadata = dataset_figures(artifact, [funnel_stage]) | {"facts": dg.MetadataValue.json(facts)}
+    if not config.on:
+        metadata["top_reasons"] = "off: set synthesis.endpoint, synthesis.model, synthesis.problems"
     return result(artifact, metadata)
 
 
@@ -131,8 +113,9 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
         )
     write_parquet(verification.problems, folder / "problems.parquet")
     strength.write(verification.strength, folder)
-    removed = [asdict(row) for row in (*synthesized.refused, *verification.removed)]
-    (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
+    removed, kept = (*synthesized.refused, *verification.removed), len(verification.problems)
+    write_removed(removed, folder)
+    came_in = synthesized.stage.came_in
     facts: dict[str, Any] = {"not_seeds": dict(Counter(sorted(poor.values())))} if poor else {}
     facts |= {
         "questions": synthesized.questions,
@@ -140,6 +123,7 @@ def _synthesize(stage: StageContext, problems: list[Problem], folder: Path) -> S
         "replies": replies.content_hash,
     }
     return StageOutput(
-        {"proposals": synthesized.stage.came_in, "kept": len(verification.problems), **facts},
+        {"proposals": came_in, "kept": kept, **facts}
+        | Stage("synthetic", came_in, kept, removed).facts,
         isolation=", ".join(verification.isolation),
     )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow.parquet as pq
 
+from artifacts.store import Artifact
 from assets.markdown import markdown
-from problems.funnel import Stage, funnel
-from problems.schema import Problem, problem_schema
+from problems.funnel import Stage, funnel, read_removed
+from problems.schema import from_row, problem_schema, read_columns
+from problems.stored import FILE
 
 MEANINGS = {
     "problem_id": "Name of the problem: its source and a key, unique over all sources",
@@ -50,18 +55,40 @@ FUNNEL = dg.TableSchema(
 )
 
 
-def examples(problems: Sequence[Problem], count: int = 5) -> str:
+def removing_stage(artifact: Artifact, *, beside: bool = False) -> Stage:
+    """Return what a stored dataset removed, by its manifest and its list."""
+    name = artifact.manifest.name.removesuffix("_problems")
+    return replace(
+        Stage.of(name, artifact.manifest.facts, read_removed(artifact.path)), beside=beside
+    )
+
+
+def dataset_figures(
+    artifact: Artifact, stages: Sequence[Stage], picture: str = ""
+) -> dict[str, Any]:
+    """Return the metadata of a stored dataset. stages: of the funnel, its own last."""
+    return {
+        "dagster/row_count": stages[-1].went_out,
+        **funnel_figures(stages, picture),
+        "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
+        "examples": dg.MetadataValue.md(examples(artifact.path)),
+    }
+
+
+def examples(folder: Path, count: int = 5) -> str:
     """Show a few problems, spread over the dataset: statement, first test, first solution.
 
     Each is a section with blocks of code: in a table Dagster joins the lines of a program.
     """
-    step = max(1, len(problems) // count)
+    table = pq.read_table(folder / FILE, partitioning=None)
+    rows = range(0, table.num_rows, max(1, table.num_rows // count))[:count]
+    problems = [from_row(table.slice(row, 1).to_pylist()[0], str(folder)) for row in rows]
     return "\n\n".join(
         f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
         + "\n\n".join(
             f"````\n{_short(code)}\n````" for code in (*problem.tests[:1], *problem.solutions[:1])
         )
-        for problem in problems[::step][:count]
+        for problem in problems
     )
 
 
@@ -98,15 +125,14 @@ def top_reasons(stage: Stage, most: int = 5) -> str:
             ("reason", "problems"),
             [(reason, str(count)) for reason, count in stage.reasons.most_common(most)],
         )
-        if stage.removed
+        if stage.removed_count
         else "none removed"
     )
 
 
-def by_split(problems: Sequence[Problem]) -> str:
-    counts = Counter(
-        (problem.source, "gated" if problem.gated else problem.split) for problem in problems
-    )
+def by_split(folder: Path) -> str:
+    rows = read_columns(folder / FILE, ["source", "gated", "split"])
+    counts = Counter((row["source"], "gated" if row["gated"] else row["split"]) for row in rows)
     return markdown(
         ("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())]
     )

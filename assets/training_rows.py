@@ -11,6 +11,7 @@ from pathlib import Path
 
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
+from assets.stages import STAGES
 from evaluation.benchmarks.embedded import answering, validation
 from evaluation.benchmarks.validation_parquet import write_validation
 from problems.dataset.balance import read_weights
@@ -20,7 +21,8 @@ from problems.dataset.trainable import trainable, untrained
 from problems.difficulty.difficulty import Rank, read_ranks
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.production import capped
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem
+from problems.stored import stored_problems
 from resources.home import NotReady
 from resources.registry.regressions import RegressionSet, boosted
 from resources.run_context import StageContext, StageOutput
@@ -41,10 +43,10 @@ def training_rows(stage: StageContext) -> Artifact:
     selects = training_of(stage).selects_problems
     lost = regression_problems(stage) if selects else []
     if profile.training.agents.on:
-        check_conversations(profile.training.agents, read_parquet(clean.path / "problems.parquet"))
+        check_conversations(profile.training.agents, stored_problems(clean.path))
 
     def make(folder: Path) -> StageOutput:
-        problems = read_parquet(clean.path / "problems.parquet")
+        problems = stored_problems(clean.path)
         ranks = read_ranks(ranking.path / "ranks.parquet")
         easy = {row.problem_id for row in ranks if row.passed == row.n}
         harder = [
@@ -81,9 +83,7 @@ def training_rows(stage: StageContext) -> Artifact:
     )
     if lost:
         inputs["regressions"] = hash_data(sorted(problem.content_hash for problem in lost))
-    return stage.artifact(
-        "datasets", "training_rows", make, version=4, inputs=inputs, config=config
-    )
+    return stage.artifact(STAGES["training_rows"], make, inputs=inputs, config=config)
 
 
 def _write_expected(

@@ -4,20 +4,18 @@ In: raw problems. Out: the problems that pass verification in the sandbox, the s
 tests, and the removed problems with reasons.
 """
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import dagster as dg
 
 from assets.markdown import markdown
-from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
-from assets.raw_problems import raw_problems
-from assets.tables import PROBLEM_COLUMNS, examples, funnel_figures, top_reasons
+from assets.stages import STAGES, asset_of
+from assets.tables import PROBLEM_COLUMNS, dataset_figures, removing_stage
 from problems.dataset.charts import funnel_chart
-from problems.funnel import Removed, Stage
-from problems.schema import read_parquet, write_parquet
+from problems.funnel import write_removed
+from problems.schema import write_parquet
+from problems.stored import stored_problems
 from problems.verification import strength
 from problems.verification.chosen_limits import input_of, read_choice
 from problems.verification.limits import read as read_measured
@@ -27,16 +25,11 @@ from problems.verification.verification import verify
 from problems.verification.verification_batch import needs_strength
 from resources.run_context import RunContext, StageOutput, result
 
-VERSION = 6  # of what is made from the same inputs
-
 
 @dg.asset(
-    code_version=str(VERSION),
+    **asset_of("verified_problems"),
     metadata=PROBLEM_COLUMNS,
-    group_name=DATA,
     kinds={"python", "parquet"},
-    owners=OWNERS[DATA],
-    deps=[raw_problems],
 )
 def verified_problems(
     context: dg.AssetExecutionContext, run_context: RunContext
@@ -49,7 +42,7 @@ def verified_problems(
         inputs = {"raw_problems": raw.content_hash} | input_of(limits)
 
         def make(folder: Path) -> StageOutput:
-            problems = with_limits(read_parquet(raw.path / "problems.parquet"), limits)
+            problems = with_limits(stored_problems(raw.path), limits)
             journal = run_context.home.path / "journals" / "verification.jsonl"
             with run_context.new_sandbox() as sandbox:
                 verified = verify(
@@ -58,33 +51,27 @@ def verified_problems(
             write_parquet(verified.problems, folder / "problems.parquet")
             strength.write(verified.strength, folder)
             write_measured(verified.measured, folder)
-            (folder / "removed.json").write_text(
-                json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8"
-            )
+            write_removed(verified.removed, folder)
             facts = {
                 "came_in": len(problems),
                 "kept": len(verified.problems),
                 "removed": len(verified.removed),
-            } | ({"learned_limits": len(limits)} if limits else {})
+                **({"learned_limits": len(limits)} if limits else {}),
+                **verified.stage.facts,
+            }
             return StageOutput(facts, isolation=", ".join(verified.isolation))
 
         artifact = stage.artifact(
-            "datasets",
-            "verified_problems",
+            STAGES["verified_problems"],
             make,
-            version=VERSION,
             inputs=inputs,
             config=config.model_dump(mode="json"),
         )
-        problems = read_parquet(artifact.path / "problems.parquet")
-        funnel_stage = stored_stage(artifact.path, "verified")
-        rows = strength.read(artifact.path)
+        funnel_stage = removing_stage(artifact)
+        rows, problems = strength.read(artifact.path), stored_problems(artifact.path)
         stage.report.say(f"{funnel_stage.went_out} of {funnel_stage.came_in} kept")
     metadata = {
-        "dagster/row_count": len(problems),
-        **funnel_figures([funnel_stage], chart("funnel", funnel_chart([funnel_stage]))),
-        "top_reasons": dg.MetadataValue.md(top_reasons(funnel_stage)),
-        "examples": dg.MetadataValue.md(examples(problems)),
+        **dataset_figures(artifact, [funnel_stage], chart("funnel", funnel_chart([funnel_stage]))),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
         "doubtful": dg.MetadataValue.md(markdown(strength.DOUBTFUL, strength.doubtful(rows))),
@@ -106,9 +93,7 @@ def check_strength(run_context: RunContext, name: str) -> dg.AssetCheckResult:
     threshold = run_context.profile.verification.threshold
     strengths = {row.problem_id: row for row in strength.read(folder)}
     trainable = [
-        problem.problem_id
-        for problem in read_parquet(folder / "problems.parquet")
-        if needs_strength(problem)
+        problem.problem_id for problem in stored_problems(folder) if needs_strength(problem)
     ]
     unmeasured = [problem_id for problem_id in trainable if problem_id not in strengths]
     weak = [
@@ -129,12 +114,3 @@ def check_strength(run_context: RunContext, name: str) -> dg.AssetCheckResult:
         },
         description=description if weak or unmeasured else None,
     )
-
-
-def stored_stage(folder: Path, name: str) -> Stage:
-    """Return the stage of the funnel that was stored with the dataset."""
-    removed = tuple(
-        Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8"))
-    )
-    count = len(read_parquet(folder / "problems.parquet"))
-    return Stage(name, count + len(removed), count, removed)

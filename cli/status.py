@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
+from assets.stages import PREPARING
 from cli.app.commands import Command
 from cli.lookup.damage import Damage
 from evaluation.statistics.alpha_spending import accumulated_risk
@@ -23,13 +24,6 @@ from resources.settings import Settings
 from verl_jobs.job import stop_reason
 
 NO_CHAMPION = "none yet: `ratchet demo` makes the first"
-DATASETS = (
-    "raw_problems",
-    "verified_problems",
-    "augmented_problems",
-    "synthetic_problems",
-    "clean_problems",
-)
 
 
 def show_status(settings: Settings, console: Console) -> int:
@@ -94,7 +88,7 @@ def stale(settings: Settings, damage: Damage) -> list[str]:
     """Return a sentence for each dataset whose inputs have changed since it was made."""
     from problems.verification.chosen_limits import input_of, read_choice
 
-    current, lines = damage.whole(settings.store, DATASETS), []
+    current, lines = damage.whole(settings.store, PREPARING), []
     raw, verified = current.get("raw_problems"), current.get("verified_problems")
     with damage.collected():
         lines += _changed_sources(raw.manifest, settings.home) if raw else []

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from artifacts.hashing import hash_data
+from assets.stages import RUN
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
 from pipelines.run_worker import BUSY
-from pipelines.watch.view import STAGES, View
+from pipelines.watch.view import View
 from resources import lease
 from resources.config.profile import Profile
 from resources.home import Home
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from resources.run_context import RunContext, StageContext
 
 # All trainings of a study share the stages before `checkpoint`.
-SHARED_STAGES = tuple(STAGES)[: tuple(STAGES).index("checkpoint")]
+SHARED_STAGES = RUN[: RUN.index("checkpoint")]
 
 
 class NotPrepared(RuntimeError):

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from problems.prompt import prompt_text
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem
+from problems.stored import stored_problems
 
 
 def demonstrations(clean: Path) -> list[Problem]:
     """Return the problems of the split `demonstrations` in a dataset's folder, in their order."""
-    return [
-        problem
-        for problem in read_parquet(clean / "problems.parquet")
-        if problem.split == "demonstrations"
-    ]
+    return [problem for problem in stored_problems(clean) if problem.split == "demonstrations"]
 
 
 def demonstration(problem: Problem) -> str:

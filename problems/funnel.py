@@ -1,10 +1,18 @@
-"""What became of every problem: at every stage, in = out + the count of each reason."""
+"""What became of every problem: at every stage, in = out + the count of each reason.
+
+A dataset lists the removed problems in a file of its folder, and its manifest has the counts.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+REMOVED = "removed.json"
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,32 @@ class Stage:
     def removed_count(self) -> int:
         return len(self.removed) + sum(self.more.values())
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the stage's counts as a fact of its dataset's manifest."""
+        reasons = dict(self.reasons.most_common())
+        return {"funnel": {"in": self.came_in, "out": self.went_out, "removed": reasons}}
+
+    @classmethod
+    def of(
+        cls, name: str, facts: Mapping[str, Any], removed: Sequence[Removed] | None = None
+    ) -> Stage:
+        """Return the stage of a manifest's facts. removed: all that it removed; None: counts."""
+        counts = facts["funnel"]
+        more = counts["removed"] if removed is None else {}
+        return cls(name, counts["in"], counts["out"], tuple(removed or ()), more=more)
+
+
+def write_removed(removed: Iterable[Removed], folder: Path) -> None:
+    text = json.dumps([asdict(row) for row in removed], indent=1)
+    (folder / REMOVED).write_text(text, encoding="utf-8")
+
+
+def read_removed(folder: Path) -> list[Removed]:
+    """Return the problems that a dataset lists as removed, with the reasons."""
+    rows = json.loads((folder / REMOVED).read_text(encoding="utf-8"))
+    return [Removed(**row) for row in rows]
+
 
 def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
     """Return a Markdown table of the stages: counts in and out, and each reason with an example.
@@ -67,11 +101,9 @@ def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
         )
         first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():
-            example = (
-                f" {_cell(f'{first[reason].problem_id} {first[reason].detail}')} |"
-                if examples
-                else ""
-            )
+            one = first.get(reason)  # a manifest has only counts
+            example = f" {_cell(f'{one.problem_id} {one.detail}') if one else ''} |"
+            example = example if examples else ""
             lines.append(f"| | | | {count} | {_cell(reason)} |{example}")
     return "\n".join(lines)
 

@@ -34,6 +34,7 @@ from resources.services import (
     services,
 )
 from resources.settings import Settings
+from resources.stage import PipelineStage
 from resources.stage_retry import sandbox_failures_retried
 from sandbox.sandbox import Sandbox
 
@@ -195,27 +196,29 @@ class StageContext:
 
     def artifact(
         self,
-        kind: str,
-        name: str,
+        stage: PipelineStage,
         make: Callable[[Path], StageOutput],
         *,
-        version: int,
         inputs: dict[str, str],
         config: dict[str, Any],
         seed: int | None = None,
+        name: str = "",
     ) -> Artifact:
         """Return the artifact of these inputs, and make it the current one of its name.
 
-        A stored artifact is reused; otherwise `make` fills an empty folder.
-        version: of the stage's code; raise it when the same inputs would give other content.
+        An artifact of the same code, inputs, config and seed is reused; otherwise `make` fills an
+        empty folder. name: of the artifact; default: the stage's.
         """
-        key = hash_data(
-            {"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed}
-        )
-        if artifact := self.store.find(kind, name, key):
-            self.store.point(artifact.manifest)
-            self.report.reused += 1
-            return artifact
+        kind, name = stage.kind, name or stage.name
+        identity = {"name": name, "inputs": inputs, "config": config, "seed": seed}
+        # A resumed run has its own artifact, whose code may have been edited since.
+        for code in (self.pipeline_run.code_of(name), stage.code):
+            key = hash_data(identity | {"code": code})
+            if artifact := self.store.find(kind, name, key):
+                self.store.point(artifact.manifest)
+                self.report.reused += 1
+                self.pipeline_run.keep_code(name, code)
+                return artifact
         self.report.created += 1
         with self.store.draft(kind, name) as folder:
             output = make(folder)
@@ -228,9 +231,12 @@ class StageContext:
                 config=config,
                 seed=seed,
                 facts=output.facts,
+                code=code,
                 isolation=output.isolation,
             )
-            return self.store.publish(folder, manifest)
+            artifact = self.store.publish(folder, manifest)
+        self.pipeline_run.keep_code(name, code)
+        return artifact
 
 
 def result(

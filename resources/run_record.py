@@ -82,6 +82,7 @@ class Record(BaseModel):
     error: str = ""
     decision: str = ""
     stages: dict[str, Timing] = {}
+    code: dict[str, str] = {}  # artifact -> hash of the code that made it in this run
     peak_pss_gib: float = 0.0
     minutes: float = 0.0  # as a watcher counted them, without the pauses between attempts
 
@@ -108,6 +109,14 @@ class PipelineRun:
     def change(self, **fields: Any) -> Record:
         with _locked(self.folder.parent):
             return self._write(self.record.model_copy(update=fields))
+
+    def keep_code(self, artifact: str, code: str) -> None:
+        """Record the code that made an artifact: this run reuses the artifact if it is resumed."""
+        with _locked(self.folder.parent):
+            record = self.record
+            if record.code.get(artifact) != code:
+                changed = {"code": {**record.code, artifact: code}}
+                self._write(record.model_copy(update=changed))
 
     def draw(self, seed: int, count: int) -> Draw:
         """Return this record's `count` held-out tasks in the order of this seed; the first call
@@ -149,6 +158,15 @@ class PipelineRun:
                     seconds=round(seconds, 3), reused=report.only_reused, finished_at=_now()
                 )
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
+
+    def code_of(self, artifact: str) -> str:
+        """Return the code that made an artifact of this run before it was resumed, else "".
+
+        An edit in between then throws no training away. A later run uses the new code.
+        """
+        record = self.record
+        resumed = record.kind in ("chain", "study") and record.state == "open"
+        return record.code.get(artifact, "") if resumed else ""
 
     def fail(self, error: str) -> Record:
         with _locked(self.folder.parent):

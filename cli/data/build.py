@@ -9,11 +9,12 @@ from rich.console import Console
 
 from artifacts.portable import export
 from artifacts.store import Artifact
+from assets.stages import PREPARING
 from cli.data.show import datasets
 from cli.data.sources import add
 from cli.lookup.damage import Damage
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
-from pipelines.watch.view import SOURCE_STAGES, View, stages_of
+from pipelines.watch.view import View, stages_of
 from problems.dataset.card import CARD
 from problems.reading.place import Place
 from problems.registry import source_name
@@ -34,7 +35,7 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
     home, folder = settings.home, settings.home.runs / RECORD
     for file in files:
         add(source_name(file), Place(file), home, console)
-    stages = stages_of(settings.profile, (*SOURCE_STAGES, "clean_problems"))
+    stages = stages_of(settings.profile, PREPARING)
     code = run_with_view(
         lambda: start_worker(settings, "refresh_data", RECORD, "ratchet data build"),
         View(folder, f"dataset · profile {settings.title}", stages),

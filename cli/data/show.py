@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,14 +14,14 @@ from rich.text import Text
 
 from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
+from assets.stages import PREPARING
 from cli.lookup.damage import Damage
-from problems.funnel import Removed, Stage
+from problems.funnel import Stage, read_removed
 from problems.schema import Problem
 from resources.home import Home, NotReady
 from resources.settings import Settings
 
 READS = "the next `ratchet data build`, `ratchet demo` or `ratchet train`"
-STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 MAX_ROWS, MAX_TESTS = 20, 10  # on a terminal; a pipe or a file gets all
 MAX_EXAMPLE = 200  # characters
 
@@ -34,7 +33,7 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     run.
     """
     store, damage = settings.store, Damage()
-    artifacts = damage.whole(store, ("raw_problems", *STAGES))
+    artifacts = damage.whole(store, PREPARING)
     if not artifacts and (code := damage.exit_code()):
         return code
     unread = _unread(artifacts.get("raw_problems"), settings.home)
@@ -227,15 +226,8 @@ def _under(indent: int, text: str) -> Padding:
 
 
 def _stages(artifacts: dict[str, Artifact]) -> list[Stage]:
-    import pyarrow.parquet as pq
-
-    stages = []
-    for name in STAGES:
-        if artifact := artifacts.get(name):
-            removed = tuple(
-                Removed(**row)
-                for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
-            )
-            kept_rows = pq.read_metadata(artifact.path / "problems.parquet").num_rows
-            stages.append(Stage(name, kept_rows + len(removed), kept_rows, removed))
-    return stages
+    return [
+        Stage.of(name, artifacts[name].manifest.facts, read_removed(artifacts[name].path))
+        for name in PREPARING[1:]
+        if name in artifacts
+    ]

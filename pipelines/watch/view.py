@@ -18,6 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from assets.stages import PREPARING, RUN, STAGES
 from pipelines.watch.curve import curve, smoothed
 from resources.config.profile import Profile
 from resources.progress import Line, read
@@ -26,23 +27,6 @@ from verl_jobs.metrics.figures import last_figures, seconds_left
 
 REWARD = "critic/score/mean"
 
-SOURCE_STAGES = {
-    "raw_problems": "problems read",
-    "verified_problems": "solutions and tests run in the sandbox",
-    "augmented_problems": "variants of verified problems",
-    "synthetic_problems": "problems proposed by a model",
-}
-STAGES = SOURCE_STAGES | {
-    "clean_problems": "duplicates, leaks and secrets removed",
-    "base_model": "base model",
-    "sft_checkpoint": "warm-up on demonstrations",
-    "difficulty_rankings": "difficulty of the problems measured",
-    "checkpoint": "reinforcement learning with verl",
-    "contestant_scores": "champion and challenger scored",
-    "leaderboard": "leaderboard",
-    "training_report": "report",
-    "promoted_model": "decision",
-}
 FIGURES = {
     "KL": "KL {:.2g}",
     "entropy": "entropy {:.2f}",
@@ -70,9 +54,9 @@ class Row:
     text: str = ""
 
 
-def stages_of(profile: Profile, stages: Iterable[str] = STAGES) -> list[str]:
+def stages_of(profile: Profile, stages: Iterable[str] = RUN) -> list[str]:
     """Return those of the stages that run: no source is read if the profile names a dataset."""
-    return [name for name in stages if not (profile.dataset and name in SOURCE_STAGES)]
+    return [name for name in stages if not (profile.dataset and name in PREPARING[:-1])]
 
 
 class Curve:
@@ -110,11 +94,11 @@ class View:
     """The view of one run, which rich renders. `follow` updates it and returns the new lines."""
 
     def __init__(
-        self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
+        self, folder: Path, title: str, stages: Iterable[str] = RUN, *, from_start: bool = False
     ) -> None:
         """from_start: also show the events from before this view was opened."""
         self.folder, self.title = folder, title
-        self.rows = {name: Row(STAGES.get(name, name)) for name in stages}
+        self.rows = {name: Row(STAGES[name].title if name in STAGES else name) for name in stages}
         self.curve = Curve(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0

@@ -6,10 +6,8 @@ attempts with their reasons.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from problems.augmentation.augment import Augmentation, augment
 from problems.augmentation.draft import reason_not_parent
 from problems.cleaning.curation import Curation, faulty
 from problems.dataset.trainable import untrained
+from problems.funnel import Stage, write_removed
 from problems.schema import Problem, write_parquet
 from problems.verification import strength
 from problems.verification.verification import Verification, verify
@@ -56,16 +55,17 @@ def write_variants(
     verified = verify(augmented.problems, sandbox, journal, verification, on_progress=on_progress)
     write_parquet(verified.problems, folder / "problems.parquet")
     strength.write(verified.strength, folder)
-    removed = [asdict(row) for row in (*augmented.refused, *verified.removed)]
-    (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
+    removed = (*augmented.refused, *verified.removed)
+    write_removed(removed, folder)
+    came_in, kept = augmented.stage.came_in, len(verified.problems)
     not_parents = (
         Counter(augmented.not_parents)
         + Counter(poor.values())
         + Counter({"not trained on": len(not_trained_on)})
     )
     facts = {
-        "attempts": augmented.stage.came_in,
-        "kept": len(verified.problems),
+        "attempts": came_in,
+        "kept": kept,
         "not_parents": dict(sorted(not_parents.items())),
     }
-    return facts, verified.isolation
+    return facts | Stage("augmented", came_in, kept, removed).facts, verified.isolation

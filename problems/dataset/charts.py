@@ -37,7 +37,7 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
             )
             left += stage.went_out
             continue
-        if number == 0 and stage.removed:
+        if number == 0 and stage.removed_count:
             bars.append(("came in", 0, stage.came_in, TEXT))
         at = stage.came_in
         for reason, count in _few(stage):

@@ -40,8 +40,7 @@ def write_curated(
     write_dataset(curated, [*earlier_stages, replace(curated.stage, name=NAME)], folder)
     return facts(
         folder,
-        came_in=len(candidates),
-        kept=len(curated.problems),
+        curated.stage,
         gated=len(gated),
         licences=licences(licence_counts(candidates), config),
         groups=len(curated.duplicates.groups),
@@ -50,7 +49,8 @@ def write_curated(
     )
 
 
-def facts(folder: Path, **counts: Any) -> dict[str, Any]:
+def facts(folder: Path, stage: Stage, **counts: Any) -> dict[str, Any]:
     """Return the facts of a dataset's manifest: the counts, and the hashes of the reports."""
+    counts = {"came_in": stage.came_in, "kept": stage.went_out} | counts | stage.facts
     reports = {name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
     return counts | {"reports": reports}

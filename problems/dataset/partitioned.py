@@ -221,8 +221,7 @@ def decide(folder: Folder, whole: WholeSet, spread: ParallelMap, rules: Rules) -
         write_files(Shards(folder, names), whole.removed(CLEAN), evidence, stages, files)
         counts = facts(
             files,
-            came_in=stages[1].came_in,
-            kept=stages[1].went_out,
+            stages[1],
             gated=len(guards(folder)),
             licences=licences(whole.licences, rules.curation),
             groups=len(found.members),

@@ -34,7 +34,6 @@ from sandbox.protocol import Limits
 
 # Raise it whenever `generate` returns other problems for the same config: homes then make theirs
 # again.
-VERSION = 3
 ENTRY_POINT = "solve"
 LICENCE = "Apache-2.0"
 OPENINGS = (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
+from artifacts.code_hash import hash_modules
 from artifacts.hashing import hash_data
 from artifacts.section import Section
 
-VERSION = 6  # version of a journal entry's meaning: increase it when the rules change
+CODE = "problems.verification.verification"  # the rules, with all that they import
 
 
 class Verification(Section):
@@ -36,4 +37,5 @@ class Verification(Section):
     @property
     def how(self) -> str:
         """Identifies these rules in the journal."""
-        return hash_data({"version": VERSION} | self.model_dump(mode="json"))[:12]
+        code = hash_modules((CODE,), ("problems", "sandbox"))
+        return hash_data({"code": code} | self.model_dump(mode="json"))[:12]

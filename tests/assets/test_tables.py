@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dagster as dg
 
 from assets.promotion import HISTORY
 from assets.tables import FUNNEL, MEANINGS, examples, funnel_figures
 from problems.funnel import Removed, Stage
-from problems.schema import problem_schema
+from problems.schema import problem_schema, write_parquet
 from problems.sources import simple
 
 
-def test_an_example_keeps_the_lines_of_its_solution() -> None:
+def test_an_example_keeps_the_lines_of_its_solution(tmp_path: Path) -> None:
     problem = next(each for each in simple.generate() if "\n" in each.solutions[0])
-    assert f"\n{problem.solutions[0]}\n" in examples([problem])
+    write_parquet([problem], tmp_path / "problems.parquet")
+    assert f"\n{problem.solutions[0]}\n" in examples(tmp_path)
 
 
 def test_the_funnel_is_numbers_of_its_last_stage() -> None:

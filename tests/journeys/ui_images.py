@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from assets.partitions import DATA, EVALUATION, MODELS, PROMOTION
+from assets.stages import DATA, EVALUATION, MODELS, PROMOTION
 from resources.ray.head import free_ports
 from tests.browser import PATIENCE_S, Browser
 from tests.journeys.demo_run import wait_until

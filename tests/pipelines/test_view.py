@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from assets.stages import STAGES
 from pipelines.watch.curve import BLANK, curve
-from pipelines.watch.view import STAGES, View
+from pipelines.watch.view import View
 from resources.run_record import open_run
 
 
@@ -65,7 +66,7 @@ def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
     view.follow()
     console = Console(width=100, record=True)
     console.print(view)
-    assert STAGES["verified_problems"] in console.export_text()
+    assert STAGES["verified_problems"].title in console.export_text()
 
 
 def test_a_later_view_does_not_repeat_old_news(tmp_path: Path) -> None:

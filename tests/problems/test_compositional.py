@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from artifacts.hashing import hash_data
 from problems.embedded.behaviour import outputs
-from problems.embedded.compositional import VERSION, FamilyConfig, composition_of, generate
+from problems.embedded.compositional import FamilyConfig, composition_of, generate
 from problems.embedded.heldout import heldout_draw
 from problems.embedded.operations import OPERATIONS, Operation, compiled
 from problems.schema import Problem
@@ -22,12 +21,6 @@ def test_the_same_seed_makes_the_same_problems() -> None:
         generate(SMALL)[0].content_hash
         != generate(SMALL.model_copy(update={"seed": 2}))[0].content_hash
     )
-
-
-def test_the_version_names_what_is_generated() -> None:
-    """If this fails, raise VERSION too: homes keep their stored problems until it changes."""
-    generated = hash_data([problem.content_hash for problem in generate(SMALL)])[:16]
-    assert (VERSION, generated) == (3, "3bd40fad7be1d031")
 
 
 @pytest.fixture(scope="module")
