@@ -6,7 +6,7 @@ Dagster, so that the command line starts quickly.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from resources.stage import PipelineStage as Stage
 
@@ -106,12 +106,20 @@ RUN = tuple(
 )
 
 
-def asset_of(name: str) -> dict[str, Any]:
-    """Return what the table gives `@dg.asset` of this stage."""
+class AssetArguments(TypedDict):
+    """What the table gives `@dg.asset`."""
+
+    group_name: str
+    owners: list[str]
+    deps: list[str]
+    code_version: str | None
+
+
+def asset_of(name: str) -> AssetArguments:
     stage = STAGES[name]
-    return {
-        "group_name": stage.group,
-        "owners": OWNERS[stage.group],
-        "deps": list(stage.after),
-        "code_version": stage.code[:12] if stage.kind else None,
-    }
+    return AssetArguments(
+        group_name=stage.group,
+        owners=OWNERS[stage.group],
+        deps=list(stage.after),
+        code_version=stage.code[:12] if stage.kind else None,
+    )
