@@ -97,9 +97,9 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
     violations = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in MODULES
-        if path.relative_to(ROOT).parts[0] != "verl_jobs"
+        if path.relative_to(ROOT).parts[0] not in ("verl_jobs", "decoding")
         for name in imported_at_load(path)
-        if name in HEAVY
+        if name in HEAVY | {"decoding"}
     }
     assert not violations
 

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from evaluation.generation.completion_cache import CompletionCache, Key
-from evaluation.generation.decoder import before_stop
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
@@ -26,7 +25,6 @@ MAX_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the 
 # consecutive requests that the server rejects as invalid: then the cause is not one request, and
 # the pass ends
 REFUSED = 3
-SEEDS = 2**31
 
 
 class MissingCompletions(RuntimeError):
@@ -142,6 +140,8 @@ class _Requests:
         """Return the request body. Settings that are not needed are left out, because servers
         reject options that they do not know.
         """
+        from decoding.draws import nth_seed
+
         body: dict[str, Any] = (
             {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
         )
@@ -151,7 +151,7 @@ class _Requests:
             "temperature": self.sampling.temperature,
         }
         if self.sampling.temperature > 0:
-            body["seed"] = (self.sampling.seed + key.number) % SEEDS
+            body["seed"] = nth_seed(self.sampling.seed, key.number)
             if self.sampling.top_p < 1:
                 body["top_p"] = self.sampling.top_p
         if self.sampling.stop:
@@ -159,6 +159,8 @@ class _Requests:
         return body
 
     def _completion(self, reply: Reply, seconds: float) -> CompletionOutput:
+        from decoding.text import before_stop
+
         text = before_stop(reply.text, self.sampling.stop)
         cut = (
             reply.ended == "length"

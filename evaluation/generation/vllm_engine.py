@@ -12,7 +12,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaluation.generation.decoder import encoded
 from evaluation.sampling import CompletionOutput, OnCompletions, Progress, Prompt, Sampling
 
 CHUNK = 512  # completions generated before they are cached: a kill loses at most this many
@@ -27,14 +26,16 @@ def generate(
     known: Mapping[int, CompletionOutput] | None = None,
     on_completions: OnCompletions | None = None,
 ) -> list[CompletionOutput]:
-    """Generate. A draw's seed is the settings' plus its number. Raises ModuleNotFoundError without
-    vLLM; code from a checkpoint is never run.
-    """
+    """Generate. Raises ModuleNotFoundError without vLLM; code from a checkpoint is never run."""
     from vllm import LLM, SamplingParams
+
+    from decoding.checkpoint import encode
+    from decoding.draws import nth_seed
 
     engine = LLM(model=str(checkpoint), trust_remote_code=False, seed=sampling.seed)
     room = int(engine.llm_engine.model_config.max_model_len)
-    ids = encoded(engine.get_tokenizer(), prompts)
+    tokenizer = engine.get_tokenizer()
+    ids = [encode(tokenizer, prompt) for prompt in prompts]
     completions = dict(known or {})
     waiting = [
         (row, row // sampling.n)
@@ -52,7 +53,7 @@ def generate(
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
                 stop=list(sampling.stop) or None,
-                seed=sampling.seed + row % sampling.n,
+                seed=nth_seed(sampling.seed, row % sampling.n),
                 max_tokens=min(sampling.max_new_tokens, room - len(ids[at])),
             )
             for row, at in chunk

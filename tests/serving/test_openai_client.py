@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from decoding.draws import nth_seed
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import (
     Endpoint,
@@ -129,7 +130,7 @@ def test_a_second_run_reads_everything_from_the_cache(
     assert (
         not proxy.heard
         and seen == [(2 * TASKS, 2 * TASKS)]
-        and sorted(each["seed"] for each in requests) == [0] * TASKS + [1] * TASKS
+        and sorted(each["seed"] for each in requests) == [0] * TASKS + [nth_seed(0, 1)] * TASKS
     )
 
 
@@ -232,7 +233,7 @@ import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
 from evaluation.generation.completion_sources import Endpoint, generate_completions
-from evaluation.generation.decoder import Sampling
+from evaluation.sampling import Sampling
 from problems.schema import read_parquet
 asked, source = heldout(read_parquet(Path(sys.argv[1]))), \
 Endpoint(sys.argv[2], "champion", at_once=4)

@@ -94,22 +94,13 @@ def steps(request: dict[str, Any], training: Training) -> dict[str, Any]:
 
 def rollout(request: dict[str, Any]) -> None:
     """Decode with the CPU engine; every completion has the maximum length."""
-    import torch
-    from transformers import AutoModelForCausalLM
+    from decoding.batch import Row, decode
+    from decoding.checkpoint import load
 
-    from verl_jobs.decoding import decode_batch
-
-    model = AutoModelForCausalLM.from_pretrained(request["model"], dtype=torch.float32)
-    prompt = {
-        "prompt_ids": list(range(5, 5 + request["prompt"])),
-        "max_tokens": request["answer"],
-        "temperature": 1.0,
-        "top_k": -1,
-        "top_p": 1.0,
-        "stop": [],
-        "uniform": [0.5] * request["answer"],
-    }
-    decode_batch(model, [prompt] * request["count"], set(), 0)
+    checkpoint = load(Path(request["model"]), "cpu")
+    prompt = list(range(5, 5 + request["prompt"]))
+    rows = [Row(prompt, request["answer"], temperature=1.0) for _ in range(request["count"])]
+    decode(checkpoint.model, checkpoint.pad, rows)
 
 
 def batch(request: dict[str, Any], training: Training, step: int) -> Any:

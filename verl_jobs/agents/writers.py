@@ -6,16 +6,18 @@ The endpoint is OpenAI-compatible.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import ContextTooLong, NoReply
 from verl_jobs.agents.conversation import UNANSWERED, Conversation
+
+if TYPE_CHECKING:
+    from decoding.batch import Row
 
 logger = logging.getLogger(__name__)
 BATCH = 128  # conversations decoded together
@@ -73,58 +75,33 @@ class FrozenWriter:
     """
 
     def __init__(self, folder: Path, tokens: int, temperature: float = 0.0, seed: int = 0) -> None:
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from decoding.checkpoint import load
 
-        self.tokenizer = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
-        self.model = AutoModelForCausalLM.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True, dtype=torch.float32
-        ).eval()
+        self.checkpoint = load(folder, "cpu")
         self.tokens, self.temperature, self.seed = tokens, temperature, seed
-        self.positions = int(getattr(self.model.config, "max_position_embeddings", 1 << 30))
         self._turn = Lock()
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         return await asyncio.to_thread(self._write, conversations)
 
     def _write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        from verl_jobs.decoding import decode_batch
+        from decoding.batch import decode
 
-        prompts = [
-            self.tokenizer.apply_chat_template(
-                c.messages, add_generation_prompt=True, return_dict=False
-            )
-            for c in conversations
-        ]
-        requests = {
-            at: self._request(ids) for at, ids in enumerate(prompts) if len(ids) < self.positions
-        }
-        ends, pad, texts = (
-            {int(self.tokenizer.eos_token_id)},
-            int(self.tokenizer.pad_token_id or 0),
-            dict[int, str](),
-        )
-        order = sorted(requests, key=lambda at: len(prompts[at]))
+        rows = [self._row(c.messages) for c in conversations]
+        order = sorted((row for row in rows if row.limit > 0), key=lambda row: len(row.prompt))
         with self._turn:
             for start in range(0, len(order), BATCH):
                 batch = order[start : start + BATCH]
-                for at, (tokens, _, _) in zip(
-                    batch,
-                    decode_batch(self.model, [requests[at] for at in batch], ends, pad),
-                    strict=True,
-                ):
-                    texts[at] = self.tokenizer.decode(tokens, skip_special_tokens=True)
-        return [texts.get(at) for at in range(len(conversations))]
+                decode(self.checkpoint.model, self.checkpoint.pad, batch)
+        return [self.checkpoint.decode(row.tokens) if row.limit > 0 else None for row in rows]
 
-    def _request(self, ids: list[int]) -> dict[str, Any]:
-        import numpy as np
+    def _row(self, messages: list[dict[str, str]]) -> Row:
+        from decoding.batch import Row
+        from decoding.draws import uniform_of
 
-        limit = min(self.tokens, self.positions - len(ids))
-        digest = hashlib.sha256(np.array([self.seed, *ids], np.int64).tobytes()).digest()
-        return {
-            "prompt_ids": list(map(int, ids)), "max_tokens": limit, "temperature": self.temperature,
-            "top_k": -1, "top_p": 1.0, "stop": frozenset(),
-            "uniform": np.random.default_rng([*digest]).random(limit),
-        }  # fmt: skip
+        ids = self.checkpoint.encode(messages)
+        limit = min(self.tokens, self.checkpoint.positions - len(ids))
+        row = Row(ids, limit, self.checkpoint.ends, self.temperature)
+        if self.temperature > 0:
+            row.uniform = uniform_of(self.seed, ids)
+        return row

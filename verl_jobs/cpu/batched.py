@@ -33,7 +33,7 @@ from verl_jobs.samples import SampledTokens
 from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
-GREEDY = {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
+GREEDY = {"temperature": 0.0, "top_p": 1.0}
 
 
 class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has no types
@@ -126,7 +126,6 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             "max_tokens": training.answer_tokens if validate else training.answer_tokens_at(step),
             "temperature": float(temperature),
             "top_p": float(sampling.top_p),
-            "top_k": int(sampling.top_k),
         }
 
 

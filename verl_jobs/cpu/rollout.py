@@ -9,14 +9,13 @@ that batches requests and decodes with transformers.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import ray
 import torch
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -25,9 +24,11 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl.workers.rollout.utils import ensure_async_iterator
 
+from decoding.batch import Row, decode
+from decoding.checkpoint import load
+from decoding.draws import nth_seed, uniform_of
 from verl_jobs.config.lora import merge_adapter, plain_name
-from verl_jobs.decoding import decode_batch
-from verl_jobs.samples import SampledTokens
+from verl_jobs.samples import BY_LENGTH, SampledTokens
 
 GPU_NAME = "transformers"  # verl's name of this engine on a GPU
 QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
@@ -37,6 +38,10 @@ def server_name(replica_rank: int) -> str:
     return f"hf_cpu_server_{replica_rank}"
 
 
+def sampled(row: Row) -> SampledTokens:
+    return row.tokens, row.log_probs, "completed" if row.ending == "end" else BY_LENGTH
+
+
 class HFServer:
     """Ray actor with the server interface that verl's LLM client and checkpoint engine call."""
 
@@ -44,31 +49,20 @@ class HFServer:
         self, model_path: str, config: dict[str, Any], threads: int, gpu: str = ""
     ) -> None:
         """gpu: Ray's number of the GPU that the trainer is on; empty: decode on the CPU."""
-        from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
-
         if gpu:  # before CUDA is first used in this process
             os.environ["CUDA_VISIBLE_DEVICES"] = gpu
         torch.set_num_threads(threads)
         self.config = config
-        hf_config = AutoConfig.from_pretrained(model_path)
         # Weights arrive with the first update; building from the config avoids reading them from
         # disk.
-        self.model = (
-            AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa")
-            .to("cuda" if gpu else "cpu", torch.float32)
-            .eval()
+        self.checkpoint = load(
+            Path(model_path), "cuda" if gpu else "cpu", torch.float32, weights=False
         )
-        try:
-            eos = GenerationConfig.from_pretrained(model_path).eos_token_id
-        except OSError:
-            eos = hf_config.eos_token_id
-        self.eos = set(eos if isinstance(eos, list) else [eos])
-        self.pad = hf_config.pad_token_id if hf_config.pad_token_id is not None else 0
-        self.max_len = hf_config.max_position_embeddings
+        self.model = self.checkpoint.model
         self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
         self.version = 0
-        self.pending: list[tuple[dict[str, Any], asyncio.Future[tuple[SampledTokens, int]]]] = []
-        self.seen: Counter[bytes] = Counter()
+        self.pending: list[tuple[Row, asyncio.Future[tuple[SampledTokens, int]]]] = []
+        self.seen: Counter[tuple[int, ...]] = Counter()
         self.worker: asyncio.Task[None] | None = None
         self.resumed = asyncio.Event()
         self.resumed.set()
@@ -121,53 +115,51 @@ class HFServer:
             [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
         )
         prompt_rows = zip(prompts, counts, limit_params, strict=True)
-        requests = [
-            self._request(ids, params | limit)
+        rows = [
+            self._row(ids, params | limit)
             for ids, count, limit in prompt_rows
             for _ in range(count)
         ]
-        decoded: list[SampledTokens] = []
-        size = self.config["max_num_seqs"]
         async with self._decoding():
             version = self.version
-            for i in range(0, len(requests), size):
-                decoded += await asyncio.to_thread(
-                    decode_batch, self.model, requests[i : i + size], self.eos, self.pad
-                )
-        completions = iter(decoded)
+            size = self.config["max_num_seqs"]
+            for start in range(0, len(rows), size):
+                await asyncio.to_thread(self._decode, rows[start : start + size])
+        completions = map(sampled, rows)
         return [[next(completions) for _ in range(count)] for count in counts], version
 
-    def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:
+    def _decode(self, rows: list[Row]) -> None:
+        decode(self.model, self.checkpoint.pad, rows)
+
+    def _row(self, prompt: list[int], params: dict[str, Any]) -> Row:
+        """Return the row of a request; verl's top_k is not supported, and nothing here sets it."""
         c = self.config
-        limit = sampling_params.get("max_tokens") or sampling_params.get("max_new_tokens")
+        limit = params.get("max_tokens") or params.get("max_new_tokens")
         limit = limit or min(
-            c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids)
+            c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt)
         )
-        limit = max(1, min(limit, self.max_len - len(prompt_ids)))
-        # The k-th request for a prompt at one weight version always uses the same random numbers.
-        digest = hashlib.sha256(
-            np.array([c["seed"], self.version, *prompt_ids], np.int64).tobytes()
-        ).digest()
-        occurrence = self.seen[digest]
-        self.seen[digest] += 1
-        rng = np.random.default_rng([*digest, occurrence])
-        return {
-            "prompt_ids": prompt_ids,
-            "max_tokens": limit,
-            "temperature": float(sampling_params.get("temperature", 1.0)),
-            "top_k": int(sampling_params.get("top_k", -1)),
-            "top_p": float(sampling_params.get("top_p", 1.0)),
-            "stop": frozenset(sampling_params.get("stop_token_ids") or ()),  # set by tool parsers
-            "uniform": rng.random(limit),
-            "order": (digest, occurrence),
-        }
+        row = Row(
+            prompt,
+            limit=max(1, min(limit, self.checkpoint.positions - len(prompt))),
+            # stop_token_ids are set by tool parsers
+            ends=self.checkpoint.ends | set(params.get("stop_token_ids") or ()),
+            temperature=float(params.get("temperature", 1.0)),
+            top_p=float(params.get("top_p", 1.0)),
+        )
+        if row.temperature > 0:
+            # The k-th request for a prompt at one weight version always uses the same numbers.
+            key = tuple(prompt)
+            seed = nth_seed(nth_seed(c["seed"], self.version), self.seen[key])
+            row.uniform = uniform_of(seed, prompt)
+            self.seen[key] += 1
+        return row
 
     async def generate(
         self, prompt_ids: Any, sampling_params: dict[str, Any], request_id: str, **_: Any
     ) -> TokenOutput:
-        request = self._request(list(map(int, prompt_ids)), sampling_params)
+        row = self._row(list(map(int, prompt_ids)), sampling_params)
         future = asyncio.get_running_loop().create_future()
-        self.pending.append((request, future))
+        self.pending.append((row, future))
         if self.worker is None or self.worker.done():
             self.worker = asyncio.create_task(self._drain())
         (tokens, log_probs, reason), version = await future
@@ -184,22 +176,19 @@ class HFServer:
             while len(self.pending) != count and len(self.pending) < self.config["max_num_seqs"]:
                 count = len(self.pending)
                 await asyncio.sleep(QUIET_SECONDS)
-            self.pending.sort(key=lambda item: item[0]["order"])
+            self.pending.sort(key=lambda item: item[0].prompt)
             size = self.config["max_num_seqs"]
             batch, self.pending = self.pending[:size], self.pending[size:]
-            requests = [request for request, _ in batch]
             try:
                 async with self._decoding():
                     version = self.version
-                    results = await asyncio.to_thread(
-                        decode_batch, self.model, requests, self.eos, self.pad
-                    )
+                    await asyncio.to_thread(self._decode, [row for row, _ in batch])
             except BaseException as error:  # pass it to the callers; their agent loops report it
                 for _, future in batch:
                     future.set_exception(error)
                 continue
-            for (_, future), result in zip(batch, results, strict=True):
-                future.set_result((result, version))
+            for row, future in batch:
+                future.set_result((sampled(row), version))
 
     # Nothing is freed between phases: weights and caches are in host memory anyway.
     async def wake_up(self, *args: Any, **kwargs: Any) -> None: ...

@@ -112,7 +112,7 @@ def log_prob_bytes(
 def generation_bytes(shape: Shape, rows: int, prompt: int, completion: int) -> dict[str, int]:
     """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
-    For `rows` completions at once (verl_jobs/decoding.py). The larger of two peaks: every row's
+    For `rows` completions at once (decoding/batch.py). The larger of two peaks: every row's
     cache at its maximum length, with a copy of one layer of it while it grows; or the prompts'
     activations in one layer with the cache so far.
     """

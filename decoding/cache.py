@@ -7,10 +7,10 @@ that a token is written in place instead of copying all columns.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import torch
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin
 
 RESERVE = 64  # columns
 
@@ -55,14 +55,10 @@ class GrowingLayer:
         return grown(0, keys), grown(1, values)
 
     def keep(self, rows: torch.Tensor, columns: int) -> None:
-        """Keep these rows, and their last columns."""
+        """Keep these rows and their last columns, with what is reserved behind them."""
         if self.pair:
-            start = self.length - columns
-            self.pair = (
-                self.pair[0][rows, :, start : self.length],
-                self.pair[1][rows, :, start : self.length],
-            )
-            self.length = columns
+            keys, values = (t[rows, :, self.length - columns :] for t in self.pair)
+            self.pair, self.length = (keys, values), columns
 
     def join(self, other: GrowingLayer) -> None:
         """Add the rows of another layer below these, aligned at the last column."""
@@ -92,9 +88,9 @@ class GrowingLayer:
         return -1
 
 
+CacheLayerMixin.register(GrowingLayer)
+
+
 def growing_cache(layers: int) -> Any:
     """Return an empty cache for a model with this many layers."""
-    from transformers.cache_utils import Cache, CacheLayerMixin
-
-    CacheLayerMixin.register(GrowingLayer)  # a virtual subclass, without importing it above
     return Cache(layers=[GrowingLayer() for _ in range(layers)])

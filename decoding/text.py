@@ -48,9 +48,9 @@ class TextStream:
         if not self._stop:
             return piece
         text = self._held + piece
-        if (at := min((i for s in self._stop if (i := text.find(s)) >= 0), default=-1)) >= 0:
+        if (kept := before_stop(text, self._stop)) != text:
             self.stopped, self._held = True, ""
-            return text[:at]
+            return kept
         certain = len(text) - max(_overlap(text, stop) for stop in self._stop)
         self._held = text[certain:]
         return text[:certain]
@@ -61,3 +61,8 @@ def _overlap(text: str, stop: str) -> int:
     return next(
         (n for n in range(min(len(stop) - 1, len(text)), 0, -1) if text.endswith(stop[:n])), 0
     )
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """Return the text up to the first stop word."""
+    return text[: min((at for word in stop if (at := text.find(word)) >= 0), default=len(text))]
