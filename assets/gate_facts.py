@@ -63,14 +63,12 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     gates = []
     for entry in entries:
         if comparison := entry.decision.get("comparison"):
-            # Decisions from before alpha spending have no level.
-            level = entry.decision.get("level") or entry.decision["policy"]["alpha"]
             gate = Gate(
                 chain=entry.chain,
                 benchmark=comparison["benchmark"],
                 benchmark_version=comparison["benchmark_version"],
                 p_value=comparison["p_better"],
-                level=level,
+                level=entry.decision["level"],
             )
             gates.append(gate)
     return tuple(gates)
@@ -81,13 +79,15 @@ def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> t
 
     Weights are the same if all tensors are, whatever else is in the folder.
     """
-    folders = _checkpoints(store)
-    weights = _weights(folders, gated.checkpoint_hash)
+    weights = _weights(_checkpoints(store), gated.checkpoint_hash)
     return tuple(
         f"{entry.chain} ({entry.created_at[:10]}): {entry.kind}"
         for entry in entries
         if (entry.decision.get("comparison") or {}).get("benchmark") == gated.benchmark
-        and (entry.checkpoint_hash == gated.checkpoint_hash or _recorded(entry, folders) == weights)
+        and (
+            entry.checkpoint_hash == gated.checkpoint_hash
+            or entry.decision["facts"]["weights"] == weights
+        )
     )
 
 
@@ -95,11 +95,6 @@ def _checkpoints(store: Store) -> dict[str, Path]:
     """Return the folder of each checkpoint in the store, by its content hash."""
     paths = manifests(store.cache / "checkpoints")
     return {read_manifest(path).content_hash: path.parent for path in paths}
-
-
-def _recorded(entry: Entry, folders: Mapping[str, Path]) -> str:
-    facts = entry.decision.get("facts") or {}
-    return facts.get("weights") or _weights(folders, entry.checkpoint_hash)
 
 
 def _weights(folders: Mapping[str, Path], content: str) -> str:

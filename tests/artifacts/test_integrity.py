@@ -24,7 +24,3 @@ def test_no_flipped_bit_of_a_sealed_file_is_read(bit: int) -> None:
             continue
         assert data == DATA, f"byte {at}"
         pytest.fail(f"byte {at} is not covered")
-
-
-def test_a_file_of_an_older_version_has_no_seal() -> None:
-    assert unseal(json.dumps(DATA, indent=1), "file.json") == DATA == unseal(TEXT, "file.json")

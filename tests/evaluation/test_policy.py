@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -56,15 +55,6 @@ def scorecard_of(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
 
 def failed(decision: Decision) -> list[str]:
     return [check.name for check in decision.checks if not check.passed]
-
-
-def test_a_decision_of_an_older_version_still_loads() -> None:
-    text = Path(__file__).with_name("decision-0.1.json").read_text(encoding="utf-8")
-    decision = Decision.model_validate_json(text)
-    assert decision.kind == "promote" and decision.level is None and decision.checks == ()
-    gate = decision.gate("chain-0002")
-    assert gate is not None and gate.level == 0.01 and gate.significant
-    assert Decision.model_validate_json(decision.model_dump_json()) == decision
 
 
 def test_a_possible_loss_beyond_the_margin_blocks() -> None:
