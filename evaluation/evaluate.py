@@ -14,10 +14,11 @@ from pathlib import Path
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_sources import Folder, GenerationReport, generate_completions
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
-from evaluation.judging.reports import NotMeasurable, Runs
+from evaluation.judging.reports import NotMeasurable
 from evaluation.judging.scoring import Submission, scorecard
 from evaluation.sampling import Prompt
 from evaluation.scorecard import Scorecard
+from sandbox.sandbox import Runs
 
 Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, total
 

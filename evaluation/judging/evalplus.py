@@ -27,8 +27,9 @@ from problems.encoding import decode, dumps, encode
 from problems.json_lines import JsonLines
 from problems.reading.source import Row
 from problems.schema import Problem
-from problems.verification.outputs import TOO_LONG, Output, OutputRequest, Runs, outputs
+from problems.verification.outputs import TOO_LONG, Output, OutputRequest, outputs
 from sandbox.protocol import Job, Limits, Report, Verdict
+from sandbox.sandbox import Runs
 
 VERSION = "2"  # raised whenever the same program could get another verdict
 REFERENCE_S = 240.0  # CPU time of the canonical solution on one set of inputs

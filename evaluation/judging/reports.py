@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping
 
 from sandbox.protocol import Job, Report, Verdict
+from sandbox.sandbox import Runs
 
 ATTEMPTS = 3  # for a job where the sandbox failed, not the program
-
-
-class Runs(Protocol):
-    """Anything that runs jobs, such as a `Sandbox`."""
-
-    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
 
 
 class NotJudged(RuntimeError):

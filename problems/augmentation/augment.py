@@ -14,8 +14,9 @@ from problems.augmentation.settings import Augmentation as Augmentation
 from problems.augmentation.settings import Kind as Kind
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
-from problems.verification.outputs import Output, OutputRequest, Runs, outputs
+from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import Compare
+from sandbox.sandbox import Runs
 from sandbox.wire import encode
 from sandbox.worker.compare import same_text
 

@@ -19,7 +19,7 @@ from problems.funnel import Stage, write_removed
 from problems.schema import Problem, write_parquet
 from problems.verification import strength
 from problems.verification.verification import Verification, verify
-from problems.verification.verification_batch import Runs
+from sandbox.sandbox import Runs
 
 
 def write_variants(

@@ -33,8 +33,9 @@ from problems.synthesis.proposals import (
 )
 from problems.synthesis.replies import NoReply, ReplySource
 from problems.synthesis.settings import Synthesis as Synthesis
-from problems.verification.outputs import Output, OutputRequest, Runs, outputs
+from problems.verification.outputs import Output, OutputRequest, outputs
 from sandbox.protocol import Limits
+from sandbox.sandbox import Runs
 
 SOURCE = "synthetic"
 AT_ONCE = 4  # concurrent requests; also proposals between two checks of the budget

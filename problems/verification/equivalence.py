@@ -15,8 +15,9 @@ from itertools import compress
 from problems.schema import Problem
 from problems.verification.inputs import generate_inputs
 from problems.verification.mutants import SAMPLE, Mutant
-from problems.verification.outputs import OutputRequest, Runs, outputs
+from problems.verification.outputs import OutputRequest, outputs
 from problems.verification.strengthening import comparable, same
+from sandbox.sandbox import Runs
 
 INPUTS = 48  # generated for each problem
 MIN_INPUTS = 8  # valid inputs without which nothing is known, and every mutant counts

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import sandbox.wire
 from problems.schema import Problem
-from sandbox.protocol import CallTest, Job, Report, StdioTest, Test, Verdict
+from sandbox.protocol import CallTest, Job, StdioTest, Test, Verdict
+from sandbox.sandbox import Runs
 from sandbox.wire import NotPlain, decode, encode
 from sandbox.worker.messages import NOT_RUN
 
@@ -32,12 +33,6 @@ MAX_OUTPUT = 2**18  # maximum characters of an output
 TOO_LONG = f"longer than {MAX_OUTPUT:,} characters, or than {SLICE * SLICES:,} compressed"
 
 Input = dict[str, Any]  # a test without its expected output: args and kwargs, or stdin
-
-
-class Runs(Protocol):
-    """A sandbox: one report per job, whatever the programs did."""
-
-    def run(self, jobs: Sequence[Job]) -> Iterable[Report]: ...
 
 
 class NoOutput(RuntimeError):

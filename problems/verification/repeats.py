@@ -7,14 +7,14 @@ the order of a set is often the same by chance, and a test of a draw often passe
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Protocol
 
 from problems.schema import Problem
 from problems.syntax import parse
-from sandbox.protocol import Job, Report, Verdict
+from sandbox.protocol import Report, Verdict
+from sandbox.sandbox import Runs
 from sandbox.seeding import HASH_SEEDS, hash_seed
 
 SET_RUNS = 1 + 2 * HASH_SEEDS
@@ -31,12 +31,6 @@ STEADY = {
     "textwrap", "types", "typing", "typing_extensions", "unicodedata", "unittest", "zlib",
 }  # fmt: skip
 DRAWS = {"random", "sample", "now", "today"}  # attributes of steady modules that are not steady
-
-
-class Runs(Protocol):
-    """A sandbox: one report per job, whatever the programs did."""
-
-    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]: ...
 
 
 def repeat_solutions(

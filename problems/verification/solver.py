@@ -7,19 +7,15 @@ share a mistake, so such a problem is marked (`extra["verified_by"]`, `extra["ag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from problems.schema import Problem
 from problems.syntax import normal_form
-from sandbox.protocol import Job, Report, Verdict
+from sandbox.protocol import Report, Verdict
+from sandbox.sandbox import Runs
 
 MAX_REFERENCES = 3  # samples that serve as references: each is run several times
-
-
-class Runs(Protocol):
-    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
 
 
 @dataclass(frozen=True)

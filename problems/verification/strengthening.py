@@ -9,27 +9,22 @@ strengthened.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from problems.schema import Problem
 from problems.verification.inputs import Input, generate_inputs
 from problems.verification.mutants import Mutant
 from problems.verification.outputs import Output, OutputRequest, outputs
-from sandbox.protocol import Job, Report, TestResult, Verdict
+from sandbox.protocol import TestResult, Verdict
+from sandbox.sandbox import Runs
 from sandbox.worker.compare import same_output, same_text
 from sandbox.worker.messages import NOT_RUN
 
 INPUTS = 24  # generated for each problem
 NEAR = 1e-6  # floats that differ by less do not count as a disagreement
 Test = dict[str, Any]
-
-
-class Runs(Protocol):
-    """A sandbox: one report per job, whatever the programs did."""
-
-    def run(self, jobs: Sequence[Job], repeat: int = 1) -> Iterable[Report]: ...
 
 
 @dataclass(frozen=True)

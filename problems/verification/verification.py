@@ -22,12 +22,12 @@ from problems.verification.verification_batch import (
     TOO_WEAK,
     NoVerdict,
     ProblemCheck,
-    Runs,
     check_batch,
     judges,
     needs_strength,
     references,
 )
+from sandbox.sandbox import Runs
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ Runs the solutions, an idle program, mutants, and generated inputs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from problems.schema import Problem
 from problems.syntax import normal_form
@@ -23,6 +23,7 @@ from problems.verification.repeats import repeat_solutions
 from problems.verification.solver import agreements
 from problems.verification.strengthening import WeakProblem, agree, strengthen
 from sandbox.protocol import Job, Limits, Report, Verdict
+from sandbox.sandbox import Runs
 from sandbox.wire import NotPlain, encode
 
 BROKEN_TESTS = "its tests cannot be run"
@@ -33,12 +34,6 @@ UNSOLVED = "samples do not agree"
 MIN_MUTANTS, MUTANTS_S = 4, 20.0  # a slow solution has fewer mutants: they take that long
 MIN_CPU_S = 0.5  # of a mutant's CPU limit
 MAJORITY = 2  # different solutions that must pass before others are dropped
-
-
-class Runs(Protocol):
-    """A sandbox: one report per job, whatever the programs did."""
-
-    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]: ...
 
 
 class NoVerdict(RuntimeError):

@@ -258,7 +258,7 @@ def test_infrastructure_failures_are_retried_and_never_scored(
 
         def __exit__(self, *_: object) -> None: ...
 
-        def run(self, jobs: list[Any]) -> list[Report]:
+        def run(self, jobs: list[Any], repeat: int = 1) -> list[Report]:
             Broken.runs += 1
             return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from evaluation.benchmarks import Benchmark
 from evaluation.evaluate import score
 from evaluation.generation.completion_sources import task_completions
-from evaluation.judging.reports import Runs
 from evaluation.judging.scoring import Submission
 from evaluation.sampling import CompletionOutput
 from evaluation.scorecard import Sample
+from sandbox.sandbox import Runs
 
 
 def judge_completions(

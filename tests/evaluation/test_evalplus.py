@@ -16,8 +16,8 @@ from evaluation.judging import evalplus, plus_program, plus_task
 from evaluation.judging.evalplus import PlusHarness
 from evaluation.judging.judge import CompletionResult, Verdicts, judge
 from evaluation.judging.plus_task import PlusTask
-from problems.verification.outputs import Output, OutputRequest, Runs, outputs
-from sandbox.sandbox import Sandbox, SandboxConfig
+from problems.verification.outputs import Output, OutputRequest, outputs
+from sandbox.sandbox import Runs, Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 FILES = {

@@ -78,7 +78,7 @@ class Flaky:
     def __init__(self, sandbox: Sandbox, failures: int) -> None:
         self.sandbox, self.failures = sandbox, failures
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Report]:
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterator[Report]:
         self.failures -= 1
         for at, report in enumerate(self.sandbox.run(jobs)):
             yield (

@@ -23,7 +23,7 @@ class Recording:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox, self.sizes = sandbox, list[int]()
 
-    def run(self, jobs: Iterable[Job]) -> Iterable[Report]:
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]:
         batch = list(jobs)
         self.sizes.append(len(batch))
         return self.sandbox.run(batch)
