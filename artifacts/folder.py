@@ -1,10 +1,15 @@
-"""A folder at any fsspec URL, of files that are read and written as a whole."""
+"""A folder at any fsspec URL: the only place where files outside a local folder are reached.
+
+An upload is read back, and repeated if other bytes arrived than were sent. That costs a second
+transfer and needs no support from the storage.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,12 +18,20 @@ from typing import Any, BinaryIO
 
 import fsspec
 
-from artifacts.upload import put
+from artifacts.hashing import hash_file
+
+TRIES = 3  # of an upload
+
+
+class CorruptUpload(OSError):
+    """The storage repeatedly returned other bytes than were uploaded."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """url: a local path or an fsspec URL (`s3://bucket/prefix`). Can be pickled: each process opens
+    """A folder of files, at a local path or an fsspec URL (`s3://bucket/prefix`).
+
+    The empty name is the folder itself, which may be a file. It can be pickled: each process opens
     the storage itself.
     """
 
@@ -26,47 +39,60 @@ class Folder:
 
     @cached_property
     def _place(self) -> tuple[Any, str]:
-        system, base = fsspec.core.url_to_fs(self.url)
+        """The file system, and the folder's path in it."""
+        try:
+            system, base = fsspec.core.url_to_fs(self.url)
+        except (ValueError, ImportError) as error:  # no such protocol, or its package is missing
+            raise FileNotFoundError(f"{self.url}: {error}") from error
         return system, base.rstrip("/")
 
     def __getstate__(self) -> dict[str, str]:
         return {"url": self.url}
 
+    @property
+    def path(self) -> Path | None:
+        """The local path; None for a folder elsewhere."""
+        system, base = self._place
+        return Path(base) if "file" in system.protocol else None
+
     def at(self, name: str) -> str:
         return f"{self.url.rstrip('/')}/{name}" if name else self.url
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
-        system, base = self._place
-        file: AbstractContextManager[BinaryIO] = system.open(
-            f"{base}/{name}" if name else base, "rb"
-        )
+        system, _ = self._place
+        file: AbstractContextManager[BinaryIO] = system.open(self._remote(name), "rb")
         return file
 
     @contextmanager
     def local(self, name: str) -> Iterator[Path]:
         """Yield the path of a file; of a remote one, that of a copy, removed at the end."""
-        system, base = self._place
-        place = f"{base}/{name}" if name else base
-        if "file" in system.protocol:
-            yield Path(place)
+        remote = Path(self._remote(name))
+        if self.path:
+            yield remote
             return
         with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / Path(place).name
-            system.get_file(place, str(copy))
+            copy = Path(folder) / remote.name
+            self.get(name, copy)
             yield copy
 
     def read(self, name: str) -> bytes:
         """Return a file's content. Raises FileNotFoundError."""
-        with self.open(name) as file:
-            return file.read()
+        system, _ = self._place
+        return bytes(system.cat_file(self._remote(name)))
+
+    def get(self, name: str, target: Path) -> None:
+        """Copy a file to a local path. Raises FileNotFoundError."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        system, _ = self._place
+        system.get_file(self._remote(name), str(target))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a whole file: a reader sees all of it or none. An object store puts whole objects;
         a local file is written to a temporary place and renamed.
         """
-        system, base = self._place
-        path = f"{base}/{name}"
-        if "file" not in system.protocol:
+        system, _ = self._place
+        path = self._remote(name)
+        if not self.path:
             system.pipe_file(path, content)
             return
         system.makedirs(path.rpartition("/")[0], exist_ok=True)
@@ -75,18 +101,42 @@ class Folder:
         system.mv(temporary, path)
 
     def put(self, path: Path, name: str) -> None:
-        """Copy a local file here and compare what arrived. Raises CorruptUpload."""
-        system, base = self._place
-        put(system, path, f"{base}/{name}")
+        """Copy a local file here. Raises CorruptUpload."""
+        system, _ = self._place
+        self._upload(name, hash_file(path), lambda to: system.put_file(str(path), to))
+
+    def put_bytes(self, content: bytes, name: str) -> None:
+        """Upload bytes, for example of a file that still grows. Raises CorruptUpload."""
+        system, _ = self._place
+        expected = hashlib.sha256(content).hexdigest()
+        self._upload(name, expected, lambda to: system.pipe_file(to, content))
 
     def remove(self, name: str) -> None:
-        """Remove a file or a folder with all that is in it."""
-        system, base = self._place
-        system.rm(f"{base}/{name}", recursive=True)
+        """Remove a file, or a folder with all that is in it. Raises FileNotFoundError."""
+        system, _ = self._place
+        system.rm(self._remote(name), recursive=True)
 
     def has(self, name: str) -> bool:
+        system, _ = self._place
+        return bool(system.exists(self._remote(name)))
+
+    def names(self, name: str = "") -> list[str]:
+        """Return the names of what is directly in a folder, sorted; none if it does not exist."""
+        system, _ = self._place
+        if not self.has(name):
+            return []
+        return sorted(Path(path).name for path in system.ls(self._remote(name), detail=False))
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the names of files that match a pattern, sorted; other machines' files too."""
         system, base = self._place
-        return bool(system.exists(f"{base}/{name}"))
+        system.invalidate_cache()
+        return sorted(_relative(path, base) for path in system.glob(self._remote(pattern)))
+
+    def files(self, name: str = "") -> list[str]:
+        """Return the names of all files below a folder, sorted."""
+        system, base = self._place
+        return sorted(_relative(path, base) for path in system.find(self._remote(name)))
 
     def versions(self, suffix: str | tuple[str, ...]) -> dict[str, str]:
         """Return the files below whose names end with the suffix, or one of them, sorted, each with
@@ -94,4 +144,26 @@ class Folder:
         """
         system, base = self._place
         files = sorted(path for path in system.find(base) if path.endswith(suffix))
-        return {path.removeprefix(base).lstrip("/"): str(system.ukey(path)) for path in files}
+        return {_relative(path, base): str(system.ukey(path)) for path in files}
+
+    def _remote(self, name: str) -> str:
+        base = self._place[1]
+        return f"{base}/{name}" if name else base
+
+    def _upload(self, name: str, expected: str, send: Callable[[str], None]) -> None:
+        system, remote = self._place[0], self._remote(name)
+        if self.path:  # an object store has no folders to make
+            system.makedirs(remote.rpartition("/")[0], exist_ok=True)
+        for _ in range(TRIES):
+            send(remote)
+            with system.open(remote, "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == expected:
+                    return
+        raise CorruptUpload(
+            f"{remote}: {TRIES} uploads read back with different bytes: check the object store and "
+            "the network"
+        )
+
+
+def _relative(path: str, base: str) -> str:
+    return str(path).removeprefix(base).lstrip("/")

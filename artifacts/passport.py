@@ -227,5 +227,5 @@ def _manifest_files(store: Store) -> Iterator[tuple[Path | str, bytes]]:
         if store.is_local:
             yield from ((path, path.read_bytes()) for path in manifests(store.cache / kind))
         else:
-            for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")):
-                yield path, store.filesystem.cat_file(path)
+            for name in store.folder.glob(f"{kind}/*/*/{NAME}"):
+                yield store.folder.at(name), store.folder.read(name)

@@ -19,9 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import fsspec
-
 from artifacts.atomic import write_atomic
+from artifacts.folder import Folder
 from artifacts.hashing import hash_file
 from artifacts.integrity import (
     changed,
@@ -33,7 +32,6 @@ from artifacts.integrity import (
     unseal,
 )
 from artifacts.manifest import NAME, Manifest
-from artifacts.upload import put
 
 KINDS = ("datasets", "checkpoints", "scores", "reports")
 
@@ -53,19 +51,17 @@ class Artifact:
 
 
 class Store:
-    """root: a local path or any fsspec URL (`s3://bucket/prefix`). cache: where copies of remote
+    """Artifacts by kind, name and key.
+
+    root: a local path or any fsspec URL (`s3://bucket/prefix`). cache: where copies of remote
     artifacts are kept.
     """
 
     def __init__(self, root: str | Path, cache: Path | None = None) -> None:
         self.root = str(root)
-        self.filesystem, self.base = fsspec.core.url_to_fs(self.root)
-        self.is_local = self.filesystem.protocol in ("file", ("file", "local"))
-        self.cache = (
-            Path(self.base)
-            if self.is_local
-            else cache or Path(tempfile.gettempdir()) / "ratchet-cache"
-        )
+        self.folder = Folder(self.root)
+        self.is_local = self.folder.path is not None
+        self.cache = self.folder.path or cache or Path(tempfile.gettempdir()) / "ratchet-cache"
 
     @contextmanager
     def draft(self, kind: str, name: str) -> Iterator[Path]:
@@ -121,11 +117,9 @@ class Store:
         }
         text = seal(json.dumps(pointer, indent=1))
         if self.is_local:
-            write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
+            write_atomic(self.cache / manifest.kind / manifest.name / "current.json", text)
         else:
-            self.filesystem.pipe_file(
-                f"{self.base}/{manifest.kind}/{manifest.name}/current.json", text.encode()
-            )
+            self.folder.write(f"{manifest.kind}/{manifest.name}/current.json", text.encode())
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
         """Return the artifact made from these inputs, or None. Folders without a manifest are
@@ -138,11 +132,12 @@ class Store:
             return artifact
         if self.is_local:
             return None
-        remote = f"{self.base}/{kind}/{name}/{key}"
-        if not self.filesystem.exists(f"{remote}/{NAME}"):
+        remote = f"{kind}/{name}/{key}"
+        if not self.folder.has(f"{remote}/{NAME}"):
             return None
         with self.draft(kind, name) as folder:
-            self.filesystem.get(f"{remote}/", f"{folder}/", recursive=True)
+            for file in self.folder.files(remote):
+                self.folder.get(file, folder / file.removeprefix(f"{remote}/"))
             _move(folder, local)
         return self.find(kind, name, key)
 
@@ -150,11 +145,12 @@ class Store:
         """Return the current artifact of a name, or None. Raises CorruptArtifact as `find` does,
         and for a pointer or a manifest that was changed after publishing.
         """
-        path = f"{self.base}/{kind}/{name}/current.json"
-        if not self.filesystem.exists(path):
+        file = f"{kind}/{name}/current.json"
+        path = self.folder.at(file)
+        if not self.folder.has(file):
             return None
         try:
-            pointer = unseal(self.filesystem.cat_file(path).decode(), path)
+            pointer = unseal(self.folder.read(file).decode(), path)
             key, content, manifest_hash = (
                 pointer[name] for name in ("key", "content_hash", "manifest")
             )
@@ -174,15 +170,9 @@ class Store:
         """Return all complete artifacts of a name, oldest first; those of a remote root are copied
         here.
         """
-        base = f"{self.base}/{kind}/{name}"
-        keys = (
-            [Path(path).name for path in self.filesystem.ls(base, detail=False)]
-            if self.filesystem.exists(base)
-            else []
-        )
         artifacts = [
             artifact
-            for key in keys
+            for key in self.folder.names(f"{kind}/{name}")
             if not key.startswith(".") and (artifact := self.find(kind, name, key))
         ]
         return sorted(
@@ -199,12 +189,7 @@ class Store:
         return artifact
 
     def names(self, kind: str) -> list[str]:
-        base = f"{self.base}/{kind}"
-        return (
-            sorted(Path(p).name for p in self.filesystem.ls(base, detail=False))
-            if self.filesystem.exists(base)
-            else []
-        )
+        return self.folder.names(kind)
 
     def verify(self, artifact: Artifact) -> None:
         """Hash all files again. Raises CorruptArtifact unless they are those of the manifest."""
@@ -226,10 +211,10 @@ class Store:
         return self.cache / manifest.kind / manifest.name / manifest.key
 
     def _upload(self, folder: Path, manifest: Manifest) -> None:
-        remote = f"{self.base}/{manifest.kind}/{manifest.name}/{manifest.key}"
+        remote = f"{manifest.kind}/{manifest.name}/{manifest.key}"
         for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
             if path.is_file():
-                put(self.filesystem, path, f"{remote}/{path.relative_to(folder).as_posix()}")
+                self.folder.put(path, f"{remote}/{path.relative_to(folder).as_posix()}")
 
 
 def manifests(kind: Path) -> list[Path]:

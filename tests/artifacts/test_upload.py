@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from artifacts.folder import TRIES, CorruptUpload, Folder
 from artifacts.manifest import Manifest
 from artifacts.store import Store
-from artifacts.upload import TRIES, CorruptUpload, put
 from tests.artifacts.object_store import object_store
 
 
@@ -26,16 +26,23 @@ class Torn(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
         self.times = max(0, self.times - 1)
 
 
+def torn(folder: Path, times: int) -> Folder:
+    """Return a folder on that file system."""
+    there = Folder(str(folder))
+    there.__dict__["_place"] = Torn(times), str(folder)
+    return there
+
+
 def test_a_truncated_upload_is_repeated(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"weights")
-    put(Torn(TRIES - 1), tmp_path / "a", str(tmp_path / "there" / "a"))
+    torn(tmp_path / "there", TRIES - 1).put(tmp_path / "a", "a")
     assert (tmp_path / "there" / "a").read_bytes() == b"weights"
 
 
 def test_an_upload_that_never_arrives_complete_raises(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"weights")
     with pytest.raises(CorruptUpload, match="there/a"):
-        put(Torn(TRIES), tmp_path / "a", str(tmp_path / "there" / "a"))
+        torn(tmp_path / "there", TRIES).put(tmp_path / "a", "a")
 
 
 @pytest.mark.slow

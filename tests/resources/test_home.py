@@ -73,5 +73,5 @@ def test_another_storage_root_has_its_own_cache(tmp_path: Path) -> None:
             store.publish(
                 folder, Manifest(kind="datasets", name="numbers", key="a", content_hash="")
             )
-        assert store.filesystem.exists(f"{store.base}/datasets/numbers/a/numbers.txt")
+        assert store.folder.has("datasets/numbers/a/numbers.txt")
     assert home.store("memory://first/").find("datasets", "numbers", "a")

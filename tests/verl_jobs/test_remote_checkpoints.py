@@ -16,9 +16,9 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from artifacts.folder import Folder
 from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
-from artifacts.upload import put
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.demo_run import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
@@ -92,9 +92,8 @@ def test_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> No
     for _ in range(2):  # the newest copy is enough, or the one before it
         fetch(there)
         assert len(complete_saves(there.path / "saves")) == 1
-        system, base = fsspec.core.url_to_fs(job.mirror)
         newest = complete_saves(there.path / "saves")[0]
-        system.rm(f"{base}/saves/global_step_{newest}", recursive=True)
+        Folder(job.mirror).remove(f"saves/global_step_{newest}")
         shutil.rmtree(there.path / "saves")
     fetch(there)
     assert complete_saves(there.path / "saves") == []  # only 15 and 20 were there
@@ -103,8 +102,7 @@ def test_the_mirror_follows_the_retention_policy(tmp_path: Path, url: str) -> No
 def test_a_damaged_copy_is_skipped_and_recorded_in_faults(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10])
-    system, base = fsspec.core.url_to_fs(job.mirror)
-    system.pipe_file(f"{base}/saves/global_step_10/{SHARD}", b"other bytes")
+    Folder(job.mirror).write(f"saves/global_step_10/{SHARD}", b"other bytes")
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 5
@@ -116,11 +114,8 @@ def test_a_damaged_copy_is_skipped_and_recorded_in_faults(tmp_path: Path, url: s
 def test_a_copy_without_its_seal_is_ignored(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
-    system, base = fsspec.core.url_to_fs(job.mirror)
-    put(
-        system,
-        job.path / "saves" / "global_step_5" / "data.pt",
-        f"{base}/saves/global_step_10/data.pt",
+    Folder(job.mirror).put(
+        job.path / "saves" / "global_step_5" / "data.pt", "saves/global_step_10/data.pt"
     )
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
@@ -154,8 +149,7 @@ def test_damage_on_both_sides_falls_back_to_an_earlier_copy(tmp_path: Path, url:
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     (there.path / "saves" / "global_step_15" / SHARD).write_bytes(b"other bytes")
-    system, base = fsspec.core.url_to_fs(job.mirror)
-    system.pipe_file(f"{base}/saves/global_step_15/{SHARD}", b"other bytes")
+    Folder(job.mirror).write(f"saves/global_step_15/{SHARD}", b"other bytes")
     fetch(there)
     assert repair(there.path) == 10
 
@@ -207,8 +201,7 @@ def test_copies_later_than_the_resumed_step_are_removed(tmp_path: Path, url: str
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15])
     there = in_bare_folder(job, tmp_path / "there")
-    system, base = fsspec.core.url_to_fs(job.mirror)
-    system.pipe_file(f"{base}/saves/global_step_15/{SHARD}", b"other bytes")
+    Folder(job.mirror).write(f"saves/global_step_15/{SHARD}", b"other bytes")
     fetch(there)
     assert repair(there.path) == 10
     save_as_verl(there, [12])

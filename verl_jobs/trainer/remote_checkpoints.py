@@ -11,9 +11,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-import fsspec
-
-from artifacts.upload import put, put_bytes
+from artifacts.folder import Folder
 
 
 class Mirror:
@@ -25,8 +23,7 @@ class Mirror:
     """
 
     def __init__(self, url: str) -> None:
-        self.system, base = fsspec.core.url_to_fs(url)
-        self.base = base.rstrip("/")
+        self.folder = Folder(url)
 
     def push(self, folder: Path, name: str, seal: str) -> None:
         """Upload all files of a folder under this name, the seal last.
@@ -38,23 +35,21 @@ class Mirror:
             key=lambda path: (path.name == seal and path.parent == folder, path),
         )
         for path in files:
-            put(self.system, path, f"{self.base}/{name}/{path.relative_to(folder).as_posix()}")
+            self.folder.put(path, f"{name}/{path.relative_to(folder).as_posix()}")
 
     def push_bytes(self, content: bytes, name: str) -> None:
-        put_bytes(self.system, content, f"{self.base}/{name}")
+        self.folder.put_bytes(content, name)
 
     def read(self, name: str) -> bytes | None:
         """Return a file's content; None if there is no such file."""
         try:
-            return bytes(self.system.cat_file(f"{self.base}/{name}"))
+            return self.folder.read(name)
         except FileNotFoundError:
             return None
 
     def sealed(self, parent: str, seal: str) -> list[str]:
         """Return the names below `parent` that have their seal, sorted."""
-        self.system.invalidate_cache()
-        paths = self.system.glob(f"{self.base}/{parent}/*/{seal}")
-        return sorted(PurePosixPath(str(path)).parent.name for path in paths)
+        return [PurePosixPath(name).parent.name for name in self.folder.glob(f"{parent}/*/{seal}")]
 
     def pull(self, name: str, target: Path) -> None:
         """Download under a temporary name, then rename into place; discard an interrupted download.
@@ -63,21 +58,18 @@ class Mirror:
         """
         temporary = target.with_name(f".{target.name}")
         shutil.rmtree(temporary, ignore_errors=True)
-        top = f"{self.base}/{name}"
-        for remote in self.system.find(top):
-            local = temporary / str(remote).removeprefix(top).lstrip("/")
-            local.parent.mkdir(parents=True, exist_ok=True)
-            self.system.get_file(remote, str(local))
+        for file in self.folder.files(name):
+            self.folder.get(file, temporary / file.removeprefix(f"{name}/"))
         shutil.rmtree(target, ignore_errors=True)
         temporary.replace(target)
 
     def pull_files(self, pattern: str, folder: Path) -> None:
         """Download files directly below the URL that the folder does not have yet."""
-        for remote in self.system.glob(f"{self.base}/{pattern}"):
-            local = folder / PurePosixPath(str(remote)).name
+        for name in self.folder.glob(pattern):
+            local = folder / name
             if not local.exists():
                 temporary = local.with_name(f".{local.name}")
-                self.system.get_file(remote, str(temporary))
+                self.folder.get(name, temporary)
                 temporary.replace(local)
 
     def clear(self) -> None:
@@ -87,12 +79,10 @@ class Mirror:
         """
         for part in ("saves", "candidates"):
             with suppress(FileNotFoundError):
-                self.system.rm(f"{self.base}/{part}", recursive=True)
+                self.folder.remove(part)
 
     def drop(self, name: str, seal: str) -> None:
         """Delete a copy, its seal first, so that a partly removed copy never counts."""
-        top = f"{self.base}/{name}"
-        if self.system.exists(f"{top}/{seal}"):
-            self.system.rm_file(f"{top}/{seal}")
-        if self.system.exists(top):
-            self.system.rm(top, recursive=True)
+        for part in (f"{name}/{seal}", name):
+            if self.folder.has(part):
+                self.folder.remove(part)
