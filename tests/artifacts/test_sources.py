@@ -21,7 +21,6 @@ PARTS = {
     "correctness",
     "extraction",
     "lint",
-    "reader",
     "security",
     "trust",
     "worker",
