@@ -1,7 +1,6 @@
 """A profile's search space. Both bounds of each range are validated before anything starts.
 
-In: a profile. Out: its ranges as Ray Tune's domains, and a point of the space as changes to the
-profile.
+In: a profile. Out: its ranges, and a point of the space as changes to the profile.
 """
 
 from __future__ import annotations
@@ -94,26 +93,6 @@ def whole(profile: Profile, key: str) -> bool:
     """Return whether the key's range holds only whole numbers."""
     span = space_of(profile)[key]
     return bool(span.uniform) and isinstance(value_at(profile, key), int)
-
-
-def domains(profile: Profile) -> dict[str, Any]:
-    """Return the space as Ray Tune's domains. Both bounds are included."""
-    from ray import tune
-
-    domains_by_key = {}
-    for key, span in check_search_space(profile).items():
-        if span.choice:
-            domains_by_key[key] = tune.choice(list(span.choice))
-        elif span.log_uniform:
-            domains_by_key[key] = tune.loguniform(*span.log_uniform)
-        elif span.uniform:
-            low, high = span.uniform
-            domains_by_key[key] = (
-                tune.randint(int(low), int(high) + 1)
-                if whole(profile, key)
-                else tune.uniform(low, high)
-            )
-    return domains_by_key
 
 
 def own_point(profile: Profile) -> dict[str, Any] | None:

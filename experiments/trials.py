@@ -1,46 +1,40 @@
-"""The trials of a search: one record per trial in the search's folder, and the results table.
+"""The trials of a search: their jobs, their outcomes, and the results table.
 
-base.json         the job that all trials modify
-0003.json         a trial: its point of the search space, and the error if it failed
-worse-<key>.json  the step at which a trial was stopped early (verl_jobs/search/search.py)
+In: Optuna's record of the search, and the trainings' folders. Out: a table and `tuning.json`.
 """
 
 from __future__ import annotations
 
-import json
 import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.atomic import write_atomic
-from artifacts.integrity import reading
 from assets.markdown import markdown
 from evaluation.statistics.hypothesis_tests import wilson
 from experiments.search_space import change, space_of
 from experiments.study import Study, write_report
 from resources.settings import Settings
+from verl_jobs import faults
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.log import last_line
 from verl_jobs.metrics.figures import seconds_trained
-from verl_jobs.search.search import (
-    BASE,
-    COMMAND,
-    last_log_line,
-    stop_marker,
-    stopped_at,
-    trial_job,
-    validations,
-)
+from verl_jobs.trainer.remote_checkpoints import Mirror
+
+if TYPE_CHECKING:
+    import optuna
 
 Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """The state of a trial.
 
     best: share of validation problems solved, in [0, 1]; None before the first validation.
@@ -55,114 +49,99 @@ class Outcome:
     end: str
 
 
+@dataclass(frozen=True)
 class Trials:
-    """The recorded trials of one search, read from and written to its folder."""
+    """The trials of one search. base: the job that each trial modifies."""
 
-    def __init__(self, folder: Path, base: TrainingJob) -> None:
-        self.folder, self.base, self.command = folder, base, folder / COMMAND
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(folder / BASE, base.model_dump_json(indent=1))
+    search: optuna.Study
+    base: TrainingJob
 
-    def records(self) -> dict[int, dict[str, Any]]:
-        """Return the recorded trials by number. Raises CorruptArtifact for a damaged record."""
-        records = {}
-        for path in sorted(self.folder.glob("[0-9]*.json")):
-            with reading(path, "restore it from a backup, or delete it, and the trial runs again"):
-                record = json.loads(path.read_text(encoding="utf-8"))
-                records[int(path.stem)] = {name: record[name] for name in ("point", "failed")}
-        return records
+    def job(self, point: Point) -> TrainingJob:
+        return trial_job(self.base, point)
 
-    def points(self) -> list[Point]:
-        """Return the trials' points in the order in which they were sampled."""
-        return [record["point"] for record in self.records().values()]
-
-    def begin(self, point: Point) -> tuple[int, bool]:
-        """Record the start of a trial. Return its number, and whether it is new.
-
-        The error of an earlier failure is cleared, because the trial runs again.
-        """
-        records = self.records()
-        number = next(
-            (number for number, record in records.items() if record["point"] == dict(point)), 0
-        )
-        if not number or records[number]["failed"]:
-            self._write(number or len(records) + 1, point, "")
-        return number or len(records) + 1, not number
-
-    def number(self, point: Point) -> int:
-        return self.begin(point)[0]
-
-    def end(self, number: int, step: int) -> bool:
-        """Record that Ray Tune has finished this trial at `step`.
-
-        Returns whether this was an early stop because other trials were better.
-        """
-        job = self.job(number)
-        if job.done is not None or (path := stop_marker(self.folder, job)).exists():
-            return False
-        write_atomic(path, json.dumps({"step": step}))
-        return True
-
-    def fail(self, number: int) -> str:
-        """Record and return the last log line of a trial that failed."""
-        why = last_log_line(self.job(number))
-        self._write(number, self.records()[number]["point"], why)
-        return why
-
-    def over(self, number: int) -> bool:
-        job = self.job(number)
-        return job.done is not None or stop_marker(self.folder, job).exists()
+    def begun(self) -> list[optuna.trial.FrozenTrial]:
+        """Return the trials that have started, in their order."""
+        return [trial for trial in self.search.trials if trial.state.name != "WAITING"]
 
     def ended(self) -> list[int]:
-        return [number for number in self.records() if self.over(number)]
+        return [trial.number + 1 for trial in self.begun() if trial.state.is_finished()]
 
     def failed(self) -> list[int]:
-        return [number for number, record in self.records().items() if record["failed"]]
+        """Return the trials that failed. The next command trains them again."""
+        return [each.number + 1 for each in self.begun() if each.user_attrs.get("failed")]
 
-    def describe(self, number: int) -> str:
-        return ", ".join(
-            f"{_short(key)} {_figure(value)}"
-            for key, value in self.records()[number]["point"].items()
-        )
+    def describe(self, point: Point) -> str:
+        return ", ".join(f"{_short(key)} {_figure(value)}" for key, value in point.items())
 
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[TrialOutcome]:
         """Return the state of all trials in the order in which they began."""
-        return [self._outcome(number, record) for number, record in self.records().items()]
+        return [self._outcome(trial) for trial in self.begun()]
 
-    def best(self) -> Outcome | None:
+    def best(self) -> TrialOutcome | None:
         """Return the trial with the best validation; of equal trials the first."""
         validated = [each for each in self.outcomes() if each.best is not None]
         return max(validated, key=lambda each: (each.best or 0.0, -each.number), default=None)
 
-    def _outcome(self, number: int, record: Mapping[str, Any]) -> Outcome:
-        job = self.job(number)
-        curve, last = validations(self.folder, job), stopped_at(self.folder, job)
+    def _outcome(self, trial: optuna.trial.FrozenTrial) -> TrialOutcome:
+        job, pruned = self.job(trial.params), trial.state.name == "PRUNED"
+        last = trial.last_step if pruned else None
+        # A training that is stopped early may have validated once more while it ended.
+        curve = [point for point in validations(job) if last is None or point[0] <= last]
         step, best = max(curve, key=lambda each: (each[1], -each[0]), default=(0, None))
-        end = (
-            "all steps"
-            if job.done is not None
-            else f"failed: {record['failed']}"
-            if record["failed"]
-            else "interrupted"
-        )
-        end = job.stopped or (f"others were better at step {last}" if last is not None else end)
-        return Outcome(
-            number,
-            record["point"],
+        failed = trial.user_attrs.get("failed")
+        end = "all steps" if job.done is not None else "interrupted"
+        end = f"failed: {failed}" if failed else end
+        end = f"others were better at step {last}" if pruned else end
+        return TrialOutcome(
+            trial.number + 1,
+            trial.params,
             best,
             step,
             curve[-1][0] if curve else 0,
             seconds_trained(metrics(job.path)) / 60,
-            end,
+            job.stopped or end,
         )
 
-    def job(self, number: int) -> TrainingJob:
-        return trial_job(self.base, self.records()[number]["point"])
 
-    def _write(self, number: int, point: Point, error: str) -> None:
-        write_atomic(
-            self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": error})
-        )
+def trial_job(base: TrainingJob, point: Point) -> TrainingJob:
+    """Return the job of one trial, with a folder derived from its settings.
+
+    `point` has keys as in a profile, e.g. training.scale.updates.
+    """
+    settings = base.training.model_dump()
+    for key, value in point.items():
+        *sections, last = key.split(".")[1:]
+        section = settings
+        for name in sections:
+            section = section[name]
+        section[last] = value
+    job = base.model_copy(update={"training": Training.model_validate(settings)})
+    return job.model_copy(update={"folder": str(Path(base.folder).parent / job.key[:12])})
+
+
+def validations(job: TrainingJob) -> list[tuple[int, float]]:
+    """Return (step, share solved) of each validation, without the start policy's."""
+    return [(step, score) for step, score in job.validations().items() if step > 0]
+
+
+def last_log_line(job: TrainingJob) -> str:
+    """Return the last line of the training process's log: why it ended."""
+    log = job.path / "trial.log"
+    return last_line(log).removeprefix("error: ") or f"it ended without a message: {log}"
+
+
+def discard_saves(job: TrainingJob) -> None:
+    """Remove the checkpoints of a trial that has ended, and their copies; its metrics stay."""
+    for part in ("saves", "candidates"):
+        shutil.rmtree(job.path / part, ignore_errors=True)
+    if not job.mirror:
+        return
+    try:
+        Mirror(job.mirror).clear()
+    # any error of the store's client: it leaves files there, but must not end the search
+    except Exception as error:
+        text = f"the copies in {job.mirror} could not be removed: {type(error).__name__}: {error}"
+        faults.record(job.path, text)
 
 
 def report(trials: Trials, study: Study) -> Path:
@@ -181,7 +160,7 @@ def report(trials: Trials, study: Study) -> Path:
 
 
 def columns(trials: Trials) -> tuple[str, ...]:
-    keys = next(iter(trials.points()), {})
+    keys: Point = next((each.params for each in trials.begun()), {})
     return (
         "trial",
         *map(_short, keys),
@@ -215,7 +194,7 @@ def rows(trials: Trials, tasks: int) -> list[tuple[str, ...]]:
     ]
 
 
-def summary(best: Outcome | None, tasks: int) -> str:
+def summary(best: TrialOutcome | None, tasks: int) -> str:
     if best is None:
         return "No trial has reached a validation yet."
     return (
@@ -225,7 +204,7 @@ def summary(best: Outcome | None, tasks: int) -> str:
     )
 
 
-def train_command(best: Outcome, settings: Settings) -> str:
+def train_command(best: TrialOutcome, settings: Settings) -> str:
     """Return the command that trains with the trial's settings and runs the promotion gate."""
     changes = [
         each for each in settings.changes if each and each.partition("=")[0] not in best.point

@@ -180,36 +180,13 @@ def ensure_head(
 
     This process holds it from now on.
     """
-    return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
-
-
-def light_head(folder: Path, run: Path, places: int) -> Head:
-    """Return a private Ray for this many processes that only wait for others.
-
-    Its workers preload nothing of verl. They find this code wherever they start.
-    run: folder of the pipeline run whose memory includes these processes.
-    """
-    here = Path(__file__).resolve().parents[2]
-    variables = {
-        ray_head.PRELOADED: "",
-        ray_head.CPUS: str(places),
-        owner.HOLDERS: str(folder / ray_head.HOLDERS),
-        RUN: str(run),
-    }
-    variables |= {
-        "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
-    }
-    return _ensured(folder, lambda: _launch(folder, variables, on_gpus=False))
-
-
-def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     folder.mkdir(parents=True, exist_ok=True)
     owner.register_holder(folder / ray_head.HOLDERS)
     # Read by Ray's client in this process.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     deadline = owner.Deadline(ray_head.START_S)
     while (head := _running(folder)) is None:
-        spawn()
+        _spawn(folder, job, bind, ranks or job.training.ranks)
         for _ in range(20):
             time.sleep(0.25)
             if head := _running(folder):

@@ -11,17 +11,20 @@ import sys
 import time
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import jsonschema
+import optuna
 import pytest
 import yaml
 from rich.console import Console
 from wandb.apis.public.sweeps import _validate_config_and_fill_distribution
 
 from cli import main as cli
+from experiments.search import domains, next_trial, open_search
 from experiments.search_space import change, check_search_space, own_point
 from experiments.sweep import sweep, write_sweep
-from experiments.trials import Outcome, Trials, train_command
+from experiments.trials import TrialOutcome, Trials, train_command
 from experiments.tune import tune
 from resources.config.load import ProfileError, load_profile
 from resources.config.profile import Profile
@@ -29,9 +32,10 @@ from resources.config.tuning import Span, Tuning
 from resources.settings import Settings
 from rewards.composite import RewardConfig
 from tests.experiments import toy_search
+from tests.experiments.toy_search import PROFILE
 from verl_jobs.config.algorithms import ALGORITHMS
 from verl_jobs.config.training import Training
-from verl_jobs.job import TrainingJob
+from verl_jobs.job import VALIDATION, TrainingJob
 
 # The schema of W&B's package `sweeps` (MIT), which cannot be installed because it requires numpy 1.
 SCHEMA = json.loads(Path(__file__).with_name("wandb-sweeps-0.3.0.json").read_text())
@@ -227,42 +231,57 @@ def test_a_sweep_agents_command_sets_the_sampled_values(
     assert "ppo_mini_batch_size=4" in output and "kl_loss_coef=0.01" in output
 
 
-def test_a_failed_trial_is_repeated_under_its_number(tmp_path: Path) -> None:
-    trials = Trials(tmp_path / "tuning", base(tmp_path))
-    assert trials.begin({"training.clip": 0.1}) == (1, True)
-    assert trials.begin({"training.clip": 0.3}) == (2, True)
-    trials.job(2).path.mkdir(parents=True)
-    (trials.job(2).path / "trial.log").write_text("a warning\nerror: no memory\n")
-    assert trials.fail(2) == "no memory" and trials.failed() == [2]
-    resumed = Trials(tmp_path / "tuning", base(tmp_path))
-    assert resumed.begin({"training.clip": 0.3}) == (2, False)
-    assert resumed.failed() == [] and len(resumed.points()) == 2
+def trials_of(folder: Path, points: list[dict[str, Any]]) -> Trials:
+    """Return a search with these trials, all of them running."""
+    search = open_search(folder / "tuning", PROFILE, len(points))
+    for point in points:
+        search.enqueue_trial(point)
+    while any(trial.state.name == "WAITING" for trial in search.trials):
+        search.ask(domains(PROFILE))
+    return Trials(search, base(folder))
 
 
-def test_only_an_unfinished_trial_counts_as_stopped_early(tmp_path: Path) -> None:
-    trials = Trials(tmp_path / "tuning", base(tmp_path))
-    for number, clip in enumerate((0.1, 0.3), 1):
-        trials.begin({"training.clip": clip})
-        folder = trials.job(number).path
+def test_an_unfinished_trial_is_resumed_under_its_number(tmp_path: Path) -> None:
+    rates = [own_point(PROFILE) or {}, {"training.learning_rate": 1e-4}]
+    trials = trials_of(tmp_path, rates[1:])
+    assert [trial.params for trial in trials.begun()] == rates
+    first = next_trial(trials.search, domains(PROFILE), 2, set())
+    assert first and first.number == 0
+    first.set_user_attr("failed", "no memory")
+    assert trials.failed() == [1]
+    second = next_trial(trials.search, domains(PROFILE), 2, {0})
+    assert second and second.params == rates[1]
+    assert next_trial(trials.search, domains(PROFILE), 2, {0, 1}) is None  # the budget is used up
+    again = Trials(open_search(tmp_path / "tuning", PROFILE, 2), base(tmp_path))
+    resumed = next_trial(again.search, domains(PROFILE), 2, set())
+    assert resumed and resumed.params == rates[0]
+    assert again.failed() == []
+
+
+def test_validations_after_an_early_stop_are_not_part_of_the_result(tmp_path: Path) -> None:
+    trials = trials_of(tmp_path, [{"training.learning_rate": 1e-4}])
+    for trial in trials.begun():
+        folder = trials.job(trial.params).path
         folder.mkdir(parents=True)
         rows = [
             {
                 "step": step,
-                "data": {"val-core/embedded/acc/mean@1": step / 100, "timing_s/step": 60.0},
+                "data": {VALIDATION: step / 100, "timing_s/step": 60.0},
             }
             for step in (0, 5, 10)
         ]
         (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (trials.job(1).path / "done.json").write_text("{}")
-    assert not trials.end(1, 10) and trials.end(2, 5) and trials.ended() == [1, 2]
-    first, second = trials.outcomes()
-    assert (first.best, first.best_step, first.end) == (0.1, 10, "all steps")
-    assert (second.best, second.best_step, second.end) == (
-        0.05,
-        5,
-        "others were better at step 5",
-    ), "later validations are not part of its result"
-    assert trials.best() == first
+    first, second = (trials.search.trials[number] for number in (0, 1))
+    (trials.job(first.params).path / "done.json").write_text("{}")
+    trials.search.tell(0, 0.1)
+    optuna.Trial(trials.search, second._trial_id).report(0.05, 5)
+    trials.search.tell(1, state=optuna.trial.TrialState.PRUNED)
+    assert trials.ended() == [1, 2]
+    finished, stopped = trials.outcomes()
+    assert (finished.best, finished.best_step, finished.end) == (0.1, 10, "all steps")
+    assert (stopped.best, stopped.best_step) == (0.05, 5)
+    assert stopped.end == "others were better at step 5"
+    assert trials.best() == finished
 
 
 def test_the_printed_command_sets_the_best_trials_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +293,7 @@ def test_the_printed_command_sets_the_best_trials_values(monkeypatch: pytest.Mon
     monkeypatch.setenv(
         "RATCHET_SET", "training.steps=4\ntuning.trials=3\ntraining.learning_rate=1.0"
     )
-    best = Outcome(1, point, 0.1, 2, 4, 1.0, "")
+    best = TrialOutcome(1, point, 0.1, 2, 4, 1.0, "")
     words = shlex.split(train_command(best, Settings.read("small")))
     assert words[:4] == ["ratchet", "train", "--profile", "small"]
     monkeypatch.setenv("RATCHET_SET", "\n".join(words[5::2]))
@@ -317,7 +336,7 @@ def test_a_change_is_written_as_the_command_line_reads_it() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_killed_search_resumes_and_repeats_no_step(tmp_path: Path) -> None:
-    """Uses real Ray Tune, Optuna and ASHA. A trial is a process that writes metrics, no model."""
+    """Uses real Optuna. A trial is a process that writes metrics, no model."""
     folder = tmp_path / "a home"
     command = [sys.executable, toy_search.__file__, str(folder)]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
@@ -341,4 +360,4 @@ def test_a_killed_search_resumes_and_repeats_no_step(tmp_path: Path) -> None:
     assert len(toy_search.ended(folder)) == 6 and "5 of 6 trials done" in extended
     steps = toy_search.steps_done(folder)
     assert len(steps) == len(set(steps)), "a step was trained twice"
-    assert "others were better" in extended, "ASHA stopped no trial early"
+    assert "others were better" in extended, "no trial was stopped early"

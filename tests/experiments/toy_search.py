@@ -1,4 +1,4 @@
-"""A search with real Ray Tune, Optuna and ASHA, but without a model: `toy_search.py FOLDER TRIALS`.
+"""A search with real Optuna, but without a model: `toy_search.py FOLDER TRIALS`.
 
 `... --train FOLDER JOB PARENT` is one training. It writes the metrics of each step, with a better
 validation the closer its learning rate is to 3e-4, and resumes. It appends a line to `steps.log`
@@ -17,9 +17,9 @@ from typing import Any, cast
 
 from rich.console import Console
 
+from experiments.search import Budget, open_search, run_search
 from experiments.study import Study
 from experiments.trials import Trials, show
-from experiments.tune import Budget, search
 from pipelines.process import die_with_parent
 from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
@@ -60,9 +60,11 @@ def main(folder: Path, trials: int) -> None:
     study = cast(
         Study, SimpleNamespace(id="toy", profile=PROFILE, settings=settings, stage=stage, rows=rows)
     )
-    history, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
+    history = Trials(open_search(folder / "tuning", PROFILE, trials), base)
+    console = Console(file=sys.stdout, width=150)
+    console.print(f"{len(history.ended())} of {trials} trials done")
     trainer = [sys.executable, __file__, "--train", str(folder)]
-    search(study, history, trainer, Budget(trials, 0), console)
+    run_search(study, history, trainer, Budget(trials, 0), 1, console)
     show(history, folder / "tuning.md", study, console)
 
 
@@ -86,9 +88,10 @@ def steps_done(folder: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def ended(folder: Path) -> list[Path]:
-    """Return the markers of trials that finished or were stopped early."""
-    return [*folder.glob("training/*/done.json"), *folder.glob("tuning/worse-*.json")]
+def ended(folder: Path) -> list[int]:
+    """Return the trials that finished or were stopped early."""
+    search = open_search(folder / "tuning", PROFILE, 0)
+    return [trial.number for trial in search.trials if trial.state.is_finished()]
 
 
 if __name__ == "__main__":

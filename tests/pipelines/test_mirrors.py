@@ -11,6 +11,7 @@ from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from assets.training_job import training_job
 from experiments.study import Study
+from experiments.trials import discard_saves, trial_job
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
@@ -20,8 +21,6 @@ from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob
-from verl_jobs.search.search import BASE, trial_job
-from verl_jobs.search.tune_trainable import Trial
 from verl_jobs.trainer.callback import fetch
 from verl_jobs.trainer.checkpoints import repair
 
@@ -106,16 +105,12 @@ def test_the_mirror_path_of_a_pipeline_run_is_stable(tmp_path: Path) -> None:
 
 def test_a_finished_trial_leaves_only_its_figures_in_the_mirror(tmp_path: Path, root: str) -> None:
     base, point = study(tmp_path, root).job(1001), {"training.learning_rate": 3e-5}
-    (tmp_path / BASE).write_text(base.model_dump_json())
     over, other = trial_job(base, point), trial_job(base, {"training.learning_rate": 4e-5})
     for job in (over, other):
         job.path.mkdir(parents=True)
         scored(job.path, {0: 0.2, 20: 0.6})
         save_as_verl(job, [20])
-    (over.path / "done.json").write_text("{}")
-    trial = Trial.__new__(Trial)  # without Ray Tune
-    trial.setup({"study": str(tmp_path)} | point)
-    trial.cleanup()
+    discard_saves(over)
     for job, step in ((over, None), (other, 20)):
         bare = job.model_copy(update={"folder": str(tmp_path / f"bare-{job.key[:4]}")})
         bare.path.mkdir()
@@ -129,13 +124,9 @@ def test_copies_that_cannot_be_removed_are_recorded_as_faults(tmp_path: Path) ->
         study(tmp_path, "").job(1001).model_copy(update={"store": "s3://gone"}),
         {"training.learning_rate": 3e-5},
     )
-    (tmp_path / BASE).write_text(base.model_dump_json())
     over = trial_job(base, point)
     over.path.mkdir(parents=True)
-    (over.path / "done.json").write_text("{}")
-    trial = Trial.__new__(Trial)
-    trial.setup({"study": str(tmp_path)} | point)
     with no_object_store():
-        trial.cleanup()
+        discard_saves(over)
     [fault] = faults.read(over.path)
     assert str(over.mirror) in fault.what

@@ -1,1 +1,0 @@
-"""One trial of a hyperparameter search."""
