@@ -11,8 +11,8 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
-from resources.config.rollout import Strategy
-from resources.registry.rollouts import Rollouts
+from resources.config.release import Strategy
+from resources.registry.releases import Releases
 from resources.registry.versions import find
 from resources.settings import Settings
 
@@ -20,31 +20,31 @@ from resources.settings import Settings
 def deploy(
     versions: Sequence[str], strategy: Strategy | None, settings: Settings, console: Console
 ) -> int:
-    """Open a rollout, and print its plan and what it needs. Raises NoRollout, UnknownVersion, and
+    """Open a release, and print its plan and what it needs. Raises NoRelease, UnknownVersion, and
     CorruptArtifact if a version's files are not those that the ledger names.
     """
     from artifacts.integrity import check_champion
-    from serving.rollout.opening import open_rollout
-    from serving.rollout.plan import needs, recorded_plan
+    from serving.release.opening import open_release
+    from serving.release.plan import needs, recorded_plan
 
     ledger = settings.ledger
     entries = [find(settings.history, version)[-1] for version in versions]
     if not settings.profile.serving.upstream:  # there the files are on another machine
         for entry in entries:
             check_champion(Path(entry.path), entry.checkpoint_hash)
-    rollout = open_rollout(
+    release = open_release(
         ledger,
-        Rollouts(ledger.place),
-        settings.profile.rollout,
+        Releases(ledger.place),
+        settings.profile.release,
         *(entry.version for entry in entries),
         strategy=strategy,
         why=f"ratchet deploy {' '.join(versions)}",
     )
-    plan = recorded_plan(rollout)
+    plan = recorded_plan(release)
     steps = ", ".join(step.title for step in plan.steps) or "none"
-    numbers = ", ".join(map(str, rollout.challengers))
-    named = f"version{'s' if len(rollout.challengers) > 1 else ''} {numbers}"
-    lines = [f"{rollout.id}: {named} beside version {rollout.champion}, {plan.strategy}"]
+    numbers = ", ".join(map(str, release.challengers))
+    named = f"version{'s' if len(release.challengers) > 1 else ''} {numbers}"
+    lines = [f"{release.id}: {named} beside version {release.champion}, {plan.strategy}"]
     if plan.experiment:
         lines.append(
             f"shares: {steps} each at first, then by {plan.allocation} allocation with at least "
@@ -64,7 +64,7 @@ def deploy(
         )
         for need in (needs(plan, 0.02, plan.steps[-1].share) if plan.steps else [])
     ]
-    lines.append("a running `ratchet serve` carries it out; `ratchet rollout status` shows it")
+    lines.append("a running `ratchet serve` carries it out; `ratchet release status` shows it")
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
     return 0
 
@@ -79,7 +79,7 @@ def command(
     ],
     strategy: Annotated[
         Strategy | None,
-        typer.Option(help="How it gets its traffic. Default: `rollout.strategy` of the profile."),
+        typer.Option(help="How it gets its traffic. Default: `release.strategy` of the profile."),
     ] = None,
     profile: ProfileOption = None,
 ) -> None:

@@ -122,7 +122,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from resources.registry.ledger import LedgerChanged, NothingToRollBack, Superseded
     from resources.registry.ledger_database import LedgerUnreachable
     from resources.registry.regressions import BadLine
-    from resources.registry.rollouts import NoRollout, RolloutMoved
+    from resources.registry.releases import NoRelease, ReleaseMoved
     from resources.registry.versions import UnknownVersion
     from rewards.own import RewardFileError
     from sandbox.discovery import BrokenEntry
@@ -135,7 +135,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     training = (UnverifiedReward, UnfitStart, CannotTrain, UnknownShape, TrainingFailed)
     evaluation = (MissingCompletions, EndpointDown, NotJudged, Incomparable)
     registry = (NothingToRollBack, Superseded, LedgerUnreachable, UnknownVersion)
-    rollout = (NoRollout, RolloutMoved)
+    release = (NoRelease, ReleaseMoved)
     changed = (CorruptArtifact, LedgerChanged, BadLine, BrokenEntry)
     return (
         FileNotFoundError,
@@ -143,7 +143,7 @@ def user_errors() -> tuple[type[Exception], ...]:
         *training,
         *evaluation,
         *registry,
-        *rollout,
+        *release,
         *changed,
     )
 

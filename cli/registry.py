@@ -21,7 +21,7 @@ from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
-from resources.registry.rollouts import Rollouts
+from resources.registry.releases import Releases
 from resources.run_record import readable
 from resources.settings import Settings
 from resources.verification import verify_records
@@ -91,9 +91,9 @@ def verify(settings: Settings, console: Console) -> int:
     )
     entries = count(number, "entry")
     console.print(f"{entries}, each as recorded; hash of the last: {head or 'none'}")
-    if rollouts := Rollouts(ledger.place).all():
-        events = count(sum(len(rollout.events) for rollout in rollouts), "event")
-        console.print(f"{count(len(rollouts), 'rollout')}, {events}, each as recorded")
+    if releases := Releases(ledger.place).all():
+        events = count(sum(len(release.events) for release in releases), "event")
+        console.print(f"{count(len(releases), 'release')}, {events}, each as recorded")
     if champion := ledger.champion():
         check_champion(Path(champion.path), champion.checkpoint_hash)
         console.print(f"champion {champion.checkpoint}: its files are those of the ledger")

@@ -19,9 +19,9 @@ def serve(port: int, settings: Settings, console: Console) -> None:
     from serving.gateway.app import make_app
     from serving.gateway.keys import Keys
     from serving.gateway.server import listen, server_of
-    from serving.rollout.attach import attached_router
-    from serving.rollout.page import rollout_routes
-    from serving.rollout.web_metric import analysis_routes
+    from serving.release.attach import attached_router
+    from serving.release.page import release_routes
+    from serving.release.web_metric import analysis_routes
 
     home, serving = settings.home, settings.profile.serving
     has_keys = bool(Keys(home.api_keys).all())
@@ -34,7 +34,7 @@ def serve(port: int, settings: Settings, console: Console) -> None:
         sandbox=sandbox,
         production=settings.profile.production,
         router_of=lambda catalog: attached_router(home, ledger, catalog),
-        pages=[rollout_routes(home, ledger), analysis_routes(home, ledger)],
+        pages=[release_routes(home, ledger), analysis_routes(home, ledger)],
     )
     server = server_of(app, serving)
     listener = listen(serving, port, has_keys)
@@ -56,7 +56,7 @@ def command(
     """Serve the champion over HTTP, with OpenAI's API, until Ctrl-C or SIGTERM.
 
     Every request is answered by the version that is champion at that time, or by the challenger of
-    a rollout (`ratchet deploy`), which this command moves forward or takes back.
+    a release (`ratchet deploy`), which this command moves forward or takes back.
     """
     serve(port, Settings.read(profile, changes or ()), Console())
 

@@ -18,7 +18,7 @@ from evaluation.statistics.alpha_spending import accumulated_risk
 from resources import lease
 from resources.home import Home
 from resources.registry.ledger import Entry, champions
-from resources.registry.rollouts import Rollout, Rollouts, deployed
+from resources.registry.releases import Release, Releases, deployed
 from resources.run_record import Record, readable, unreadable
 from resources.settings import Settings
 from verl_jobs.job import stop_reason
@@ -39,7 +39,7 @@ def show_status(settings: Settings, console: Console) -> int:
     with damage.collected():
         history = settings.history
         _add_champions(table, history)
-        _add_rollout(table, Rollouts(settings.ledger.place).all() if history else [])
+        _add_release(table, Releases(settings.ledger.place).all() if history else [])
     table.add_row("training", str(holder) if holder else "none")
     policy = settings.profile.policy
     decided = sum(bool(entry.decision.get("comparison")) for entry in history)
@@ -63,13 +63,13 @@ def show_status(settings: Settings, console: Console) -> int:
     return damage.exit_code()
 
 
-def _add_rollout(table: Table, rollouts: list[Rollout]) -> None:
-    """Add the newest rollout and the version that it left, or leaves so far, in front of users."""
-    if rollouts:
-        last = rollouts[-1]
+def _add_release(table: Table, releases: list[Release]) -> None:
+    """Add the newest release and the version that it left, or leaves so far, in front of users."""
+    if releases:
+        last = releases[-1]
         state = f"{last.id} of version {last.challenger} is {last.state.replace('_', ' ')}"
         table.add_row(
-            "deployed", f"version {deployed(rollouts)}; {state} (`ratchet rollout status`)"
+            "deployed", f"version {deployed(releases)}; {state} (`ratchet release status`)"
         )
 
 

@@ -147,7 +147,7 @@ deploy = dg.define_asset_job(
     selection=dg.AssetSelection.assets(deployment),
     description=(
         "Updates the deployed version, and rolls the ledger back after a rollback. Starts "
-        "automatically with each rollout's begin and end."
+        "automatically with each release's begin and end."
     ),
     executor_def=dg.in_process_executor,
 )

@@ -59,6 +59,8 @@ class Commands(TyperGroup):
         return list(commands())
 
     def get_command(self, ctx: Any, name: str) -> Any:
+        if name == "rollout":
+            ctx.fail("a deployment by steps is a release: use `ratchet release`")
         if name not in commands():
             return None
         command = load(commands()[name].module, Command)

@@ -1,4 +1,4 @@
-"""Print Kubernetes manifests with the traffic of a rollout's step (`ratchet rollout manifests`)."""
+"""Print Kubernetes manifests with the traffic of a release's step (`ratchet release manifests`)."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import typer
 
 from cli.app.options import ProfileOption
 from resources.home import NotReady
-from resources.registry.rollouts import NoRollout, Rollouts
+from resources.registry.releases import NoRelease, Releases
 from resources.registry.versions import find
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from serving.rollout.manifests import Place
+    from serving.release.manifests import Place
 
 Kind = Literal["gateway-api", "kserve", "argo"]
 
 
 def manifest(kind: Kind, place: Place, settings: Settings) -> str:
-    """Return the manifest of the newest rollout as YAML. Raises NoRollout, NotReady."""
+    """Return the manifest of the newest release as YAML. Raises NoRelease, NotReady."""
     import yaml
 
-    from serving.rollout.manifests import analysis_template, http_route, inference_service
+    from serving.release.manifests import analysis_template, http_route, inference_service
 
-    if not (rollouts := Rollouts(settings.ledger.place).all()):
-        raise NoRollout("no rollout yet: `ratchet deploy VERSION` opens one")
-    rollout = rollouts[-1]
-    if kind != "argo" and (many := len(rollout.challengers)) > 1:
+    if not (releases := Releases(settings.ledger.place).all()):
+        raise NoRelease("no release yet: `ratchet deploy VERSION` opens one")
+    release = releases[-1]
+    if kind != "argo" and (many := len(release.challengers)) > 1:
         raise NotReady(
-            f"{rollout.id} has {many} challengers, and only the gateway itself splits between more "
+            f"{release.id} has {many} challengers, and only the gateway itself splits between more "
             "than two versions"
         )
     if kind == "argo":
-        document = analysis_template(rollout, place)
+        document = analysis_template(release, place)
     elif kind == "kserve":
-        entry = find(settings.history, str(rollout.challenger))[-1]
-        document = inference_service(rollout, place, entry.checkpoint)
+        entry = find(settings.history, str(release.challenger))[-1]
+        document = inference_service(release, place, entry.checkpoint)
     elif header := settings.profile.serving.version_header:
-        document = http_route(rollout, place, header)
+        document = http_route(release, place, header)
     else:
         raise NotReady(
             "serving.version_header is empty, so the gateway would split the traffic itself: set "
@@ -56,8 +56,8 @@ def command(
     ] = "pvc://ratchet",
     profile: ProfileOption = None,
 ) -> None:
-    """Print a Kubernetes manifest with the traffic of the newest rollout's present step."""
-    from serving.rollout.manifests import Place
+    """Print a Kubernetes manifest with the traffic of the newest release's present step."""
+    from serving.release.manifests import Place
 
     settings = Settings.read(profile)
     kubernetes = settings.profile.orchestration.kubernetes

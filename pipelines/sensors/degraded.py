@@ -1,7 +1,7 @@
 """Sensor that starts a retraining when production shows that the deployed version is degraded.
 
-It reads the rollouts and the observations of the gateway. A retraining decides nothing: its
-checkpoint has to pass the gate and a rollout like any other.
+It reads the releases and the observations of the gateway. A retraining decides nothing: its
+checkpoint has to pass the gate and a release like any other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evaluation.statistics.online.fall import fall_of
 from pipelines.jobs import full_chain
 from pipelines.sensors.retraining import retraining, started, wait_reason
 from pipelines.sensors.sensor import sensor
-from resources.registry.rollouts import Rollout, Rollouts, deployed
+from resources.registry.releases import Release, Releases, deployed
 from resources.run_context import RunContext
 from resources.run_record import readable
 
@@ -26,11 +26,11 @@ CAUSE = "degraded"
 def degraded_champion(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
-    """Starts a retraining after a rollout was rolled back, or when the deployed version passes
-    fewer of the live requests' tests than at first; once for each rollout and version.
+    """Starts a retraining after a release was rolled back, or when the deployed version passes
+    fewer of the live requests' tests than at first; once for each release and version.
     """
-    rollouts = Rollouts(run_context.ledger.place).all()
-    degradation = _rolled_back(run_context, rollouts) or _fallen(run_context, rollouts)
+    releases = Releases(run_context.ledger.place).all()
+    degradation = _rolled_back(run_context, releases) or _fallen(run_context, releases)
     if degradation is None:
         return dg.SensorResult(skip_reason="production shows no degradation")
     run_key, why = degradation
@@ -43,11 +43,11 @@ def degraded_champion(
     return retraining(run_context, why, run_key=run_key, cause=CAUSE)
 
 
-def _rolled_back(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str, str] | None:
-    """Return run key and reason if the last rollout was rolled back, and none trained since."""
-    if not rollouts or rollouts[-1].state != "rolled_back":
+def _rolled_back(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:
+    """Return run key and reason if the last release was rolled back, and none trained since."""
+    if not releases or releases[-1].state != "rolled_back":
         return None
-    last = rollouts[-1]
+    last = releases[-1]
     trained_since = any(
         record.kind == "chain"
         and datetime.fromisoformat(record.opened_at).timestamp() > last.last.time
@@ -57,12 +57,12 @@ def _rolled_back(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str,
     return None if trained_since else (f"{CAUSE}-{last.id}", why)
 
 
-def _fallen(run_context: RunContext, rollouts: list[Rollout]) -> tuple[str, str] | None:
+def _fallen(run_context: RunContext, releases: list[Release]) -> tuple[str, str] | None:
     """Return run key and reason if the deployed version's verified answers pass less often."""
     from serving.gateway.observations import Observations
 
     champion, settings = run_context.ledger.champion(), run_context.profile.production
-    version = deployed(rollouts) or (champion.version if champion else 0)
+    version = deployed(releases) or (champion.version if champion else 0)
     verdicts = Observations(run_context.home.observations).verdicts(version)
     alpha = run_context.profile.automation.regression_alpha
     fall = fall_of(verdicts, settings.baseline, settings.fall, alpha)

@@ -31,7 +31,7 @@ from problems.synthesis.settings import Synthesis
 from problems.verification.settings import Verification
 from resources.config.ledger_url import check_url
 from resources.config.production import Production
-from resources.config.rollout import RolloutSettings
+from resources.config.release import ReleaseSettings
 from resources.config.serving import Serving
 from resources.config.tuning import Tuning
 from rewards.config import RewardConfig
@@ -333,7 +333,7 @@ class Profile(Section):
     storage: Storage = Storage()
     serving: Serving = Serving()
     orchestration: Orchestration = Orchestration()
-    rollout: RolloutSettings = RolloutSettings()
+    release: ReleaseSettings = ReleaseSettings()
     production: Production = Production()
 
     @model_validator(mode="after")

@@ -116,7 +116,7 @@ class Serving(Section):
     """PEM file of its private key."""
     version_header: str = Field("", pattern=r"^[a-z0-9-]*$")
     """Header in which a proxy in front names the version of each request, if it splits the traffic
-    of rollouts. The proxy must replace what a client sends. Empty: the gateway splits it.
+    of releases. The proxy must replace what a client sends. Empty: the gateway splits it.
     """
     breaker: Breaker = Breaker()
     replicas: Replicas = Replicas()

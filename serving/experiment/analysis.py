@@ -1,6 +1,6 @@
 """Analysis of the primary metric: did the challenger's users get better answers?
 
-In: observations and votes of one rollout, and the users' rates before it. Out: the difference with
+In: observations and votes of one release, and the users' rates before it. Out: the difference with
 an interval that may be looked at all the time, and Welch's test for the one look that was planned.
 The metric is verified answers where requests carry tests, else accepted feedback; without both,
 quality is not measured.
@@ -91,10 +91,10 @@ def analyze(
     users_per_key: int = 100,
     key_share: float = 1.0,
 ) -> Analysis | None:
-    """Return the analysis of one rollout, or None where quality is not measured.
+    """Return the analysis of one release, or None where quality is not measured.
 
-    observations: of the rollout, oldest first. before: unit -> share of its answers before the
-    rollout that passed their tests, for CUPED. challenger: its version; the other observations are
+    observations: of the release, oldest first. before: unit -> share of its answers before the
+    release that passed their tests, for CUPED. challenger: its version; the other observations are
     the champion's. shares: of the challenger among both, in each step. level: chance of a wrong
     interval. gain: least gain for a promotion. users_per_key, key_share: how many units of an API
     key count in each arm (`KeyLimit`).
@@ -163,7 +163,7 @@ def _votes(
 
 
 def _welch(values: Sequence[Value], covariate: Mapping[str, float]) -> Welch | None:
-    """Return Welch's test of the units' means, adjusted by their means before the rollout."""
+    """Return Welch's test of the units' means, adjusted by their means before the release."""
     means = _means([((value.unit, value.challenger), value.value) for value in values])
     arms = np.array([challenger for _, challenger in means])
     table = np.array(list(means.values()))

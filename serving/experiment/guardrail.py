@@ -84,12 +84,12 @@ def shown_harm(guardrail: Guardrail, sequence: RunningSequence, level: float) ->
 
 
 def guardrail_level(
-    alpha: float, guardrails: int, arms: int = 1, rollout: int | None = None
+    alpha: float, guardrails: int, arms: int = 1, release: int | None = None
 ) -> float:
     """Return the level of each guardrail, so that all of them together roll an equal challenger
     back with a chance of at most alpha.
 
-    arms: challengers at the same time. rollout: None where alpha is the chance in each rollout;
-    else this rollout's number, 1 for the first, and alpha is the chance over all rollouts ever.
+    arms: challengers at the same time. release: None where alpha is the chance in each release;
+    else this release's number, 1 for the first, and alpha is the chance over all releases ever.
     """
-    return (alpha if rollout is None else level_at(alpha, rollout)) / (guardrails * arms)
+    return (alpha if release is None else level_at(alpha, release)) / (guardrails * arms)

@@ -76,7 +76,7 @@ def make_app(
     """Return the gateway. Without a champion it responds with 503.
 
     ledger: default, the home's own. production: what is kept of failed requests. router_of: makes
-    the router of a rollout. pages: more endpoints, for operators below /rollouts and /experiments.
+    the router of a release. pages: more endpoints, for operators below /releases and /experiments.
     open_engine: default, that of the settings.
     """
     settings = settings or Serving()

@@ -26,10 +26,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN = (
     *("/health/live", "/health/ready", "/health"),  # for load balancers, which have no key
     # A browser has none either when it opens a page; what the page shows needs an operator's key.
-    *("/rollouts/page", "/rollouts/page.css", "/rollouts/page.js"),
+    *("/releases/page", "/releases/page.css", "/releases/page.js"),
 )
 LOOPBACK = ("localhost", "127.0.0.1", "::1", "testserver")
-OPERATORS = ("/metrics", "/models", "/rollouts", "/experiments")
+OPERATORS = ("/metrics", "/models", "/releases", "/experiments")
 
 
 class Guard:

@@ -96,7 +96,7 @@ def native_routes(
             raise Refused(503, "out_of_service", catalog.out_of_service, 5)
         try:
             deployed = service.router.versions()[0]
-        except LookupError as error:  # the record of rollouts was never read
+        except LookupError as error:  # the record of releases was never read
             raise Refused(503, "not_ready", str(error), 5) from error
         if serving.version not in pool.loaded:
             fault = fault or "the champion's engine is being restarted"

@@ -30,7 +30,7 @@ class Observation:
     response: id of the response without its prefix (`chatcmpl-`); with the suffix `-failed`, an
     attempt of a version that failed before its first token, after which another version may have
     answered. That answer has the arm "fallback"; a version that the client named has "named".
-    time: when the answer ended, since 1970. version, arm, share, rollout, step: of the router's
+    time: when the answer ended, since 1970. version, arm, share, release, step: of the router's
     `Choice`. unit: hash of the user, or of the request where it names none. key: hash of the API
     key, "" without one. first_token_s: None if no token came.
     error: "" for a complete answer; "timeout" its deadline passed; "overloaded" the queue was full;
@@ -48,7 +48,7 @@ class Observation:
     version: int
     arm: str
     share: float
-    rollout: str
+    release: str
     step: int
     unit: str
     key: str
@@ -96,14 +96,14 @@ COLUMNS = {name: tuple(f.name for f in fields(kind)) for name, kind in TABLES.it
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS observations (number INTEGER PRIMARY KEY, response TEXT NOT NULL, "
     "time REAL NOT NULL, version INTEGER NOT NULL, arm TEXT NOT NULL, share REAL NOT NULL, "
-    "rollout TEXT NOT NULL, step INTEGER NOT NULL, unit TEXT NOT NULL, key TEXT NOT NULL, "
+    "release TEXT NOT NULL, step INTEGER NOT NULL, unit TEXT NOT NULL, key TEXT NOT NULL, "
     "first_token_s REAL, total_s REAL NOT NULL, prompt_tokens INTEGER NOT NULL, "
     "completion_tokens INTEGER NOT NULL, error TEXT NOT NULL, verified INTEGER, "
     "shadow INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS feedback (number INTEGER PRIMARY KEY, response TEXT NOT NULL, "
     "time REAL NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, value REAL NOT NULL);"
     "CREATE INDEX IF NOT EXISTS by_response ON observations (response);"
-    "CREATE INDEX IF NOT EXISTS by_rollout ON observations (rollout, number);"
+    "CREATE INDEX IF NOT EXISTS by_release ON observations (release, number);"
     "CREATE INDEX IF NOT EXISTS by_vote ON feedback (response);"
     "CREATE INDEX IF NOT EXISTS by_verdict ON observations (version, number) "
     "WHERE verified IS NOT NULL;"
@@ -158,19 +158,19 @@ class Observations:
         self._file = _identity(self.path)
         return self._writer
 
-    def read(self, after: int = 0, rollout: str | None = None) -> Iterator[tuple[int, Observation]]:
+    def read(self, after: int = 0, release: str | None = None) -> Iterator[tuple[int, Observation]]:
         """Yield (number, observation) of those recorded after this number, oldest first.
 
-        rollout: only of this rollout; None: of all.
+        release: only of this release; None: of all.
         """
         where, values = "number > ?", [after]  # type: tuple[str, list[Any]]
-        if rollout is not None:
-            where, values = f"{where} AND rollout = ?", [after, rollout]
+        if release is not None:
+            where, values = f"{where} AND release = ?", [after, release]
         for number, *row in self._rows("observations", where, values):
             yield number, _observation(row)
 
-    def totals(self, rollout: str, last: int) -> list[float]:
-        """Return sums over the columns of a rollout's observations up to number `last`. Computed by
+    def totals(self, release: str, last: int) -> list[float]:
+        """Return sums over the columns of a release's observations up to number `last`. Computed by
         SQLite, so much faster than reading them.
         """
         errors = "SUM(LENGTH(error) + 31 * UNICODE(error || ' '))"
@@ -179,7 +179,7 @@ class Observations:
             f"COUNT(*), TOTAL(number), TOTAL(version * number), TOTAL(step * number), {errors}, "
             f"TOTAL(total_s), TOTAL(completion_tokens), TOTAL(shadow), {verified}"
         )
-        rows = self._rows("observations", "rollout = ? AND number <= ?", [rollout, last], [sums])
+        rows = self._rows("observations", "release = ? AND number <= ?", [release, last], [sums])
         return [float(value or 0) for value in rows[0]] if rows else []
 
     def rates_before(self, time: float) -> dict[str, float]:
@@ -189,10 +189,10 @@ class Observations:
         rows = self._rows("observations", where, [time], names)
         return {unit: rate for _, unit, rate in rows}
 
-    def votes_on(self, rollout: str) -> list[Feedback]:
-        """Return the votes on the responses of a rollout, oldest first."""
-        where = "response IN (SELECT response FROM observations WHERE rollout = ?)"
-        return [Feedback(*row) for _, *row in self._rows("feedback", where, [rollout])]
+    def votes_on(self, release: str) -> list[Feedback]:
+        """Return the votes on the responses of a release, oldest first."""
+        where = "response IN (SELECT response FROM observations WHERE release = ?)"
+        return [Feedback(*row) for _, *row in self._rows("feedback", where, [release])]
 
     def feedback(self, after: int = 0) -> Iterator[tuple[int, Feedback]]:
         """Yield (number, vote) of those recorded after this number, oldest first."""

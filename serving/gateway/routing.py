@@ -1,7 +1,7 @@
 """Which version answers a request.
 
 In: the key of a request (its user, else the request itself). Out: a `Choice`. `ChampionRouter` is
-the default; a rollout brings another `Router`, which reads its record.
+the default; a release brings another `Router`, which reads its record.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ class Choice:
     """The version that answers one request.
 
     version: number of the ledger (`Entry.version`). arm: "champion", or the challenger's name.
-    share: share of the traffic that this arm has at present, in (0, 1]. rollout, step: of the
-    rollout record, "" and 0 outside a rollout. shadows: versions that get a copy of the request;
+    share: share of the traffic that this arm has at present, in (0, 1]. release, step: of the
+    release record, "" and 0 outside a release. shadows: versions that get a copy of the request;
     their answers are observed and never returned.
     """
 
     version: int
     arm: str = "champion"
     share: float = 1.0
-    rollout: str = ""
+    release: str = ""
     step: int = 0
     shadows: tuple[int, ...] = ()
 
@@ -32,10 +32,10 @@ class Choice:
 def as_assigned(choice: Choice, version: int, versions: Sequence[int]) -> Choice:
     """Return the choice with the version that a proxy in front has assigned.
 
-    versions: the router's, the champion first. Only a rollout of two versions can be split there;
+    versions: the router's, the champion first. Only a release of two versions can be split there;
     outside of one, and for any other version, the router's choice holds.
     """
-    known = choice.rollout and not choice.shadows and len(versions) == 2 and version in versions
+    known = choice.release and not choice.shadows and len(versions) == 2 and version in versions
     if not known or version == choice.version:
         return choice
     arm = "champion" if version == versions[0] else f"version {version}"

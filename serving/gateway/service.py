@@ -237,10 +237,10 @@ class Service:
             return await anext(deltas, None)
 
     def _skip(self, task: Task, choice: Choice, shadow: bool = False) -> None:
-        """Record that the version of a rollout is unavailable: without such a row, one that fails
+        """Record that the version of a release is unavailable: without such a row, one that fails
         would be observed less the more it fails.
         """
-        if choice.rollout:
+        if choice.release:
             attempt = _Attempt(self.clock, error="unavailable")
             self._record(task, choice, attempt, 0.0, shadow)
 
@@ -254,7 +254,7 @@ class Service:
             choice.version,
             choice.arm,
             choice.share,
-            choice.rollout,
+            choice.release,
             choice.step,
             task.unit,
             task.key,

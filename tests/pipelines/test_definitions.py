@@ -115,8 +115,8 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
         "champion_regression",
         "stale_scores",
         "mlflow_follows",
-        "champion_rollout",
-        "ended_rollout",
+        "champion_release",
+        "ended_release",
         "degraded_champion",
     }
     assert all(

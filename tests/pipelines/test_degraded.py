@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.sensors.degraded import degraded_champion
 from pipelines.sensors.retraining import champion_regression
-from resources.registry.rollouts import Rollouts
+from resources.registry.releases import Releases
 from resources.run_context import RunContext
 from serving.gateway.observations import Observation, Observations
 from tests.pipelines.home_builder import HomeBuilder
@@ -28,9 +28,9 @@ def run_context(home_builder: HomeBuilder) -> RunContext:
 
 def rolled_back(run_context: RunContext) -> None:
     put(run_context.ledger, "b")
-    rollouts = Rollouts(run_context.ledger.place)
-    rollout = rollouts.open(1, 2, {"strategy": "gradual"}, why="a test")
-    rollouts.append(rollout.last, "rolled_back", {"reasons": ["quality: worse."]})
+    releases = Releases(run_context.ledger.place)
+    release = releases.open(1, 2, {"strategy": "gradual"}, why="a test")
+    releases.append(release.last, "rolled_back", {"reasons": ["quality: worse."]})
 
 
 def answered(run_context: RunContext, passed: Sequence[bool]) -> None:
@@ -60,7 +60,7 @@ def test_a_rollback_starts_one_retraining(
     rolled_back(run_context)
     [request] = look(degraded_champion, home_builder, instance).run_requests or []
     assert request.job_name == "full_chain"
-    assert "rollout-0001 was rolled back: quality: worse." in request.tags["ratchet/why"]
+    assert "release-0001 was rolled back: quality: worse." in request.tags["ratchet/why"]
     launch(instance, request)
     assert "was started" in str(look(degraded_champion, home_builder, instance).skip_reason)
 
@@ -98,7 +98,7 @@ def test_both_sensors_share_the_cooldown(
     rescored(home_builder, solved=30)
     [first] = look(champion_regression, home_builder, instance).run_requests or []
     tags = {"ratchet/cause": "degraded", "ratchet/why": "a test"}
-    launch(instance, dg.RunRequest(run_key="degraded-rollout-0001", tags=tags))
+    launch(instance, dg.RunRequest(run_key="degraded-release-0001", tags=tags))
     waits = look(champion_regression, home_builder, instance).skip_reason
     assert first.run_key and "the cooldown is 6 hours" in str(waits)
 

@@ -12,12 +12,12 @@ import pytest
 
 from evaluation.statistics.online.confidence_sequence import log_capital
 from evaluation.statistics.online.pairs import Pairing
-from resources.registry.rollouts import NoRollout, deployed
+from resources.registry.releases import NoRelease, deployed
 from serving.experiment.thompson import Successes, probability_of_best, thompson_shares
-from serving.rollout.arms import Arms
-from serving.rollout.opening import open_rollout
-from serving.rollout.router import RolloutRouter
-from serving.rollout.view import details
+from serving.release.arms import Arms
+from serving.release.opening import open_release
+from serving.release.router import ReleaseRouter
+from serving.release.view import details
 from tests.serving.traffic import SETTINGS, Site
 
 
@@ -70,7 +70,7 @@ def test_a_harmful_challenger_is_dropped_and_the_others_continue(site: Site) -> 
 
 
 def test_a_paused_experiment_still_drops_a_harmful_challenger_and_stays_paused(site: Site) -> None:
-    site.rollouts.append(site.experiment().last, "paused", {"reasons": ["a holiday"]})
+    site.releases.append(site.experiment().last, "paused", {"reasons": ["a holiday"]})
     while not site.last().last.detail.get("dropped"):
         site.send(100, (0.0, 0.5, 0.0, 0.0), (0.3, 0.3, 0.9, 0.3))
         site.tick()
@@ -132,10 +132,10 @@ def test_floors_that_exceed_one_are_refused() -> None:
 
 
 def test_a_user_counts_where_he_was_first_seen(site: Site) -> None:
-    rollout = site.experiment()
+    release = site.experiment()
     site.send(200, passes=(0.5,) * 4)
     rows = [row for _, row in site.observations.read()]
-    arms = Arms(rollout)
+    arms = Arms(release)
     assert all(arms.counts(row) for row in rows)
     assert not any(arms.counts(replace(row, step=1)) for row in rows)
     assert not any(arms.counts(replace(row, version=row.version % 4 + 1)) for row in rows)
@@ -160,8 +160,8 @@ def test_a_dropped_challenger_costs_the_others_no_pair(site: Site) -> None:
 
 def test_requests_are_outside_until_every_challenger_is_loaded(site: Site) -> None:
     site.experiment()
-    router = RolloutRouter(site.rollouts, site.ledger, site.champion, lambda: {1, 2, 3})
-    assert {router.choose(f"user-{n}").rollout for n in range(50)} == {""}
+    router = ReleaseRouter(site.releases, site.ledger, site.champion, lambda: {1, 2, 3})
+    assert {router.choose(f"user-{n}").release for n in range(50)} == {""}
 
 
 def test_a_rollback_of_one_challenger_in_the_ledger_ends_the_experiment(site: Site) -> None:
@@ -172,11 +172,11 @@ def test_a_rollback_of_one_challenger_in_the_ledger_ends_the_experiment(site: Si
 
 
 def test_several_versions_have_one_strategy(site: Site) -> None:
-    with pytest.raises(NoRollout, match="several are an experiment"):
-        open_rollout(site.ledger, site.rollouts, SETTINGS, 2, 3, strategy="gradual", why="")
-    rollout = open_rollout(site.ledger, site.rollouts, SETTINGS, 2, 3, 4, why="")
-    assert (rollout.champion, rollout.challengers) == (1, (2, 3, 4))
-    assert rollout.plan["level"] == pytest.approx(0.05 / 15)
+    with pytest.raises(NoRelease, match="several are an experiment"):
+        open_release(site.ledger, site.releases, SETTINGS, 2, 3, strategy="gradual", why="")
+    release = open_release(site.ledger, site.releases, SETTINGS, 2, 3, 4, why="")
+    assert (release.champion, release.challengers) == (1, (2, 3, 4))
+    assert release.plan["level"] == pytest.approx(0.05 / 15)
 
 
 def test_the_view_shows_every_arm_with_intervals(site: Site) -> None:
@@ -231,7 +231,7 @@ def test_answers_of_a_step_that_is_not_known_yet_are_counted_later(site: Site) -
     before = site.experiment()
     site.send(100)
     shares = {"2": 0.2, "3": 0.2, "4": 0.2}
-    site.rollouts.append(before.last, "step", {"shares": shares, "reasons": ["a test"]}, step=1)
+    site.releases.append(before.last, "step", {"shares": shares, "reasons": ["a test"]}, step=1)
     site.router.refresh()
     site.send(100)
     arms = Arms(before)

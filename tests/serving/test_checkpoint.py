@@ -1,4 +1,4 @@
-"""The running sum of a rollout: a process that continues it knows what one knows that reads all."""
+"""The running sum of a release: a process that continues it knows what one knows that reads all."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from artifacts.hashing import hash_data
 from evaluation.statistics.online.confidence_sequence import mean_sequence, p_value
 from evaluation.statistics.online.running_sequence import RunningSequence
 from serving.gateway.observations import Observations
-from serving.rollout import arms as arms_module
-from serving.rollout.arms import Arms
+from serving.release import arms as arms_module
+from serving.release.arms import Arms
 from tests.serving.traffic import Site
 
 
@@ -37,8 +37,8 @@ class Counting(Observations):
 
     rows = 0
 
-    def read(self, after: int = 0, rollout: str | None = None):  # type: ignore[no-untyped-def]
-        for row in super().read(after, rollout):
+    def read(self, after: int = 0, release: str | None = None):  # type: ignore[no-untyped-def]
+        for row in super().read(after, release):
             self.rows += 1
             yield row
 
@@ -106,8 +106,8 @@ def test_a_sum_that_does_not_agree_with_the_record_is_not_used(
     assert rows == arms.requests == len(list(site.observations.read()))
 
 
-def test_the_sum_of_another_rollout_is_not_used(site: Site) -> None:
-    site.rollouts.append(site.last().last, "aborted", {"reasons": ["by hand"]})
+def test_the_sum_of_another_release_is_not_used(site: Site) -> None:
+    site.releases.append(site.last().last, "aborted", {"reasons": ["by hand"]})
     site.experiment()
     site.send(50)
     assert followed(site)[1] == 50

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from resources.config.rollout import RolloutSettings
+from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from resources.registry.rollouts import Rollouts
+from resources.registry.releases import Releases
 from serving.gateway.observations import Observations
-from serving.rollout.opening import open_rollout
+from serving.release.opening import open_release
 from tests.serving.gateway_server import ask, call, eventually, promote
 from tests.serving.test_serve_process import free_port, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-STEPS = RolloutSettings(shares=(0.5,), bake_s=0, least_pairs=10)
+STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, least_pairs=10)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def site(small_disk: Path, checkpoints: dict[str, Path]) -> Home:
-    """A home on the small disk, with two versions and an open rollout."""
+    """A home on the small disk, with two versions and an open release."""
     home = Home(small_disk)
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
@@ -84,14 +84,14 @@ def test_without_a_writable_disk_answers_continue_and_no_record_is_lost(
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with serving(site, port):
-        open_rollout(Ledger(site.ledger), Rollouts(site.ledger), STEPS, 2, why="a test")
+        open_release(Ledger(site.ledger), Releases(site.ledger), STEPS, 2, why="a test")
         first = ids(url, 3)
         eventually(lambda: set(first) <= recorded(site))
         if fault == "full":
             filler = fill(small_disk)
         else:
             remount(small_disk, "ro")
-        meanwhile = ids(url, 60)  # enough for the next step of the rollout
+        meanwhile = ids(url, 60)  # enough for the next step of the release
         time.sleep(3)
         state = call(f"{url}/health/ready")
         assert state[0] == 200 and state[1]["status"] == "degraded", state
@@ -105,7 +105,7 @@ def test_without_a_writable_disk_answers_continue_and_no_record_is_lost(
         eventually(lambda: set(meanwhile) <= recorded(site), 30)
         eventually(lambda: call(f"{url}/health/ready")[1]["status"] == "ok", 30)
         assert call(f"{url}/feedback", vote)[0] == 200
-        eventually(lambda: ids(url, 5) and Rollouts(site.ledger).all()[-1].state == "promoted", 60)
+        eventually(lambda: ids(url, 5) and Releases(site.ledger).all()[-1].state == "promoted", 60)
 
 
 def shim(folder: Path) -> Path:
@@ -136,18 +136,18 @@ def test_a_clock_that_jumps_by_an_hour_changes_nothing(
     url = f"http://127.0.0.1:{port}"
     with serving(home, port):
         monkeypatch.delenv("LD_PRELOAD")
-        rollouts = Rollouts(home.ledger)
+        releases = Releases(home.ledger)
         steps = STEPS.model_copy(update={"shares": (0.3, 0.6), "bake_s": 8.0})
-        open_rollout(Ledger(home.ledger), rollouts, steps, 2, why="a test")
+        open_release(Ledger(home.ledger), releases, steps, 2, why="a test")
         ids(url, 60)
-        opened = rollouts.all()[-1]
+        opened = releases.all()[-1]
         offset.write_text(str(jump_s))
         ids(url, 5)
         eventually(lambda: abs(last(home).time - time.time() - jump_s) < 60)
-        assert rollouts.all()[-1].step == opened.step  # not an hour older
-        eventually(lambda: ids(url, 5) and rollouts.all()[-1].step == 1, 60)
+        assert releases.all()[-1].step == opened.step  # not an hour older
+        eventually(lambda: ids(url, 5) and releases.all()[-1].step == 1, 60)
         offset.write_text("0")
-        eventually(lambda: ids(url, 5) and rollouts.all()[-1].state == "promoted", 60)
+        eventually(lambda: ids(url, 5) and releases.all()[-1].state == "promoted", 60)
         assert call(f"{url}/health/ready")[1]["status"] == "ok"
     assert all(row.total_s >= 0 for _, row in Observations(home.observations).read())
 

@@ -86,9 +86,9 @@ def test_a_margin_as_large_as_the_worst_value_is_refused() -> None:
         Guardrail("errors", margin=1.0)
 
 
-def test_guardrails_arms_and_rollouts_share_alpha() -> None:
+def test_guardrails_arms_and_releases_share_alpha() -> None:
     assert guardrail_level(0.05, 4, arms=2) == pytest.approx(0.05 / 8)
-    total = sum(4 * guardrail_level(0.05, 4, rollout=number) for number in range(1, 5000))
+    total = sum(4 * guardrail_level(0.05, 4, release=number) for number in range(1, 5000))
     assert total < 0.05
 
 
@@ -176,7 +176,7 @@ def answered(number: int, challenger: bool, **changes: object) -> Observation:
         version=2 if challenger else 1,
         arm="version 2" if challenger else CHAMPION,
         share=0.5,
-        rollout="rollout-0001",
+        release="release-0001",
         step=0,
         unit=f"user-{number}",
         key="",

@@ -25,12 +25,12 @@ from typing import Any
 import psutil
 import pytest
 
-from resources.config.rollout import RolloutSettings
+from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from resources.registry.rollouts import Rollouts, deployed
+from resources.registry.releases import Releases, deployed
 from serving.gateway.observations import Observations
-from serving.rollout.opening import open_rollout
+from serving.release.opening import open_release
 from tests.resources.postgres import PASSWORD, postgres
 from tests.sandbox.engines import ray_cluster
 from tests.serving import vllm_stand_in
@@ -42,7 +42,7 @@ KILLS = int(os.environ.get("RATCHET_KILLS", "100"))
 CLIENTS, PAUSE_S = 3, 0.1  # seconds between two requests of a client
 FAILURES = (OSError, HTTPException, ValueError, KeyError)  # of a request
 PATIENCE_S = 300.0  # until everything runs again on a busy machine
-STEPS = RolloutSettings(shares=(0.5,), bake_s=0, least_pairs=20, errors_margin=0.9)
+STEPS = ReleaseSettings(shares=(0.5,), bake_s=0, least_pairs=20, errors_margin=0.9)
 
 
 class Gateway:
@@ -169,7 +169,7 @@ def kill_under_load(
 
     whole: whether all engines run, so that never two of them are dead at once.
     """
-    ledger, rollouts = Ledger(place, gateway.home.path), Rollouts(place)
+    ledger, releases = Ledger(place, gateway.home.path), Releases(place)
     done: Counter[str] = Counter()
     with clients(gateway.url) as threads:
         for _ in range(kills):
@@ -183,10 +183,10 @@ def kill_under_load(
                 )
 
             eventually(settled, PATIENCE_S)
-            known = rollouts.all()
+            known = releases.all()
             if not (known and known[-1].open):
                 challenger = 3 - (deployed(known) or 1)
-                open_rollout(ledger, rollouts, STEPS, challenger, why="under load")
+                open_release(ledger, releases, STEPS, challenger, why="under load")
             time.sleep(random.uniform(0, 0.5))
             way = random.choice(list(ways))
             ways[way]()
@@ -201,11 +201,11 @@ def kill_under_load(
     answered = [name for each in threads for name in each.answered]
     recorded = {row.response for _, row in Observations(gateway.home.observations).read()}
     missing = [name for name in answered if name not in recorded]
-    ended = Counter(rollout.state for rollout in rollouts.all())
+    ended = Counter(release.state for release in releases.all())
     retries = sum(each.retries for each in threads)
     print(
         f"{dict(done)}: {len(answered)} answers, {retries} retried, {len(missing)} not recorded, "
-        f"rollouts {dict(ended)}"
+        f"releases {dict(ended)}"
     )
     assert len(missing) <= 4 * CLIENTS * done["gateway"]  # of the last 50 ms before each kill
     with closing(sqlite3.connect(gateway.home.observations)) as connection:

@@ -1,4 +1,4 @@
-"""Traffic that a proxy splits: manifests of a rollout's step, and the analysis for Argo."""
+"""Traffic that a proxy splits: manifests of a release's step, and the analysis for Argo."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import jsonschema
 import pytest
 import yaml
 
-from resources.config.rollout import RolloutSettings
+from resources.config.release import ReleaseSettings
 from resources.home import Home
 from resources.registry.ledger import Ledger
-from resources.registry.rollouts import Rollouts
+from resources.registry.releases import Releases
 from serving.gateway.observations import Observations
-from serving.rollout.manifests import (
+from serving.release.manifests import (
     Place,
     analysis_template,
     http_route,
@@ -58,27 +58,27 @@ def test_the_schemas_refuse_unknown_fields_and_wrong_types(site: Site) -> None:
 
 
 def test_every_manifest_is_valid_at_every_step_and_follows_the_record(site: Site) -> None:
-    rollout, seen, kserve = site.open(), [], []
+    release, seen, kserve = site.open(), [], []
     for _ in range(3):
         for document in (
-            http_route(rollout, Place(), HEADER),
-            inference_service(rollout, Place(), "chain-0002"),
-            analysis_template(rollout, Place()),
+            http_route(release, Place(), HEADER),
+            inference_service(release, Place(), "chain-0002"),
+            analysis_template(release, Place()),
         ):
             check(document)
-        seen.append(weights(http_route(rollout, Place(), HEADER)))
-        service = inference_service(rollout, Place(), "chain-0002")
+        seen.append(weights(http_route(release, Place(), HEADER)))
+        service = inference_service(release, Place(), "chain-0002")
         kserve.append(service["spec"]["predictor"].get("canaryTrafficPercent"))
         site.send(200)
         site.tick()
-        rollout = site.last()
+        release = site.last()
     assert seen == [{"1": 9000, "2": 1000}, {"1": 5000, "2": 5000}, {"1": 0, "2": 10000}]
     assert kserve == [10, 50, None]
 
 
 def test_after_a_rollback_the_champion_gets_everything(site: Site) -> None:
-    rollout = site.open("blue-green")
-    site.rollouts.append(rollout.last, "rolled_back", {"reasons": ["a test"]})
+    release = site.open("blue-green")
+    site.releases.append(release.last, "rolled_back", {"reasons": ["a test"]})
     assert shares_of(site.last()) == {1: 1.0, 2: 0.0}
     service = inference_service(site.last(), Place(), "chain-0002")
     assert service["spec"]["predictor"]["canaryTrafficPercent"] == 0
@@ -97,7 +97,7 @@ def test_the_command_prints_a_manifest_and_refuses_a_gateway_that_splits_too(
     profile.write_text("extends: embedded\nserving: {version_header: x-ratchet-version}\n")
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cli.main", "rollout", "manifests", "gateway-api", *more]
+        command = [sys.executable, "-m", "cli.main", "release", "manifests", "gateway-api", *more]
         environment = {"RATCHET_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
         return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
 
@@ -111,17 +111,17 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
     from serving.gateway.app import make_app
-    from serving.rollout.attach import attached_router
-    from serving.rollout.opening import open_rollout
-    from serving.rollout.web_metric import analysis_routes
+    from serving.release.attach import attached_router
+    from serving.release.opening import open_release
+    from serving.release.web_metric import analysis_routes
     from tests.serving.faulty_engine import Faulty
 
-    ledger, rollouts = Ledger(home.ledger), Rollouts(home.ledger)
+    ledger, releases = Ledger(home.ledger), Releases(home.ledger)
     for name in ("old", "new"):
         promote(home, name, checkpoints[name])
-    plan = RolloutSettings(shares=(0.4,), bake_s=600)
-    rollout = open_rollout(ledger, rollouts, plan, 2, why="a test")
-    [(_, champion), (_, challenger)] = weights(http_route(rollout, Place(), HEADER)).items()
+    plan = ReleaseSettings(shares=(0.4,), bake_s=600)
+    release = open_release(ledger, releases, plan, 2, why="a test")
+    [(_, champion), (_, challenger)] = weights(http_route(release, Place(), HEADER)).items()
     assert (champion, challenger) == (6000, 4000)
     settings = fast(version_header=HEADER)
     app = make_app(
@@ -143,7 +143,7 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
         assert status == 200
 
     with running(app, settings) as url:
-        analysis = f"{url}/rollouts/latest/analysis"
+        analysis = f"{url}/releases/latest/analysis"
         eventually(lambda: call(f"{url}/models")[1]["versions"][1]["loaded"])
         assert call(analysis)[1]["healthy"] is True
         for number in range(60):
@@ -152,7 +152,7 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
         eventually(lambda: call(analysis)[1]["state"] == "rolled_back")
         assert call(analysis)[1]["shares"] == {"1": 1.0, "2": 0.0}
         eventually(lambda: ask(url)[1]["model"] == "old")
-    rows = [row for _, row in Observations(home.observations).read() if row.rollout]
+    rows = [row for _, row in Observations(home.observations).read() if row.release]
     arms = Counter(row.version for row in rows if row.arm != "fallback")
     assert arms[2] and arms[1] and abs(arms[2] - split[2]) <= split[2] // 2
     assert {row.share for row in rows if row.version == 2} == {0.4}

@@ -28,7 +28,7 @@ def test_observations_are_read_in_order_from_any_number_on(observations: Observa
     observations.append(rows)
     assert [row for _, row in observations.read()] == rows
     assert list(observations.read(after=1)) == [(2, rows[1])]
-    assert [row for _, row in observations.read(rollout="r1")] == [ROW]
+    assert [row for _, row in observations.read(release="r1")] == [ROW]
 
 
 def test_every_vote_is_kept_in_order(observations: Observations) -> None:
@@ -37,9 +37,9 @@ def test_every_vote_is_kept_in_order(observations: Observations) -> None:
     assert [vote for _, vote in observations.feedback()] == votes
 
 
-def test_votes_are_found_by_the_rollout_of_their_response(observations: Observations) -> None:
+def test_votes_are_found_by_the_release_of_their_response(observations: Observations) -> None:
     votes = [Feedback(name, 2.0, "k", "u", 1.0) for name in ("chatcmpl-1", "other", "unknown")]
-    observations.append([ROW, replace(ROW, response="other", rollout="r2"), *votes])
+    observations.append([ROW, replace(ROW, response="other", release="r2"), *votes])
     assert observations.votes_on("r1") == votes[:1]
 
 

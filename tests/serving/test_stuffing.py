@@ -1,4 +1,4 @@
-"""One API key, and somebody who knows a rollout's id, do not decide what a rollout shows."""
+"""One API key, and somebody who knows a release's id, do not decide what a release shows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.registry.rollouts import Rollouts
+from resources.registry.releases import Releases
 from serving.experiment.analysis import analyze
 from serving.experiment.feedback import ALWAYS, KeyLimit
 from serving.gateway.observations import Feedback, Observation
-from serving.rollout.comparison import Comparison
-from serving.rollout.plan import QUALITY, Plan, plan_of
-from serving.rollout.view import details, overview
+from serving.release.comparison import Comparison
+from serving.release.plan import QUALITY, Plan, plan_of
+from serving.release.view import details, overview
 from tests.serving.traffic import SETTINGS, Site
 
 HALF = SETTINGS.model_copy(update={"holdback": 0.5})
@@ -91,25 +91,25 @@ def test_the_same_id_assigns_users_differently(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         site = Site(tmp_path / name)
-        site.rollouts = Rollouts(site.rollouts.place)
-        assert site.open("blue-green", HALF).id == "rollout-0001"
+        site.releases = Releases(site.releases.place)
+        assert site.open("blue-green", HALF).id == "release-0001"
         versions.append([site.router.choose(f"u{n}").version for n in range(300)])
     assert 0.3 < sum(a == b for a, b in zip(*versions, strict=True)) / 300 < 0.7
 
 
 def test_the_salt_is_not_shown(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    site.rollouts = Rollouts(site.rollouts.place)
+    site.releases = Releases(site.releases.place)
     salt = site.open().salt
-    shown = json.dumps([overview(site.rollouts), details(site.last(), site.observations)])
+    shown = json.dumps([overview(site.releases), details(site.last(), site.observations)])
     assert len(salt) == 32 and salt not in shown and salt not in repr(site.router.traffic)
 
 
-def test_an_older_rollout_has_its_id_as_salt(tmp_path: Path) -> None:
-    rollout = Site(tmp_path).open()
-    [opened] = rollout.events
+def test_an_older_release_has_its_id_as_salt(tmp_path: Path) -> None:
+    release = Site(tmp_path).open()
+    [opened] = release.events
     older = {name: value for name, value in opened.detail.items() if name != "salt"}
-    assert replace(rollout, events=(replace(opened, detail=older),)).salt == rollout.id
+    assert replace(release, events=(replace(opened, detail=older),)).salt == release.id
 
 
 def test_an_older_plan_is_read(tmp_path: Path) -> None:

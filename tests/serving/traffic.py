@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from resources.config.rollout import RolloutSettings, Strategy
+from resources.config.release import ReleaseSettings, Strategy
 from resources.registry.ledger import Ledger
-from resources.registry.rollouts import Rollout, Rollouts
+from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observation, Observations
 from serving.gateway.routing import Choice
-from serving.rollout.controller import Controller
-from serving.rollout.plan import plan_of
-from serving.rollout.router import RolloutRouter
+from serving.release.controller import Controller
+from serving.release.plan import plan_of
+from serving.release.router import ReleaseRouter
 from tests.resources.ledger_entries import put
 
-SETTINGS = RolloutSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
+SETTINGS = ReleaseSettings(bake_s=0, least_pairs=5, shares=(0.1, 0.5))
 
 
 class Site:
-    """One home: versions 1 to `versions` in the ledger, rollouts, observations and a router."""
+    """One home: versions 1 to `versions` in the ledger, releases, observations and a router."""
 
     def __init__(self, path: Path, versions: int = 2) -> None:
         self.ledger = Ledger(path / "promotions.db")
@@ -30,10 +30,10 @@ class Site:
             put(self.ledger, "a", "install")
             for name in "bcdef"[: versions - 1]:
                 put(self.ledger, name)
-        self.rollouts = Rollouts(path / "promotions.db", lambda: "the same users each time")
+        self.releases = Releases(path / "promotions.db", lambda: "the same users each time")
         self.observations = Observations(path / "observations.db")
-        self.router = RolloutRouter(self.rollouts, self.ledger, self.champion)
-        self.controller = Controller(self.rollouts, self.ledger, self.observations)
+        self.router = ReleaseRouter(self.releases, self.ledger, self.champion)
+        self.controller = Controller(self.releases, self.ledger, self.observations)
         self.rng = np.random.default_rng(1)
         self.sent = 0
         self.passes: Sequence[float] | None = None
@@ -44,19 +44,19 @@ class Site:
         assert entry
         return entry.version
 
-    def open(self, strategy: Strategy = "gradual", settings: RolloutSettings = SETTINGS) -> Rollout:
+    def open(self, strategy: Strategy = "gradual", settings: ReleaseSettings = SETTINGS) -> Release:
         plan = plan_of(settings, strategy, 1).model_dump(mode="json")
-        rollout = self.rollouts.open(1, 2, plan, why="a test")
+        release = self.releases.open(1, 2, plan, why="a test")
         self.router.refresh()
-        return rollout
+        return release
 
-    def experiment(self, settings: RolloutSettings = SETTINGS) -> Rollout:
+    def experiment(self, settings: ReleaseSettings = SETTINGS) -> Release:
         """Open an experiment with all versions against the first."""
         _, first, *others = (entry.version for entry in self.ledger.history())
         plan = plan_of(settings, "experiment", 1, 1 + len(others)).model_dump(mode="json")
-        rollout = self.rollouts.open(1, first, plan, why="a test", others=others)
+        release = self.releases.open(1, first, plan, why="a test", others=others)
         self.router.refresh()
-        return rollout
+        return release
 
     def send(
         self,
@@ -83,8 +83,8 @@ class Site:
         self.router.refresh()
         return event.kind if event else ""
 
-    def last(self) -> Rollout:
-        return self.rollouts.all()[-1]
+    def last(self) -> Release:
+        return self.releases.all()[-1]
 
     def _row(
         self, choice: Choice, version: int, errors: Sequence[float], shadow: bool = False
@@ -99,7 +99,7 @@ class Site:
             version=version,
             arm=choice.arm,
             share=choice.share,
-            rollout=choice.rollout,
+            release=choice.release,
             step=choice.step,
             unit=f"user-{self.sent}",
             key=self.key(self.sent),

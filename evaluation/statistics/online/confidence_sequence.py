@@ -78,7 +78,7 @@ def mean_sequence(
 
 
 def pairs_needed(difference: float, spread: float, alpha: float) -> int:
-    """Return about how many pairs show a true difference on average, for the plan of a rollout:
+    """Return about how many pairs show a true difference on average, for the plan of a release:
     2 * (spread / difference)**2 * log(number of bets / alpha).
 
     spread: standard deviation of a pair's difference. The capital of the best bet grows by

@@ -33,7 +33,7 @@ class Pairs(NamedTuple):
 
 
 class Pairing:
-    """Pairs the observations of one step of a rollout as they come, first with first.
+    """Pairs the observations of one step of a release as they come, first with first.
 
     share: of the challenger in this step, in (0, 1). Which observations form a pair depends on the
     order of the arms alone, never on a value, which keeps a pair's expectation at the difference of
@@ -89,7 +89,7 @@ def epochs(shares: Sequence[float]) -> list[int]:
 def concurrent_pairs(
     challenger: Sequence[bool] | Booleans, values: Sequence[float] | Floats, share: float
 ) -> Pairs:
-    """Pair the observations of one step of a rollout; see `Pairing`.
+    """Pair the observations of one step of a release; see `Pairing`.
 
     challenger: arm of each observation. Raises ValueError for a share outside (0, 1) or different
     lengths.

@@ -17,7 +17,7 @@ def sample_ratio_p_value(
 ) -> float:
     """Return an always-valid p-value of "every unit was assigned with these shares".
 
-    steps: for each step of a rollout the units that each arm got, and the arms' shares, which sum
+    steps: for each step of a release the units that each arm got, and the arms' shares, which sum
     to 1 and are above 0. The capital of a step is the Dirichlet-multinomial likelihood of the
     counts over their likelihood at the shares, with prior weights concentration * share:
     B(a + n) / B(a) / product of share**n. Steps multiply. The p-value is 1 / the capital.

@@ -1,0 +1,104 @@
+"""What the requests of a release show by now.
+
+In: a release, its arms, the observations. Out: the guardrails as JSON, what the present step waits
+for, the primary metric, the decision on each challenger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resources.registry.releases import Release
+from serving.experiment.analysis import Analysis, analyze
+from serving.experiment.decision import Decision, decide
+from serving.gateway.observations import Observations
+from serving.release.arms import Arms, FirstPlace
+from serving.release.comparison import Comparison
+
+RATIO_LEVEL = 0.001  # a mismatch of the arms' traffic is a fault, so it must be beyond doubt
+
+
+def waiting_for(release: Release, arms: Arms, now: float) -> str:
+    """Return why the present step is not over; "" if it is. now: seconds since 1970."""
+    plan, bake_s = arms.plan, arms.plan.bake_s
+    if plan.experiment:  # a long one is looked at less often: its steps are events of the record
+        bake_s = max(bake_s, 0.1 * (release.step_since - release.events[0].time))
+    if (left := bake_s - (now - release.step_since)) > 0:
+        return f"bakes for another {left:.0f} s"
+    pairs = sum(comparison.pairs(release.step) for comparison in arms.comparisons.values())
+    if pairs < plan.least_pairs:
+        return f"has {pairs} of at least {plan.least_pairs} pairs of requests"
+    return ""
+
+
+def guardrails_of(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the state of the guardrails as JSON."""
+    return [
+        {
+            "name": harm.guardrail.name,
+            "margin": harm.guardrail.margin,
+            "pairs": harm.pairs,
+            "low": harm.interval.low,
+            "high": harm.interval.high,
+            "p_value": harm.p_value,
+            "level": harm.level,
+        }
+        for harm in comparison.harms()
+    ]
+
+
+def evidence_of(arms: Arms) -> dict[str, Any]:
+    """Return what an event records: the guardrails of each challenger."""
+    evidence: dict[str, Any] = {"observations": arms.read}
+    if len(arms.comparisons) == 1:
+        return evidence | {"guardrails": guardrails_of(arms.first)}
+    each = {str(version): guardrails_of(own) for version, own in arms.comparisons.items()}
+    return evidence | {"guardrails_of": each}
+
+
+def analyses_of(
+    release: Release, arms: Arms, observations: Observations
+) -> dict[int, Analysis | None]:
+    """Return challenger -> analysis of the primary metric; None where quality is not measured.
+
+    Only where it is are all observations of the release read.
+    """
+    votes = observations.votes_on(release.id)
+    plan, comparisons = arms.plan, arms.comparisons
+    if not votes and not any(own.measures_quality for own in comparisons.values()):
+        return dict.fromkeys(comparisons)
+    first = FirstPlace()
+    once = plan.experiment and plan.sticky
+    rows = [row for _, row in observations.read(0, release.id) if not once or first.holds(row)]
+    if arms.rates_before is None:
+        arms.rates_before = observations.rates_before(release.events[0].time)
+    rates_before = arms.rates_before
+    return {
+        version: analyze(
+            [row for row in rows if row.version not in comparison.others],
+            votes,
+            rates_before,
+            challenger=version,
+            shares=comparison.shares,
+            level=plan.level,
+            gain=plan.gain or 0.0,
+            users_per_key=plan.users_per_key,
+            key_share=plan.key_share,
+        )
+        for version, comparison in comparisons.items()
+    }
+
+
+def decision_of(comparison: Comparison, analysis: Analysis | None) -> Decision:
+    """Return the decision that the guardrails and the primary metric support by now.
+
+    A guardrail that no request says anything about, such as tests that none carries, is left out.
+    """
+    harms = comparison.harms()
+    return decide(
+        [harm for harm in harms if harm.pairs] or harms,
+        analysis.primary if analysis else None,
+        ratio_p_value=comparison.ratio_p_value(),
+        ratio_level=RATIO_LEVEL,
+        least_pairs=comparison.plan.least_pairs,
+    )

@@ -1,0 +1,89 @@
+"""The endpoints /releases and /experiments: every release as JSON, and a page for people.
+
+In: the record and the observations. Out: routes for `make_app`. The page loads nothing from
+elsewhere and runs nothing inline (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import HTMLResponse, Response
+
+from resources.home import Home
+from resources.registry.ledger import Ledger, LedgerChanged
+from resources.registry.ledger_database import LedgerUnreachable
+from resources.registry.releases import Releases
+from serving.gateway.observations import Observations
+from serving.gateway.refusals import Refused
+from serving.page_headers import HEADERS
+from serving.release.view import Views, overview
+
+FOLDER = Path(__file__).parent
+
+
+def release_routes(home: Home, ledger: Ledger) -> APIRouter:
+    """Return the routes. They read the databases in a thread, so that answers do not wait."""
+    routes = APIRouter(tags=["Releases"])
+    releases, views = Releases(ledger.place), Views(Observations(home.observations))
+
+    @routes.get("/releases")
+    def every_release() -> list[dict[str, Any]]:
+        """Every release in short, newest first."""
+        with readable():
+            return overview(releases)
+
+    @routes.get("/experiments")
+    def every_experiment() -> list[dict[str, Any]]:
+        """Every experiment in short, newest first. `/releases/{id}` has all of one."""
+        with readable():
+            return [row for row in overview(releases) if row["strategy"] == "experiment"]
+
+    @routes.get("/releases/page", response_class=HTMLResponse)
+    def page() -> Response:
+        """The page for people."""
+        return _file("page.html.jinja", "text/html")
+
+    @routes.get("/releases/page.css", include_in_schema=False)
+    def style() -> Response:
+        """The page's style."""
+        return _file("page.css", "text/css")
+
+    @routes.get("/releases/page.js", include_in_schema=False)
+    def script() -> Response:
+        """The page's script."""
+        return _file("page.js", "text/javascript")
+
+    @routes.get("/releases/{name}")
+    def one_release(name: str) -> dict[str, Any]:
+        """One release: its steps, both versions with intervals, the decision and every event.
+
+        `latest` is the newest one.
+        """
+        with readable():
+            known = releases.all()
+        found = [
+            each for each in known if each.id == name or (name == "latest" and each is known[-1])
+        ]
+        if not found:
+            raise HTTPException(404, f"no release {name[:80]!r}")
+        return views.of(found[0])
+
+    return routes
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Answer 503 where the record cannot be read."""
+    try:
+        yield
+    except (LedgerChanged, LedgerUnreachable) as error:
+        raise Refused(503, "no_record", str(error), 5) from error
+
+
+def _file(name: str, kind: str) -> Response:
+    return Response((FOLDER / name).read_text(encoding="utf-8"), 200, HEADERS, kind)

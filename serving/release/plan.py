@@ -1,0 +1,155 @@
+"""The plan of a release: its steps and guardrails, fixed when it is opened and recorded with it.
+
+In: the settings and a strategy. Out: a `Plan`, and how much traffic it needs, said beforehand.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.statistics.online.confidence_sequence import pairs_needed
+from evaluation.statistics.online.welch import observations_needed
+from resources.config.release import ReleaseSettings, Strategy
+from resources.registry.releases import Release
+from serving.experiment.guardrail import Guardrail, guardrail_level
+
+QUALITY = "failed tests"
+SPEED = "seconds"
+DROPS = (0.02, 0.05, 0.2)  # differences for which a plan states its needs
+
+
+class Step(BaseModel):
+    """share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    share: float
+    shadow: bool = False
+
+    @property
+    def title(self) -> str:
+        return "shadow" if self.shadow else f"{100 * self.share:.3g} %"
+
+
+class Plan(BaseModel):
+    """level: share of alpha of each guardrail. A release without steps promotes at once.
+
+    After the last step the challenger gets all traffic; after a shadow step a person decides. An
+    experiment begins with equal shares, its only planned step; its record has the later ones.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: Strategy
+    steps: tuple[Step, ...]
+    guardrails: tuple[Guardrail, ...]
+    level: float
+    bake_s: float
+    least_pairs: int
+    sticky: bool
+    gain: float | None = None
+    users_per_key: int = 100
+    key_share: float = 1.0
+    allocation: Literal["thompson", "equal"] = "equal"
+    least_share: float = 0.1
+    most_pairs: int = 20_000
+    failed_gateways: float = 0.5
+
+    @property
+    def experiment(self) -> bool:
+        return self.strategy == "experiment"
+
+
+class OtherPlan(ValueError):
+    """A plan that this version of Ratchet cannot read."""
+
+
+def recorded_plan(release: Release) -> Plan:
+    """Return the plan that was recorded when the release was opened. Raises OtherPlan."""
+    try:
+        return Plan.model_validate(release.plan)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise OtherPlan(
+            f"{release.id} has a plan of another version of Ratchet ({where}: {first['msg']}): the "
+            "deployed version answers; `ratchet deploy` opens a new one"
+        ) from error
+
+
+def allocations(release: Release, plan: Plan) -> list[dict[int, float]]:
+    """Return challenger -> its share of the traffic, for each step: of a release all of its plan,
+    of an experiment those until now.
+    """
+    if not plan.experiment:
+        return [{release.challenger: step.share} for step in plan.steps]
+    equal = dict.fromkeys(release.challengers, plan.steps[0].share)
+    later = [event.detail["shares"] for event in release.events if event.kind == "step"]
+    return [equal, *({int(v): share for v, share in shares.items()} for shares in later)]
+
+
+class Need(NamedTuple):
+    """Requests in the comparison that show a rise of the share of failed requests by `drop`.
+
+    watched: on average, where every moment may decide. fixed: with power 80 % and one look.
+    """
+
+    drop: float
+    watched: int
+    fixed: int
+
+
+def plan_of(
+    settings: ReleaseSettings, strategy: Strategy, number: int, challengers: int = 1
+) -> Plan:
+    """Return the plan of the number-th release, 1 for the first."""
+    steps = {
+        "gradual": tuple(Step(share=share) for share in settings.shares),
+        "blue-green": (Step(share=1 - settings.holdback),),
+        "shadow": (Step(share=0.5, shadow=True),),
+        "immediate": (),
+        "experiment": (Step(share=1 / (challengers + 1)),),
+    }[strategy]
+    guardrails = (
+        Guardrail("errors", margin=settings.errors_margin),
+        Guardrail("refusals", margin=settings.refusals_margin),
+        Guardrail(SPEED, settings.latency_limit_s, settings.latency_margin_s),
+        Guardrail("tokens", settings.tokens_limit, settings.tokens_margin),
+        Guardrail(QUALITY, margin=settings.quality_margin),
+    )
+    every = number if settings.alpha_over == "all" else None
+    return Plan(
+        strategy=strategy,
+        steps=steps,
+        guardrails=guardrails,
+        level=guardrail_level(settings.alpha, len(guardrails), challengers, every),
+        bake_s=settings.bake_s,
+        least_pairs=settings.least_pairs,
+        sticky=settings.sticky,
+        gain=settings.gain or 0.0 if strategy == "experiment" else settings.gain,
+        users_per_key=settings.users_per_key,
+        key_share=settings.key_share,
+        allocation=settings.allocation,
+        least_share=min(settings.least_share, 1 / (challengers + 1)),
+        most_pairs=settings.most_pairs,
+        failed_gateways=settings.failed_gateways,
+    )
+
+
+def needs(plan: Plan, base: float, share: float) -> list[Need]:
+    """Return what a rise of the champion's error rate `base` needs at this share of the traffic."""
+    margin, least = plan.guardrails[0].margin, min(share, 1 - share)
+    found = []
+    for drop in DROPS:
+        if (excess := drop - margin) <= 0:
+            continue
+        # The rarer arm's value varies alone: the other one's is a mean of many at small shares.
+        one = (base + drop) * (1 - base - drop)
+        spread = sqrt(max(one + base * (1 - base) * least / (1 - least), 1e-4))
+        watched = pairs_needed(excess, spread, plan.level) / least
+        fixed = observations_needed(excess, spread, share=share, alpha=plan.level)
+        found.append(Need(drop, round(watched), fixed))
+    return found
