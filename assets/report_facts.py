@@ -21,7 +21,7 @@ from evaluation.reports.facts import (
     Minutes,
     Model,
     ReportFacts,
-    Score,
+    ScoreFact,
     Step,
     Unmeasured,
 )
@@ -218,7 +218,7 @@ def _curve(challenger: Artifact, tasks: int) -> Curve:
         rewards=rewards,
         figures=measured,
         scores=tuple(
-            Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks))
+            ScoreFact(step=step, benchmark="validation", rate=Rate.counted(count, tasks))
             for step, count in solved
         ),
     )

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.benchmarks.embedded import SAMPLING
-from experiments.adaptation import ALL, Family, Row, Study, study_id
+from experiments.adaptation import ALL, AdaptationRow, Family, Study, study_id
 from problems.embedded import families as embedded
 from problems.embedded.compositional import FamilyConfig
 from problems.schema import Problem, read_parquet
@@ -120,7 +120,7 @@ def read_family(path: Path, config: Adaptation) -> Family:
     return Family(path.stem, tuple(examples[:needed]), tuple(heldout))
 
 
-def table(rows: Sequence[Row]) -> Table:
+def table(rows: Sequence[AdaptationRow]) -> Table:
     """Return a table with a row per family, way and k. The mean over all families comes last."""
     table = Table(
         "family",

@@ -48,7 +48,7 @@ class Family:
     heldout: tuple[Problem, ...]
 
 
-class Row(BaseModel):
+class AdaptationRow(BaseModel):
     """One row of the result.
 
     share: solved share of `tasks`. gain: difference of the share to the start's on the same tasks.
@@ -84,7 +84,7 @@ class Study:
         self,
         sandbox: Sandbox,
         on_cell: Callable[[str, int, int], None] = lambda name, done, of: None,
-    ) -> list[Row]:
+    ) -> list[AdaptationRow]:
         """Measure the missing cells, write `result.json` and return its rows.
 
         on_cell is called with the cell's name, the number of cells done, and of all cells.
@@ -111,13 +111,13 @@ class Study:
                         for seed in range(self.config.seeds)
                     )
 
-    def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[Row]:
+    def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[AdaptationRow]:
         family_cells = [cell for cell in cells if family in (ALL, cell.family.name)]
         before = _mean_by_task([cell for cell in family_cells if cell.way == START])
         for way, k in dict.fromkeys((cell.way, cell.k) for cell in family_cells):
             group = [cell for cell in family_cells if (cell.way, cell.k) == (way, k)]
             if notes := sorted({cell.note for cell in group} - {""}):
-                yield Row(family=family, way=way, k=k, note=notes[0])
+                yield AdaptationRow(family=family, way=way, k=k, note=notes[0])
                 continue
             after = _mean_by_task(group)
             share = sum(after.values()) / len(after)
@@ -128,7 +128,7 @@ class Study:
                 if binary
                 else mean_interval(list(after.values()))
             )
-            yield Row(
+            yield AdaptationRow(
                 family=family,
                 way=way,
                 k=k,
@@ -140,7 +140,7 @@ class Study:
                 seconds=sum(cell.seconds for cell in group),
             )
 
-    def _result(self, rows: Sequence[Row]) -> dict[str, Any]:
+    def _result(self, rows: Sequence[AdaptationRow]) -> dict[str, Any]:
         inputs = {"start": hash_folder(self.start)} | {
             family.name: _hash(family) for family in self.families
         }

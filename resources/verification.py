@@ -25,7 +25,7 @@ ELSEWHERE = {*KINDS, "cache", "promotions.db", "dagster", "ray", "smoke", "mlrun
 
 
 @dataclass
-class Verified:
+class VerifiedHome:
     """files: relative names of those with a hash. lines: number of those with one."""
 
     files: list[Path] = field(default_factory=list)
@@ -33,13 +33,13 @@ class Verified:
     without_hash: list[Path] = field(default_factory=list)
 
 
-def verify_records(home: Path) -> Verified:
+def verify_records(home: Path) -> VerifiedHome:
     """Verify the files. Raises CorruptArtifact for the first one that was changed.
 
     A sealed file starts with its hash. No line without a hash follows one that has it. What a
     `done.json`, a candidate's manifest or a save's seal lists is verified with it.
     """
-    verified, listed = Verified(), set()
+    verified, listed = VerifiedHome(), set()
     for path in _files(home):
         name = path.relative_to(home)
         if name.parts[0] == COPIES:

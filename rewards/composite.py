@@ -10,7 +10,7 @@ from artifacts.code_hash import hash_code, parts
 from artifacts.hashing import hash_data, hash_file
 from problems.schema import Problem
 from rewards import lint
-from rewards.components.component import Program
+from rewards.components.component import RewardedProgram
 from rewards.components.correctness import correctness
 from rewards.components.registry import COMPONENTS, file_of
 from rewards.config import QUALITY, RewardConfig, Weights
@@ -108,7 +108,9 @@ class Reward:
         """Return the measured components, and the weights of those that count here."""
         task, report, dense = judged.task, judged.report, self.config.dense_share(judged.step)
         if isinstance(task, Problem):
-            program = Program(task, judged.completion, report, dense, findings, self._preferences)
+            program = RewardedProgram(
+                task, judged.completion, report, dense, findings, self._preferences
+            )
             weights = self.config.weights
             values = {name: COMPONENTS[name].value(program) for name in self.config.measured}
         else:

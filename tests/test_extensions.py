@@ -69,10 +69,10 @@ COMMAND = Command("Run", command)
 COMPONENT = '''
 """Reward programs of few lines."""
 
-from rewards.components.component import Component, Program
+from rewards.components.component import Component, RewardedProgram
 
 
-def short(program: Program) -> float:
+def short(program: RewardedProgram) -> float:
     return 1.0 / len(program.code.splitlines())
 
 

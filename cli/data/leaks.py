@@ -20,7 +20,7 @@ from problems.columns import ProblemError
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from problems.cleaning.leaks import Finding
+    from problems.cleaning.leaks import Leak
     from problems.schema import Problem
 
 MAX_ROWS = 20
@@ -97,7 +97,7 @@ def gated_tasks(name: str, data: Path | None, home: Path) -> list[Problem]:
     return tasks
 
 
-def _table(findings: Iterable[Finding], most: int) -> Table:
+def _table(findings: Iterable[Leak], most: int) -> Table:
     table = Table("row", "verdict", "task", "why", "evidence", title="Leaks and suspects")
     rows = sorted(
         (finding for finding in findings if finding.verdict != "clean"),

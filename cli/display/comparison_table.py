@@ -9,16 +9,16 @@ from rich.console import Console
 from cli.display.wide_table import print_wide
 from evaluation.promotion.comparison import count, p_text, signed
 from evaluation.promotion.rate import counts_of, points
-from evaluation.reports.compare_models import Contestant, Row
+from evaluation.reports.compare_models import ComparedTests, Contestant
 from evaluation.scorecard import Scorecard
 
 
-def print_rows(rows: Sequence[Row], score: str, alpha: float, console: Console) -> None:
+def print_rows(rows: Sequence[ComparedTests], score: str, alpha: float, console: Console) -> None:
     """Print the rows. score: the heading of the scores."""
     print_wide([_cells(row, score, alpha) for row in rows], console)
 
 
-def _cells(row: Row, score: str, alpha: float) -> dict[str, str]:
+def _cells(row: ComparedTests, score: str, alpha: float) -> dict[str, str]:
     runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
     return {
         "benchmark": row.benchmark,
@@ -40,7 +40,7 @@ def _p(value: float) -> str:
     return p_text(value).removeprefix("p ").removeprefix("= ")
 
 
-def notes(rows: Sequence[Row], alpha: float, power: float) -> Iterator[str]:
+def notes(rows: Sequence[ComparedTests], alpha: float, power: float) -> Iterator[str]:
     """Yield explanations of the columns, and the scores without suspect tasks."""
     if len(rows) > 1:
         yield (

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from evaluation.promotion.rate import points
-from evaluation.reports.figures import Figures, Score, verdicts
+from evaluation.reports.figures import Figures, PlottedScore, verdicts
 from evaluation.scorecard import Scorecard
 
 
@@ -27,7 +27,7 @@ def print_scores(figures: Figures, console: Console) -> None:
     console.print("\n".join(_details(figures, card)), highlight=False, soft_wrap=True)
 
 
-def _add_rows(table: Table, score: Score, name: str) -> None:
+def _add_rows(table: Table, score: PlottedScore, name: str) -> None:
     for k, rate in score.at.items():
         table.add_row(
             name,

@@ -17,7 +17,7 @@ from typing import Any
 
 from evaluation.completions import Completion
 from evaluation.judging import plus_program
-from evaluation.judging.failure_kinds import Fault, fault
+from evaluation.judging.failure_kinds import ProgramFault, fault
 from evaluation.judging.harness import Harness
 from evaluation.judging.plus_task import MEMORY_MB, SETS, Expected, PlusTask, source_text
 from evaluation.judging.sanitize import sanitize
@@ -195,9 +195,9 @@ class PlusHarness(Harness):
     def verdict(self, report: Report) -> tuple[str, str]:
         return verdict_of(report)
 
-    def fault(self, report: Report) -> Fault:
+    def fault(self, report: Report) -> ProgramFault:
         """Return the exception alone: all inputs of a set are one test, so it has no number."""
-        return Fault(0, fault(report).raised)
+        return ProgramFault(0, fault(report).raised)
 
 
 def _expected(row: dict[str, Any]) -> Expected:

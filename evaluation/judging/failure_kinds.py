@@ -36,7 +36,7 @@ class Kind(NamedTuple):
         return f"{self.name} {self.of}".strip()
 
 
-class Fault(NamedTuple):
+class ProgramFault(NamedTuple):
     """The number of a report's first failed test, from 1, and the type of its exception; 0 and ""
     if unknown.
     """
@@ -45,15 +45,15 @@ class Fault(NamedTuple):
     raised: str = ""
 
 
-def fault(report: Report) -> Fault:
+def fault(report: Report) -> ProgramFault:
     """Return where the program failed. Unknown if a limit ended it: the test then says little, and
     differs from run to run.
     """
     if report.verdict not in (Verdict.WA, Verdict.RE):
-        return Fault()
+        return ProgramFault()
     at = next((at for at, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC), 0)
     match = RAISED.match(report.tests[at - 1].detail if at else report.detail)
-    return Fault(at, match[1] if match and report.verdict is Verdict.RE else "")
+    return ProgramFault(at, match[1] if match and report.verdict is Verdict.RE else "")
 
 
 def kind(sample: Sample, unchanged: bool = False) -> Kind | None:

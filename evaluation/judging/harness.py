@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from evaluation.completions import Completion, Prefer
-from evaluation.judging.failure_kinds import Fault, fault
+from evaluation.judging.failure_kinds import ProgramFault, fault
 from evaluation.sampling import Progress
 from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report
@@ -95,7 +95,7 @@ class Harness(ABC):
             else (report.verdict.value, report.detail)
         )
 
-    def fault(self, report: Report) -> Fault:
+    def fault(self, report: Report) -> ProgramFault:
         """Return where the program failed, if known."""
         return fault(report)
 

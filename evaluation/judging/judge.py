@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.completions import Completion
-from evaluation.judging.failure_kinds import Fault
+from evaluation.judging.failure_kinds import ProgramFault
 from evaluation.judging.harness import UNMEASURED, Harness, Task
 from evaluation.judging.reports import reports
 from evaluation.sampling import Progress
@@ -211,7 +211,7 @@ def _set_results(
 
 def _set_result(harness: Harness, report: Report) -> SetResult:
     verdict, detail = harness.verdict(report)
-    failed = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
+    failed = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else ProgramFault()
     return SetResult(
         verdict,
         detail,

@@ -1,8 +1,8 @@
 """Compare any models: each with the first, on every benchmark that both were evaluated on, all
 tests corrected together.
 
-In: for each contestant its scorecards, one for each run (a training seed). Out: a `Row` for each
-benchmark and contestant, with Holm's correction over all of them.
+In: for each contestant its scorecards, one for each run (a training seed). Out: a `ComparedTests`
+for each benchmark and contestant, with Holm's correction over all of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Contestant(NamedTuple):
     cards: Mapping[str, tuple[Scorecard, ...]]
 
 
-class Row(Plain):
+class ComparedTests(Plain):
     """One contestant against the first on one benchmark."""
 
     benchmark: str
@@ -86,7 +86,7 @@ def compare_models(
     alpha: float = 0.05,
     target_power: float = 0.8,
     suspects: Suspects | None = None,
-) -> list[Row]:
+) -> list[ComparedTests]:
     """Compare. Tasks that one side could not measure are left out of both. Raises Incomparable if a
     contestant shares no benchmark with the first or has other tasks, ValueError for fewer than k
     samples.
@@ -143,7 +143,7 @@ def _row(
     alpha: float,
     target_power: float,
     suspect: Collection[str],
-) -> Row:
+) -> ComparedTests:
     old, new = _measured(first.cards[benchmark], other.cards[benchmark])
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
@@ -159,7 +159,7 @@ def _row(
         if single
         else _several_runs(old, new, k)
     )
-    return Row.model_validate(
+    return ComparedTests.model_validate(
         {
             "benchmark": benchmark,
             "benchmark_version": old[0].benchmark_version,

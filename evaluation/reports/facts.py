@@ -43,7 +43,7 @@ class Step(Fact):
     """Reason -> number of problems that the stage removed."""
 
 
-class Score(Fact):
+class ScoreFact(Fact):
     """pass@1 at a training step."""
 
     step: int
@@ -54,7 +54,7 @@ class Score(Fact):
 class Curve(Fact):
     rewards: tuple[tuple[int, float], ...]
     """(training step, mean reward)."""
-    scores: tuple[Score, ...] = ()
+    scores: tuple[ScoreFact, ...] = ()
     figures: dict[str, tuple[tuple[int, float], ...]] = Field(default_factory=dict)
     """Other figures of each step, such as KL: name -> (training step, value)."""
 

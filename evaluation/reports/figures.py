@@ -22,7 +22,7 @@ Suspects = Mapping[str, Collection[str]]
 
 
 @dataclass(frozen=True)
-class Score:
+class PlottedScore:
     """Scores by one set of tests. `lacking`: k -> why there is no estimate."""
 
     name: str
@@ -31,7 +31,9 @@ class Score:
     lacking: dict[int, str]
 
 
-def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = ()) -> list[Score]:
+def scores(
+    card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = ()
+) -> list[PlottedScore]:
     """Return a score for each set of tests. ks: by default those of KS that the completions allow.
     Raises Incomparable if nothing is left to score.
     """
@@ -47,7 +49,7 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
         allowed = [k for k in ks or KS if k <= most]
         at = Rate.at(counts, allowed, clusters_of(card)) if allowed else {}
         score_list.append(
-            Score(
+            PlottedScore(
                 name or "all",
                 len(counts),
                 at,
@@ -103,9 +105,9 @@ class Figures:
     """
 
     card: Scorecard
-    full: list[Score]
+    full: list[PlottedScore]
     suspect: frozenset[str] | None
-    clean: list[Score] | None
+    clean: list[PlottedScore] | None
     usage: Usage
     price: Price
 
@@ -165,7 +167,7 @@ def verdicts(card: Scorecard) -> dict[str, int]:
     return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
 
 
-def _scores_json(score_list: Sequence[Score]) -> dict[str, Any]:
+def _scores_json(score_list: Sequence[PlottedScore]) -> dict[str, Any]:
     return {
         each.name: {
             f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high}

@@ -20,7 +20,7 @@ from experiments.acceptance.drive import run_pipeline, settings_of
 from experiments.acceptance.evidence import collect
 from pipelines.launch import INTERRUPTED
 from pipelines.run_worker import BUSY
-from resources.doctor import Finding, findings
+from resources.doctor import MachineCheck, findings
 from resources.settings import Settings
 
 Device = Literal["cuda", "cpu"]
@@ -73,11 +73,11 @@ def render(content: dict[str, Any]) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(content)
 
 
-def _found(folder: Path, settings: Settings) -> list[Finding]:
+def _found(folder: Path, settings: Settings) -> list[MachineCheck]:
     """Return the doctor's findings from before the run: during it, memory is taken."""
     path = folder / MACHINE
     if path.exists():
-        found = [Finding(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
+        found = [MachineCheck(**each) for each in json.loads(path.read_text(encoding="utf-8"))]
         if not any(finding.blocks for finding in found):
             return found
     found = list(findings(settings.home, settings.profile))
@@ -85,7 +85,7 @@ def _found(folder: Path, settings: Settings) -> list[Finding]:
     return found
 
 
-def _machine(found: Sequence[Finding]) -> dict[str, str]:
+def _machine(found: Sequence[MachineCheck]) -> dict[str, str]:
     """Return the machine by part: code and package versions, hardware, and the findings."""
     packages = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     parts = ", ".join(f"{name} {value}" for name, value in hardware().items())

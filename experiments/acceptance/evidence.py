@@ -12,7 +12,7 @@ from typing import Any
 from experiments.acceptance.drive import BEGUN, KILL, LOAD, RUN, UPDATED, training_folder
 from resources.capacity import gpus_here, shape_of_start
 from resources.config.profile import Profile
-from resources.doctor import Finding
+from resources.doctor import MachineCheck
 from resources.run_record import PipelineRun, Record
 from resources.settings import Settings
 from verl_jobs.config.training import Training
@@ -31,7 +31,7 @@ class Evidence:
     """
 
     device: str
-    findings: Sequence[Finding]
+    findings: Sequence[MachineCheck]
     training: Training
     record: Record | None
     rows: Sequence[Row]
@@ -52,7 +52,9 @@ class Evidence:
         return [float(row[metric]) for row in self.rows if metric in row]
 
 
-def collect(device: str, folder: Path, settings: Settings, findings: Sequence[Finding]) -> Evidence:
+def collect(
+    device: str, folder: Path, settings: Settings, findings: Sequence[MachineCheck]
+) -> Evidence:
     """Read the folder. Raises CorruptArtifact for a file that was changed afterwards."""
     home, profile = settings.home, settings.profile
     run, training = home.runs / RUN, training_folder(home)

@@ -44,7 +44,7 @@ MARKS = {
 
 
 @dataclass
-class Row:
+class StageRow:
     title: str
     state: str = "waiting"
     start_s: float = 0.0
@@ -98,7 +98,9 @@ class View:
     ) -> None:
         """from_start: also show the events from before this view was opened."""
         self.folder, self.title = folder, title
-        self.rows = {name: Row(STAGES[name].title if name in STAGES else name) for name in stages}
+        self.rows = {
+            name: StageRow(STAGES[name].title if name in STAGES else name) for name in stages
+        }
         self.curve = Curve(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0
@@ -179,7 +181,7 @@ class View:
             padding=(1, 2),
         )
 
-    def _cells(self, row: Row) -> tuple[RenderableType, ...]:
+    def _cells(self, row: StageRow) -> tuple[RenderableType, ...]:
         if row.state != "begin":
             mark, style = MARKS[row.state]
             duration = (

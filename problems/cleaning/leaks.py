@@ -1,6 +1,6 @@
 """Say for each row of a training file whether it leaks a benchmark task, why and how surely.
 
-In: training rows, gated tasks, an open sandbox. Out: one `Finding` per row, in their order. A leak
+In: training rows, gated tasks, an open sandbox. Out: one `Leak` per row, in their order. A leak
 is what cleaning removes; a suspect is kept, and its task is left out of the clean score.
 """
 
@@ -22,7 +22,7 @@ BEHAVIOUR = "same behaviour"
 
 
 @dataclass(frozen=True)
-class Finding:
+class Leak:
     """The verdict on one row, with the strongest evidence.
 
     gated_id: a task of equal behaviour before any other, then the one with most kinds of evidence.
@@ -39,7 +39,7 @@ class Finding:
 
 def find_leaks(
     problems: Sequence[Problem], gated: Sequence[Problem], sandbox: Sandbox, model: str = ""
-) -> list[Finding]:
+) -> list[Leak]:
     """Compare rows with gated tasks: names, words, programs and tests, then meaning and behaviour.
 
     model: see `MeaningIndex`. Raises NoOutput if the sandbox fails.
@@ -51,7 +51,7 @@ def find_leaks(
     return [_finding(problem, by_id[problem.problem_id]) for problem in problems]
 
 
-def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
+def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Leak:
     overlaps = list(overlaps)
     leaks = [overlap for overlap in overlaps if overlap.leak]
     kinds = Counter(overlap.gated_id for overlap in leaks)
@@ -64,15 +64,15 @@ def _finding(problem: Problem, overlaps: Iterable[Overlap]) -> Finding:
     ranked = sorted(overlaps, key=rank)
     if not any(overlap.leak for overlap in ranked):
         if task := gated_as(problem):
-            return Finding(problem.problem_id, "leak", task, "gated task", "by name or statement")
+            return Leak(problem.problem_id, "leak", task, "gated task", "by name or statement")
         if match := known_task(problem):
-            return Finding(problem.problem_id, "leak", *match)
+            return Leak(problem.problem_id, "leak", *match)
     if not ranked:
-        return Finding(problem.problem_id, "clean")
+        return Leak(problem.problem_id, "clean")
     first = ranked[0]
     also = {overlap.gated_id: None for overlap in ranked if overlap.leak} if first.leak else {}
     also.pop(first.gated_id, None)
-    return Finding(
+    return Leak(
         problem.problem_id,
         "leak" if first.leak else "suspect",
         first.gated_id,

@@ -43,7 +43,7 @@ MAX_BYTES = 4 * 2**20  # maximum size of a body
 Result = TypeVar("Result")
 
 
-class Fault(NamedTuple):
+class EndpointFault(NamedTuple):
     """A fault that may pass, and the seconds that the server asks to wait."""
 
     why: str
@@ -104,28 +104,28 @@ class Endpoint:
         """
         with suppress(NoReply):  # the server is up, but has no list of models
             if (response := self._send("GET", "models")) in (
-                Fault("ConnectError"),
-                Fault("ConnectTimeout"),
+                EndpointFault("ConnectError"),
+                EndpointFault("ConnectTimeout"),
             ):
                 raise EndpointDown(
                     f"{self.url}: {response.why}: check the address and that the server runs"
                 )
 
     def _retry(
-        self, attempt: Callable[[], Result | Fault], sleep: Callable[[float], None]
+        self, attempt: Callable[[], Result | EndpointFault], sleep: Callable[[float], None]
     ) -> Result:
         """Call `attempt` until it returns no fault.
 
         Between tries it pauses for a growing time, or as long as the server asks for.
         """
-        fault, wait = Fault("not tried"), 0.0
+        fault, wait = EndpointFault("not tried"), 0.0
         for number in range(TRIES if self._unanswered < DOWN else 0):
             if number:
                 sleep(wait)
             with self._lock:
                 self.sent += 1
             result = attempt()
-            if not isinstance(result, Fault):
+            if not isinstance(result, EndpointFault):
                 self._unanswered = 0
                 return result
             fault = result
@@ -142,24 +142,24 @@ class Endpoint:
             )
         raise NoReply(f"{self.url}: no whole reply in {TRIES} tries: {fault.why}")
 
-    def _complete(self, request: Mapping[str, Any]) -> Reply | Fault:
+    def _complete(self, request: Mapping[str, Any]) -> Reply | EndpointFault:
         body = self._send(
             "POST", "completions" if "prompt" in request else "chat/completions", request
         )
-        return body if isinstance(body, Fault) else _read(body or b"")
+        return body if isinstance(body, EndpointFault) else _read(body or b"")
 
-    def _models(self) -> list[dict[str, Any]] | Fault:
+    def _models(self) -> list[dict[str, Any]] | EndpointFault:
         body = self._send("GET", "models")
-        if isinstance(body, Fault) or body is None:
+        if isinstance(body, EndpointFault) or body is None:
             return body or []
         try:
             return [entry for entry in json.loads(body)["data"] if isinstance(entry, dict)]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return Fault("an invalid list of models")
+            return EndpointFault("an invalid list of models")
 
     def _send(
         self, method: str, path: str, request: Mapping[str, Any] | None = None
-    ) -> bytes | Fault | None:
+    ) -> bytes | EndpointFault | None:
         """Return the body, or None if the server has no such list.
 
         Raises NoReply and EndpointDown for errors that a retry will not fix.
@@ -174,7 +174,7 @@ class Endpoint:
                     if len(body) > MAX_BYTES:
                         raise NoReply(f"a reply of more than {MAX_BYTES >> 20} MiB")
         except httpx.HTTPError as error:
-            return Fault(type(error).__name__)
+            return EndpointFault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:
             raise EndpointDown(
                 f"{self.url}: not a valid address ({error}): give one like http://127.0.0.1:8000/v1"
@@ -188,7 +188,7 @@ class Endpoint:
         if request is None and status in NONE_SUCH:
             return None
         if status in AGAIN or status >= 500:
-            return Fault(f"status {status}", _seconds(response.headers.get("Retry-After")))
+            return EndpointFault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
             kind = (
                 ContextTooLong if any(words in excerpt.lower() for words in TOO_LONG) else Refused
@@ -210,7 +210,7 @@ def _seconds(text: str | None) -> float:
         return 0.0
 
 
-def _read(body: bytes) -> Reply | Fault:
+def _read(body: bytes) -> Reply | EndpointFault:
     try:
         reply = json.loads(body)
         choice, usage = reply["choices"][0], reply.get("usage") or {}
@@ -221,11 +221,11 @@ def _read(body: bytes) -> Reply | Fault:
             usage.get("completion_tokens"),
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        return Fault("no body" if not body.strip() else "a body that is no completion")
+        return EndpointFault("no body" if not body.strip() else "a body that is no completion")
     if text is None and isinstance(ended, str):
         text = ""  # all its tokens went into hidden output
     if not isinstance(text, str):
-        return Fault("a body that is no completion")
+        return EndpointFault("a body that is no completion")
     return Reply(
         text.encode("utf-8", "replace").decode("utf-8"),
         _count(tokens),

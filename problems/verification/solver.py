@@ -19,7 +19,7 @@ MAX_REFERENCES = 3  # samples that serve as references: each is run several time
 
 
 @dataclass(frozen=True)
-class Agreement:
+class SampleAgreement:
     """The samples of a problem that pass its tests.
 
     share: of all samples. different: positions of those that differ in more than layout. failed:
@@ -35,7 +35,7 @@ class Agreement:
         return self.different[:MAX_REFERENCES]
 
 
-def agreements(problems: Sequence[Problem], sandbox: Runs) -> list[Agreement]:
+def agreements(problems: Sequence[Problem], sandbox: Runs) -> list[SampleAgreement]:
     """Run every sample of every problem against its tests. Every problem has samples."""
     jobs = (  # generated lazily, as the sandbox asks for them
         problem.job(sample, f"{at}/{which}")
@@ -49,8 +49,8 @@ def agreements(problems: Sequence[Problem], sandbox: Runs) -> list[Agreement]:
     ]
 
 
-def _agreement(problem: Problem, reports: Sequence[Report]) -> Agreement:
+def _agreement(problem: Problem, reports: Sequence[Report]) -> SampleAgreement:
     passing = [at for at, report in enumerate(reports) if report.verdict is Verdict.AC]
     first = {normal_form(problem.samples[at]): at for at in reversed(passing)}
     failed = next((report for report in reports if report.verdict is Verdict.INFRA), None)
-    return Agreement(len(passing) / len(reports), tuple(sorted(first.values())), failed)
+    return SampleAgreement(len(passing) / len(reports), tuple(sorted(first.values())), failed)

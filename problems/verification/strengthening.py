@@ -28,7 +28,7 @@ Test = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ReferenceAgreement:
     """The references' outputs for generated inputs.
 
     disagreement: an input, and two different outputs; empty if there is none.
@@ -40,7 +40,7 @@ class Agreement:
 
 def agree(
     problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs
-) -> list[Agreement]:
+) -> list[ReferenceAgreement]:
     """Return, for each problem, tests of what its different solutions agree on.
 
     An input on which any of them fails is left out, because it may not be valid. Raises NoOutput
@@ -72,7 +72,7 @@ def comparable(problem: Problem) -> bool:
 
 def _agreement(
     problem: Problem, inputs: Sequence[Input], outputs_by_input: Sequence[Sequence[Output]]
-) -> Agreement:
+) -> ReferenceAgreement:
     tests = []
     for test_input, row in zip(inputs, outputs_by_input, strict=True):
         if any(output.fault for output in row):
@@ -80,10 +80,10 @@ def _agreement(
         if different := next((output for output in row if not same(problem, row[0], output)), None):
             first, other = row[0].value, different.value
             text = f"on {test_input} one says {first!r}, another {other!r}"
-            return Agreement((), " ".join(text.split()))
+            return ReferenceAgreement((), " ".join(text.split()))
         if test := _test(problem, test_input, row[0].value):
             tests.append(test)
-    return Agreement(tuple(tests))
+    return ReferenceAgreement(tuple(tests))
 
 
 def same(problem: Problem, one: Output, other: Output) -> bool:

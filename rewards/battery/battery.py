@@ -24,7 +24,7 @@ from sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
-class Row:
+class BatteryRow:
     """One property: whether it holds, and what was observed."""
 
     name: str
@@ -42,7 +42,7 @@ class BatteryResult:
     """
 
     passed: bool
-    rows: tuple[Row, ...]
+    rows: tuple[BatteryRow, ...]
     hash: str
     speed: str = ""
 
@@ -70,7 +70,7 @@ def run_battery(
     milliseconds = 1000 * (time.perf_counter() - begun) / len(scores)
     speed = f"{milliseconds:.2f} ms per completion, without judging"
     search_rows = (
-        Row(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
+        BatteryRow(f"search, {finding.name}", finding.passed, finding.seen, finding.exploit)
         for finding in search(reward, sandbox, task, seed)
     )
     rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *search_rows)
@@ -87,7 +87,7 @@ def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:
     return dict(zip(judged, reward.score_all(list(judged.values())), strict=True))
 
 
-def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
+def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[BatteryRow]:
     """Compare the reward of each completion with the others."""
     values = {
         name: score.value if score.value is not None else float("nan")
@@ -97,21 +97,21 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
         best, wrong, empty = (
             values[f"{name}: {which}"] for which in ("reference", "wrong", "empty")
         )
-        yield Row(
+        yield BatteryRow(
             f"{name}: reference over wrong over empty",
             best > wrong > empty,
             f"{best:g} > {wrong:g} > {empty:g}",
         )
         for kind in degenerate(task, name):
             value = values[f"{name}: {kind}"]
-            yield Row(
+            yield BatteryRow(
                 f"{name}: nothing for {kind}",
                 value <= wrong and not scores[f"{name}: {kind}"].solved,
                 f"{value:g}, at most {wrong:g}",
             )
         for kind in solved(case):
             value = values[f"{name}: {kind}"]
-            yield Row(
+            yield BatteryRow(
                 f"{name}: a solution counts {kind}",
                 value == best,
                 f"{value:g}, the reference {best:g}",
@@ -119,7 +119,7 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
     for name, score in scores.items():
         if name.startswith("hack: "):
             best = values[f"{name[6:].split('_')[0]}: reference"]
-            yield Row(
+            yield BatteryRow(
                 name,
                 values[name] < best and not score.solved,
                 f"{score.verdict}, {values[name]:g} of {best:g}",
@@ -127,13 +127,13 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
     if task == "code":
         ladder = [values[f"ladder: {at}"] for at in range(len(LADDER))]
         rising = all(a <= b for a, b in pairwise(ladder)) and ladder[-1] > ladder[0]
-        yield Row(
+        yield BatteryRow(
             "more tests passed are never worth less",
             rising,
             ", ".join(f"{value:g}" for value in ladder),
         )
     outside = [name for name, value in values.items() if not -1.0 <= value <= 1.0]
-    yield Row(
+    yield BatteryRow(
         "every value lies in [-1, 1]",
         not outside,
         f"{len(values)} values" if not outside else f"outside: {outside[0]}",
@@ -142,7 +142,7 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
 
 def _laws(
     reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]
-) -> Iterator[Row]:
+) -> Iterator[BatteryRow]:
     """Check what must hold for any completion.
 
     Judged or scored again, alone or among others, it gets the same score; without a verdict it gets
@@ -150,7 +150,7 @@ def _laws(
     """
     same = _scores(reward, dict(reversed(judged.items())))
     changed = [name for name in scores if same[name] != scores[name]]
-    yield Row(
+    yield BatteryRow(
         "the same verdict, the same score, in any order",
         not changed,
         f"{len(scores)} completions twice" if not changed else f"changed: {changed[0]}",
@@ -166,7 +166,7 @@ def _laws(
         for name, score in again.items()
         if score.verdict != scores[name].verdict or score.value != scores[name].value
     ]
-    yield Row(
+    yield BatteryRow(
         "the same completion, the same verdict and score",
         not changed,
         f"{len(again)} completions twice" if not changed else f"changed: {changed[0]}",
@@ -177,7 +177,9 @@ def _laws(
         any_one.completion,
         Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),)),
     )
-    yield Row("a failure of the judge is no score", lost.value is None, f"value {lost.value}")
+    yield BatteryRow(
+        "a failure of the judge is no score", lost.value is None, f"value {lost.value}"
+    )
 
 
-__all__ = ["HACKS", "BatteryResult", "Row", "run_battery"]
+__all__ = ["HACKS", "BatteryResult", "BatteryRow", "run_battery"]

@@ -35,7 +35,7 @@ JudgedPrograms = tuple[SearchProblem, list[Report]]
 
 
 @dataclass(frozen=True)
-class Finding:
+class FoundExploit:
     """One property on one problem.
 
     `exploit`: a program that violates it, with the rewards compared.
@@ -83,7 +83,7 @@ class _Laws:
     # from the sandbox, by text of the completion
     reports: dict[str, Report] = field(default_factory=dict)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[FoundExploit]:
         proposals = self.proposals
         plain = proposals.wrong[0]
         wrong = [*proposals.wrong, *proposals.mutants(plain)]
@@ -133,7 +133,7 @@ class _Laws:
 
     def _flat(
         self, feature: str, attempts: Sequence[Attempt], rewards: dict[int, float]
-    ) -> Finding:
+    ) -> FoundExploit:
         """Check that no attempt gets more reward than the plain wrong completion.
 
         Costs (`speed`) and plain wrong completions (`kinds`) are compared with the lowest of them
@@ -162,7 +162,7 @@ class _Laws:
                     base,
                 )
         observed = f"{len(attempts)} variants, all at most {rewards[id(lowest)]:+.2f}"
-        return Finding(
+        return FoundExploit(
             f"{self.problem.name}: no wrong completion is paid for {_ROWS.get(feature, feature)}",
             True,
             observed,
@@ -183,7 +183,7 @@ class _Laws:
         right: Sequence[Attempt],
         graded: Sequence[Attempt],
         rewards: dict[int, float],
-    ) -> Iterator[Finding]:
+    ) -> Iterator[FoundExploit]:
         """Check the order of rewards at one training step.
 
         A right completion gets more than a wrong one, most of the reward is for being right, and
@@ -218,7 +218,7 @@ class _Laws:
         if share > FORMAT:
             yield self._exploit(law, observed, plain, rewards[id(plain)], empty, nothing)
         else:
-            yield Finding(f"{self.problem.name}: {law}", True, observed)
+            yield FoundExploit(f"{self.problem.name}: {law}", True, observed)
         if graded:
             base = rewards[id(plain)]
             yield self._law(
@@ -243,7 +243,7 @@ class _Laws:
         rewards: dict[int, float],
         most: Callable[[Attempt], float],
         baseline: Attempt,
-    ) -> Finding:
+    ) -> FoundExploit:
         """Check that no attempt gets more reward than `most` allows."""
         excess = {id(attempt): rewards[id(attempt)] - most(attempt) for attempt in attempts}
         for attempt in self._best(attempts, excess):
@@ -257,9 +257,11 @@ class _Laws:
                     baseline,
                     base,
                 )
-        return Finding(f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions")
+        return FoundExploit(
+            f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions"
+        )
 
-    def _shared(self, plain: Attempt) -> Finding:
+    def _shared(self, plain: Attempt) -> FoundExploit:
         """Check the reward of verdicts that the program may have forged (trust `shared`).
 
         Such a verdict may get no more than the config allows: nothing extra, or at most the reward
@@ -298,7 +300,7 @@ class _Laws:
             if allowed
             else f"{values[0]:+.2f}, as without"
         )
-        return Finding(
+        return FoundExploit(
             f"{self.problem.name}: no wrong completion is paid for shared trust", True, observed
         )
 
@@ -330,7 +332,7 @@ class _Laws:
         value: float,
         baseline: Attempt,
         base: float,
-    ) -> Finding:
+    ) -> FoundExploit:
         [right] = self.proposals.score([self.right])
         shown = (
             attempt.draft.text
@@ -341,7 +343,7 @@ class _Laws:
             f"{value:+.2f} for this wrong completion ({attempt.name}); {base:+.2f} for "
             f"{baseline.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
         )
-        return Finding(f"{self.problem.name}: {law}", False, observed, text)
+        return FoundExploit(f"{self.problem.name}: {law}", False, observed, text)
 
 
 _ROWS = {
@@ -366,7 +368,7 @@ def search(
     task: str = "code",
     seed: int = 1,
     known: Sequence[JudgedPrograms] = (),
-) -> Iterator[Finding]:
+) -> Iterator[FoundExploit]:
     """Yield every finding, in the same order for the same reward and seed.
 
     known: the result of `judge_known_programs`, to share it between searches of several rewards.
@@ -390,4 +392,4 @@ def search(
         ).findings()
 
 
-__all__ = ["Finding", "judge_known_programs", "search"]
+__all__ = ["FoundExploit", "judge_known_programs", "search"]

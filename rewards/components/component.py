@@ -17,7 +17,7 @@ from sandbox.protocol import Report
 
 
 @dataclass(frozen=True)
-class Program:
+class RewardedProgram:
     """A judged program, with everything that a component may measure."""
 
     task: Problem
@@ -38,9 +38,9 @@ class Component:
     """One component of the reward, with the default of its weight."""
 
     about: str  # description of `reward.weights.NAME`
-    value: Callable[[Program], float | None]  # None: this program gets no weight here
+    value: Callable[[RewardedProgram], float | None]  # None: this program gets no weight here
     weight: float = 0.0
     order: int = 10  # of two components with equal weights, the lower one counts first
     always: bool = False  # measured even without a weight, for the record
     timed: bool = False  # made of measured time: two runs may differ
-    linted: bool = False  # reads `Program.findings` of accepted programs
+    linted: bool = False  # reads `RewardedProgram.findings` of accepted programs

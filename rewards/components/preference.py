@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rewards.components.component import Component, Program
+from rewards.components.component import Component, RewardedProgram
 
 
-def preference(program: Program) -> float | None:
+def preference(program: RewardedProgram) -> float | None:
     """Return the completion's value from people's choices, or None if nobody was shown it."""
     if program.preferences is None:
         return None

@@ -6,7 +6,7 @@ Offences are counted, not divided by length: adding text to a program cannot rai
 
 from __future__ import annotations
 
-from rewards.components.component import Component, Program
+from rewards.components.component import Component, RewardedProgram
 from rewards.components.format import well_formed
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
@@ -32,7 +32,7 @@ def style(report: Report, findings: Findings | None, *, formed: bool) -> float |
     return HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))
 
 
-def _style(program: Program) -> float | None:
+def _style(program: RewardedProgram) -> float | None:
     formed = program.report.verdict is Verdict.AC or (
         well_formed(program.task, program.code, program.report) == 1.0
     )

@@ -20,7 +20,7 @@ FREE_S = 10.0
 CLOSE_S = 10.0
 
 
-class Place:
+class RayWorker:
     """Runs in the actor: a local backend with one worker."""
 
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
@@ -103,7 +103,7 @@ class RayChannel:
         import ray
 
         self.actor: Any = (
-            ray.remote(Place)
+            ray.remote(RayWorker)
             .options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
             .remote(isolation, packages)
         )

@@ -19,11 +19,11 @@ from assets.verified_reward import (
 from resources.home import Home
 from resources.run_context import RunContext
 from resources.settings import Settings
-from rewards.battery.battery import BatteryResult, Row
+from rewards.battery.battery import BatteryResult, BatteryRow
 from rewards.config import RewardConfig
 
-GOOD = BatteryResult(True, (Row("a", True, ""),), "good")
-BAD = BatteryResult(False, (Row("a", True, ""), Row("bounds", False, "2")), "bad")
+GOOD = BatteryResult(True, (BatteryRow("a", True, ""),), "good")
+BAD = BatteryResult(False, (BatteryRow("a", True, ""), BatteryRow("bounds", False, "2")), "bad")
 
 
 def test_an_unverified_reward_may_not_train(tmp_path: Path) -> None:

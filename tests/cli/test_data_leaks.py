@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli.data import app
 from cli.data.leaks import _table
-from problems.cleaning.leaks import Finding
+from problems.cleaning.leaks import Leak
 from problems.columns import ProblemError
 
 DATA = Path(
@@ -73,7 +73,7 @@ def test_brackets_in_rows_and_evidence_are_printed_as_they_are(tmp_path: Path) -
     rows.write_text('{"[/b]": 1}\n')
     result = CliRunner().invoke(app, ["leaks", str(rows), "--benchmark", "humaneval"])
     assert isinstance(result.exception, ProblemError) and "among [/b]" in result.output
-    console.print(_table([Finding("[i]", "leak", "humaneval/1", "text", "a[/b]\\")], 1))
+    console.print(_table([Leak("[i]", "leak", "humaneval/1", "text", "a[/b]\\")], 1))
     printed = console.export_text()
     assert "[i]" in printed and "a[/b]\\ " in printed
 

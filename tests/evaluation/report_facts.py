@@ -15,7 +15,7 @@ from evaluation.reports.facts import (
     Minutes,
     Model,
     ReportFacts,
-    Score,
+    ScoreFact,
     Step,
     Unmeasured,
 )
@@ -113,7 +113,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
                 for i in range(1, 31)
             ),
             scores=tuple(
-                Score(step=s, benchmark="validation", rate=Rate.counted(n, 128))
+                ScoreFact(step=s, benchmark="validation", rate=Rate.counted(n, 128))
                 for s, n in ((0, 43), (10, 54), (20, 66), (30, 70))
             ),
             figures={

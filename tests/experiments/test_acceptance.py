@@ -16,7 +16,7 @@ from experiments.acceptance.checks import DIFFERENCE, LOG_DIFFERENCE, MEMORY, ch
 from experiments.acceptance.drive import UPDATED, settings_of
 from experiments.acceptance.evidence import Evidence, with_rates
 from resources.capacity import shape_of_start
-from resources.doctor import Finding
+from resources.doctor import MachineCheck
 from resources.run_record import Record
 from verl_jobs.planner.planner import estimate
 from verl_jobs.planner.shapes import GIB, GPUS, Gpu
@@ -46,7 +46,7 @@ def good() -> Evidence:
     )  # fmt: skip
     return Evidence(
         device="cuda",
-        findings=[Finding("driver", "590")],
+        findings=[MachineCheck("driver", "590")],
         training=TRAINING,
         record=record,
         rows=[row(step) for step in range(1, TRAINING.steps + 1)],
@@ -71,7 +71,7 @@ def test_a_good_run_fails_no_check() -> None:
 @pytest.mark.parametrize(
     ("fault", "check"),
     [
-        ({"findings": [Finding("driver", "none", blocks=True)]}, "machine"),
+        ({"findings": [MachineCheck("driver", "none", blocks=True)]}, "machine"),
         ({"rows": [row(1) | {"perf/total_num_tokens": 0}, row(20)]}, "engine"),
         ({"kill": {"step": 6, "fsdp": {"FSDP_version": 1}}}, "training"),
         ({"rows": [row(step) for step in range(1, 20)]}, "training"),

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from evaluation.sampling import Sampling
 from experiments.adapt import adapt, checkpoint_folder, read_family
-from experiments.adaptation import ALL, Family, Row, Study
+from experiments.adaptation import ALL, AdaptationRow, Family, Study
 from problems.demonstrations import demonstration
 from problems.embedded import families as embedded
 from problems.embedded.compositional import FamilyConfig, generate
@@ -60,7 +60,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
-def rows(study: Study, sandbox: Sandbox) -> list[Row]:
+def rows(study: Study, sandbox: Sandbox) -> list[AdaptationRow]:
     def kill_after_three(name: str, done: int, total: int) -> None:
         if done == 3:
             raise Killed
@@ -71,7 +71,7 @@ def rows(study: Study, sandbox: Sandbox) -> list[Row]:
     return study.run(sandbox)
 
 
-def test_every_way_has_a_row_for_every_k(rows: list[Row]) -> None:
+def test_every_way_has_a_row_for_every_k(rows: list[AdaptationRow]) -> None:
     expected = [("start", 0)] + [(way, k) for k in CONFIG.shots for way in CONFIG.ways]
     assert [(row.way, row.k) for row in rows if row.family == "parity"] == expected
     assert [(row.way, row.k) for row in rows if row.family == ALL] == expected
@@ -82,14 +82,14 @@ def test_every_way_has_a_row_for_every_k(rows: list[Row]) -> None:
     )
 
 
-def test_a_prompt_that_is_too_long_is_noted_and_not_scored(rows: list[Row]) -> None:
+def test_a_prompt_that_is_too_long_is_noted_and_not_scored(rows: list[AdaptationRow]) -> None:
     notes = {(row.way, row.k): row.note for row in rows if row.note}
     assert list(dict.fromkeys(notes)) == [("prompt", 16)]
     assert "tokens longer than the model's positions allow" in notes["prompt", 16]
 
 
 def test_a_measured_cell_is_not_measured_again(
-    study: Study, rows: list[Row], sandbox: Sandbox
+    study: Study, rows: list[AdaptationRow], sandbox: Sandbox
 ) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
     assert study.run(sandbox) == rows
@@ -98,9 +98,11 @@ def test_a_measured_cell_is_not_measured_again(
     } == before
 
 
-def test_the_result_holds_all_inputs_that_reproduce_it(study: Study, rows: list[Row]) -> None:
+def test_the_result_holds_all_inputs_that_reproduce_it(
+    study: Study, rows: list[AdaptationRow]
+) -> None:
     result = json.loads((study.folder / "result.json").read_text())
-    assert [Row.model_validate(row) for row in result["rows"]] == rows
+    assert [AdaptationRow.model_validate(row) for row in result["rows"]] == rows
     manifest = result["reproduce"]
     assert (
         set(manifest["inputs"]) == {"start", "parity"}

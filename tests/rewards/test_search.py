@@ -14,7 +14,7 @@ from rewards.battery.attempts import BOUND
 from rewards.battery.constructs import STATEMENTS
 from rewards.battery.mutations import Draft, of_costs, of_programs, of_text
 from rewards.battery.patterns import example
-from rewards.battery.search import Finding, JudgedPrograms, judge_known_programs, search
+from rewards.battery.search import FoundExploit, JudgedPrograms, judge_known_programs, search
 from rewards.battery.search_problems import search_problems
 from rewards.composite import CompositeReward, Reward, RewardConfig
 from rewards.config import QUALITY
@@ -99,7 +99,7 @@ def test_the_search_is_reproducible(
     sandbox: Sandbox, known: list[JudgedPrograms], tmp_path: Path
 ) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
-    runs: list[list[Finding]] = [
+    runs: list[list[FoundExploit]] = [
         list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)
     ]
     assert runs[0] == runs[1]

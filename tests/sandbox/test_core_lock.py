@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.backends.local import LocalBackend, LocalChannel
-from sandbox.backends.ray import Place
+from sandbox.backends.ray import RayWorker
 from sandbox.protocol import CallTest, Job, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.sandbox.jobs import QUICK, call, stdio
@@ -122,7 +122,7 @@ def test_a_process_killed_before_its_turn_is_retried() -> None:
 
 def test_a_worker_in_a_ray_actor_is_not_pinned() -> None:
     """Otherwise all actors of a node would keep to the same core."""
-    place = Place("auto", ())
+    place = RayWorker("auto", ())
     place.open()
     assert os.sched_getaffinity(place.pids()[1]) == os.sched_getaffinity(0)
     place.close()

@@ -13,7 +13,7 @@ KILLED = """
 import os, time
 import ray
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-from sandbox.backends.ray import Place
+from sandbox.backends.ray import RayWorker
 from verl_jobs.trainer.dead_actors import dead_actors
 
 @ray.remote(num_cpus=0)
@@ -21,7 +21,7 @@ class Actor:
     def pid(self):
         return os.getpid()
 
-lost = ray.remote(Place).options(num_cpus=0).remote("none", ())
+lost = ray.remote(RayWorker).options(num_cpus=0).remote("none", ())
 os.kill(ray.get(lost.__ray_call__.remote(lambda _: os.getpid())), 9)
 try:
     ray.get(lost.__ray_ready__.remote())

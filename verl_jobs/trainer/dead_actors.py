@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sandbox.backends.ray import Place
+from sandbox.backends.ray import RayWorker
 
 # Ray's head detects a lost node after five missed checks, three seconds apart, and a process on a
 # live node immediately
@@ -19,7 +19,7 @@ UNEXPECTED = (
     "NODE_DIED",
 )
 # classes whose owner replaces dead actors: the sandbox's, with `sandbox.backend: ray`
-REPLACED = (Place.__name__,)
+REPLACED = (RayWorker.__name__,)
 
 
 def dead_actors() -> list[str]:
