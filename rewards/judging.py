@@ -67,11 +67,6 @@ def judge(
     ]
 
 
-def judge_question(question: Question, completion: str) -> Report:
-    """Return a report of one test; see `judge_questions`."""
-    return judge_questions([(question, completion)])[0]
-
-
 def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
     """Return reports of one test each, in order. Mathematics is verified all at once.
 

@@ -41,10 +41,6 @@ class Question:
 Task = Problem | Question
 
 
-def kind_of(task: Task) -> Literal["code", "math", "qa"]:
-    return task.task if isinstance(task, Question) else "code"
-
-
 def question_truth(question: Question) -> str:
     """Return the text for verl's `ground_truth` column."""
     return json.dumps(asdict(question), sort_keys=True)

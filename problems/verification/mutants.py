@@ -178,9 +178,9 @@ def _mistakes(node: ast.AST) -> Iterator[_Site]:
     match node:
         case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPERATORS:
             yield _Site("operator", node, "op", OPERATORS[type(op)]())
-        case ast.Compare(ops=ops):
-            for at, op in enumerate(ops):
-                yield _Site("comparison", node, "ops", COMPARISONS[type(op)](), at)
+        case ast.Compare(ops=comparisons):
+            for at, comparison in enumerate(comparisons):
+                yield _Site("comparison", node, "ops", COMPARISONS[type(comparison)](), at)
         case ast.BoolOp(op=op):
             yield _Site("boolean", node, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
         case ast.Constant(value=bool() as value):

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rewards.judging import judge, judge_question
+from rewards.judging import judge, judge_questions
 from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question
 from sandbox.protocol import Verdict
@@ -87,9 +87,9 @@ def test_a_verifier_that_cannot_start_gives_infra(monkeypatch: pytest.MonkeyPatc
     lost = Verifier()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr("rewards.judging.verifier", lambda: lost)
-    assert judge_question(HALF, "\\boxed{2/4}").verdict is Verdict.INFRA
+    assert judge_questions([(HALF, "\\boxed{2/4}")])[0].verdict is Verdict.INFRA
     # comparing the text alone decides this one
-    assert judge_question(HALF, "\\boxed{\\frac{1}{2}}").verdict is Verdict.AC
+    assert judge_questions([(HALF, "\\boxed{\\frac{1}{2}}")])[0].verdict is Verdict.AC
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rewards.composite import Reward, score_answers
 from rewards.extraction import extract_answer
 from rewards.facts import exact, plain, token_f1
-from rewards.judging import judge_question
+from rewards.judging import judge_questions
 from rewards.question import Question, question_truth, task_from_ground_truth
 from sandbox.protocol import Verdict
 
@@ -79,7 +79,8 @@ def test_a_question_survives_a_round_trip_through_verl() -> None:
 
 def test_the_allowed_form_of_an_answer_is_enforced() -> None:
     product = Question("q/3", "What is 37 times 43?", "math", ("1591",))
-    assert judge_question(product, "\\boxed{37 \\times 43}").verdict is Verdict.WA
+    assert judge_questions([(product, "\\boxed{37 \\times 43}")])[0].verdict is Verdict.WA
     assert (
-        judge_question(replace(product, form="any"), "\\boxed{37 \\times 43}").verdict is Verdict.AC
+        judge_questions([(replace(product, form="any"), "\\boxed{37 \\times 43}")])[0].verdict
+        is Verdict.AC
     )
