@@ -18,22 +18,22 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.atomic import write_atomic
+from artifacts.code_hash import hash_modules
 from artifacts.hashing import hash_data, hash_folder
 from artifacts.manifest import Manifest
 from evaluation.benchmarks.few_shot import chat, few_shot, lacking
 from evaluation.evaluate import evaluate
-from evaluation.judging.by_problem import VERSION as HARNESS_VERSION
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.bounded_mean import mean_interval
 from evaluation.statistics.hypothesis_tests import Interval, wilson
 from problems.schema import Problem
+from resources.stage import CONTENT
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, Way, learn
 
 START = "start"  # the way without adaptation
 ALL = "all families"
-VERSION = 1  # version of a cell's measurement
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,7 @@ class Study:
             "sampling": self.sampling.model_dump(),
             "start": str(self.start),
         }
-        key = hash_data(
-            {"inputs": inputs, "config": config, "version": VERSION, "harness": HARNESS_VERSION}
-        )
+        key = hash_data({"inputs": inputs, "config": config, "code": code()})
         manifest = Manifest(
             kind="reports",
             name="adaptation",
@@ -247,6 +245,11 @@ class Cell:
             shutil.rmtree(checkpoint)
 
 
+def code() -> str:
+    """Return the hash of the code that measures a cell."""
+    return hash_modules(("experiments.adaptation",), CONTENT)
+
+
 def study_id(
     start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling
 ) -> str:
@@ -256,8 +259,7 @@ def study_id(
         [_hash(family) for family in families],
         config.model_dump(mode="json"),
         sampling.model_dump(),
-        VERSION,
-        HARNESS_VERSION,
+        code(),
     ]
     return hash_data(identity)[:12]
 

@@ -18,6 +18,7 @@ from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import CARD, Sample, Scorecard
 from problems.embedded.compositional import FamilyConfig, generate
+from problems.funnel import Stage
 from problems.schema import Problem, write_parquet
 from resources.home import Home
 from resources.problem_intake import import_problems
@@ -60,13 +61,23 @@ def write_home(folder: Path) -> Path:
 
 
 def _publish(
-    store: Store, kind: str, name: str, fill: Callable[[Path], None], inputs: dict[str, Artifact]
+    store: Store,
+    kind: str,
+    name: str,
+    fill: Callable[[Path], None],
+    inputs: dict[str, Artifact],
+    facts: dict[str, Any] | None = None,
 ) -> Artifact:
     with store.draft(kind, name) as folder:
         fill(folder)
         hashes = {each: artifact.content_hash for each, artifact in inputs.items()}
         manifest = Manifest(
-            kind=kind, name=name, key=hash_data([kind, name]), content_hash="", inputs=hashes
+            kind=kind,
+            name=name,
+            key=hash_data([kind, name]),
+            content_hash="",
+            inputs=hashes,
+            facts=facts or {},
         )
         return store.publish(folder, manifest)
 
@@ -85,7 +96,9 @@ def _write_datasets(store: Store, problems: list[Problem]) -> Artifact:
             for report in ("contamination", "duplicates", "removed", "suspects"):
                 (folder / f"{report}.json").write_text("{}", encoding="utf-8")
 
-        inputs[name] = _publish(store, "datasets", name, fill, dict(inputs))
+        count = len(problems[number:])
+        facts = Stage(name, count, count).facts
+        inputs[name] = _publish(store, "datasets", name, fill, dict(inputs), facts)
     _publish(store, "datasets", "difficulty_rankings", _file("ranks.json", "[]"), inputs)
     return inputs["clean_problems"]
 
