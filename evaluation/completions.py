@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
+from sandbox.reading import shown
 
 Prefer = Literal["solution", "completion"]
 

@@ -183,7 +183,7 @@ def _used() -> dict[str, tuple[float, float]]:
     workers = [
         pid
         for pid in _children(os.getpid())
-        if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"worker_process.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     zygotes = [
         inner

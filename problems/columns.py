@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
-from sandbox.protocol import COMPARES, Limits
+from sandbox.limits import LIMIT_KEYS, Limits
+from sandbox.protocol import COMPARES, Invalid, Job
+from sandbox.reading import means, shown
+from sandbox.styles import STYLES
 
 
 class ProblemError(ValueError):
@@ -23,42 +23,17 @@ class ProblemError(ValueError):
         self.reason, self.fix, self.where = reason, fix, where
 
 
-STYLES = ("call", "assert", "stdio", "unittest")
-ANY_COMPARE = sorted({compare for compares in COMPARES.values() for compare in compares})
 SPLITS = ("demonstrations", "train", "validation", "heldout")
-TEST_KEYS = {
-    "call": {"args", "kwargs", "expected"},
-    "stdio": {"stdin", "stdout"},
-    "assert": {"source"},
-    "unittest": {"source"},
-}
-NEEDED_KEYS = {
-    "call": {"expected"},
-    "stdio": {"stdin", "stdout"},
-    "assert": {"source"},
-    "unittest": {"source"},
-}
-LIMIT_KEYS = tuple(field.name for field in fields(Limits))
-OTHER_NAMES = {  # names that other datasets use and that do not look like ours
-    "statement": ("prompt", "question", "description", "instruction", "problem"),
-    "solutions": ("code", "answer", "canonical_solution"),
-    "args": ("input", "inputs"),
-    "stdin": ("input", "inputs"),
-    "expected": ("output", "outputs", "result"),
-    "stdout": ("output", "outputs", "expected"),
-}
+# the keys of a job's problem, and the columns that hold them
+JOB_COLUMNS = {
+    name: name
+    for name in (
+        "style", "tests", "entry_point", "limits", "tolerance", "compare", "checker",
+        "visible_tests",
+    )
+} | {"prompt": "starter_code"}  # fmt: skip
 INT64_END = 2**63  # exclusive maximum of an int64
 TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: no limit
-
-
-WORDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "a truth value"),
-    (str, "a text"),
-    ((int, float), "a number"),
-    ((list, tuple), "a list"),
-    (Mapping, "an object"),
-    (type(None), ""),
-)
 
 
 class Column(NamedTuple):
@@ -93,13 +68,6 @@ def _objects(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)
 
 
-def _limits(value: Any) -> bool:
-    if not isinstance(value, Mapping) or not set(value) <= set(LIMIT_KEYS):
-        return False
-    values = [(key, v) for key, v in value.items() if v is not None or key not in TOTALS]
-    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in values)
-
-
 def _callable(name: str) -> bool:
     return all(part.isidentifier() and not iskeyword(part) for part in name.split("().", 1))
 
@@ -119,7 +87,7 @@ COLUMNS: dict[str, Column] = {
     "starter_code": Column("text", _text),
     "solutions": Column("a list of texts", _texts),
     "visible_tests": Column("a whole number >= 0", _count),
-    "limits": Column("an object of numbers > 0 with keys of " + ", ".join(LIMIT_KEYS), _limits),
+    "limits": Column("an object", lambda v: isinstance(v, (Mapping, Limits))),
     "tolerance": Column("a number >= 0, or null", lambda v: v is None or (_number(v) and v >= 0)),
     "tags": Column("a list of texts", _texts),
     "split": Column(
@@ -132,7 +100,7 @@ COLUMNS: dict[str, Column] = {
     "licence": Column("text", _text),
     "gated": Column("true or false", lambda v: isinstance(v, bool)),
     "extra": Column("an object", lambda v: isinstance(v, Mapping)),
-    "compare": Column("one of " + ", ".join(ANY_COMPARE), lambda v: v in ANY_COMPARE),
+    "compare": Column("one of " + ", ".join(COMPARES), lambda v: v in COMPARES),
     "checker": Column("text, or null", lambda v: v is None or _text(v)),
 }
 
@@ -165,81 +133,11 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_tests(record: Mapping[str, Any], where: str) -> None:
-    style, tests = record["style"], record["tests"]
-    if style != "stdio" and record.get("entry_point") is None:
-        raise ProblemError(
-            f"column entry_point is missing, and tests of style {style} need it",
-            "name the function that the tests call",
-            where,
-        )
-    compare, checker = record.get("compare", "exact"), record.get("checker")
-    if compare not in COMPARES[style] or (checker is not None and style not in ("call", "stdio")):
-        raise ProblemError(
-            f"column compare or checker does not fit style {style}",
-            f"it compares {' or '.join(COMPARES[style])}",
-            where,
-        )
-    fix = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
-    for number, test in enumerate(tests):
-        if missing := sorted(NEEDED_KEYS[style] - set(test)):
-            suggestion = next(
-                (
-                    f": it has {key!r}, did you mean {missing[0]}?"
-                    for key in test
-                    if means(key, missing[0])
-                ),
-                "",
-            )
-            raise ProblemError(
-                f"column tests: test {number} lacks {missing[0]!r}{suggestion}", fix, where
-            )
-        if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
-            raise ProblemError(
-                f"column tests: test {number} has an unknown key {unknown[0]!r}", fix, where
-            )
-        for key, value in test.items():
-            if not _fits_test(style, key, value):
-                expected = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
-                raise ProblemError(
-                    f"column tests: test {number}, key {key!r} is {shown(value)}",
-                    f"expected {expected}",
-                    where,
-                )
-    if record.get("visible_tests", 0) > len(tests):
-        raise ProblemError(
-            f"column visible_tests is {record['visible_tests']} of {len(tests)} tests",
-            "show at most as many as there are",
-            where,
-        )
-
-
-def _fits_test(style: str, key: str, value: Any) -> bool:
-    if style != "call":
-        return isinstance(value, str)
-    if key == "args":
-        return isinstance(value, (list, tuple))
-    return key == "expected" or (
-        isinstance(value, dict) and all(isinstance(name, str) for name in value)
-    )
-
-
-def means(key: Any, name: str) -> bool:
-    """Return whether an unknown key is probably another spelling of this name."""
-    written = str(key).lower()
-    return written in OTHER_NAMES.get(name, ()) or bool(
-        difflib.get_close_matches(written, [name], 1, 0.8)
-    )
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name; empty if no known name is close."""
-    matches = difflib.get_close_matches(name, list(known), 1)
-    return f", did you mean {matches[0]!r}?" if matches else ""
-
-
-def shown(value: Any) -> str:
-    """Describe a wrong value in JSON's terms, truncated: `a list [1, 2]`."""
-    written = json.dumps(value, ensure_ascii=False, skipkeys=True, default=repr)
-    kind = next((word for kinds, word in WORDS if isinstance(value, kinds)), type(value).__name__)
-    # Half a surrogate pair cannot be printed.
-    return f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()
+    """Raise ProblemError unless a job could be made of the record."""
+    problem = {name: record.get(column) for name, column in JOB_COLUMNS.items()}
+    try:
+        Job.read({"id": "", "source": "", "problem": problem})
+    except Invalid as fault:
+        column, _, rest = fault.key.partition(".")
+        reason = f"column {column}{f', key {rest!r}' if rest else ''} {fault.reason}"
+        raise ProblemError(reason, fault.fix, where) from None

@@ -55,8 +55,8 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
             return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
         case "assert":
             return _assert_text(test["source"], problem.entry_point or "candidate")
-        case "unittest":
-            return str(test["source"])
+        case _:
+            return str(test.get("source", test))
 
 
 def _assert_text(source: str, entry_point: str) -> str:

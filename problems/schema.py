@@ -14,20 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts.hashing import hash_data
-from problems.columns import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
+from problems.columns import COLUMNS, JOB_COLUMNS, TOTALS, ProblemError, check_columns
 from problems.encoding import dumps, loads
 from problems.parquet_file import reading_parquet
-from sandbox.protocol import (
-    AssertTest,
-    CallTest,
-    Compare,
-    Job,
-    Limits,
-    StdioTest,
-    Style,
-    Test,
-    UnittestTest,
-)
+from sandbox.limits import LIMIT_KEYS
+from sandbox.protocol import Job, Limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +78,7 @@ class Problem:
     problem_id: str
     source: str
     statement: str
-    style: Style
+    style: str  # a name of sandbox/styles/
     # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
     tests: tuple[dict[str, Any], ...]
     entry_point: str | None = None
@@ -101,34 +92,19 @@ class Problem:
     split: Split = "train"
     licence: str = "unknown"
     gated: bool = False  # belongs to a reported benchmark: never trained on
-    compare: Compare = "exact"  # see sandbox.protocol.Job
+    compare: str = "exact"  # see sandbox.protocol.Job
     checker: str | None = None  # untrusted Python source: see sandbox.protocol.Job
     # whatever else a source knows (a demonstration, a composition, a release)
     extra: dict[str, Any] = field(default_factory=dict)
 
     def job(self, source: str, job_id: str) -> Job:
         """Return the sandbox job that decides whether `source` solves this problem."""
-        test_types: dict[str, Any] = {
-            "call": _call,
-            "stdio": StdioTest,
-            "assert": AssertTest,
-            "unittest": UnittestTest,
+        problem = {
+            **{name: getattr(self, column) for name, column in JOB_COLUMNS.items()},
+            "packages": self.packages,
+            "in_place": self.extra.get("in_place") is True,
         }
-        tests: tuple[Test, ...] = tuple(test_types[self.style](**test) for test in self.tests)
-        return Job(
-            job_id,
-            source,
-            self.style,
-            tests,
-            self.entry_point,
-            self.starter_code,
-            self.limits,
-            self.tolerance,
-            self.compare,
-            self.checker,
-            self.packages,
-            self.extra.get("in_place") is True,
-        )
+        return Job.read({"id": job_id, "source": source, "problem": problem})
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -183,14 +159,6 @@ class Problem:
         return hash_data(to_row(self))
 
 
-def _call(
-    args: list[Any] | tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
-    expected: Any = None,
-) -> CallTest:
-    return CallTest(tuple(args), kwargs or {}, expected)
-
-
 # Columns added later. Default values are left out, so that earlier hashes stay the same.
 DEFAULTS = {
     "compare": "exact",
@@ -230,7 +198,7 @@ def from_record(record: Mapping[str, Any], where: str) -> Problem:
     extra = dict(known.pop("extra", {})) | {
         key: value for key, value in record.items() if key not in COLUMNS
     }
-    limits = Limits(**known.pop("limits", {}))
+    limits = Limits.read(known.pop("limits", {}))
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
     }

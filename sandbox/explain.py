@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest, Test, Verdict
+from sandbox.protocol import Job, Limits, Report, Verdict
 
 COLUMNS = ("test", "verdict", "time", "came", "expected")
 WIDEST = 60
 HIDDEN = "(hidden)"
 
 
-def table(request_id: Any, job: Job, report: Report, visible: int) -> str:
-    """Return the table. visible: how many of the first tests may be shown."""
-    rows = [COLUMNS, *_rows(job, report, visible)]
+def table(request_id: Any, job: Job, report: Report) -> str:
+    """Return the table."""
+    rows = [COLUMNS, *_rows(job, report)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -46,26 +46,19 @@ def _totals(limits: Limits) -> str:
     return f"; all tests: {', '.join(texts)}" if texts else ""
 
 
-def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
-    of_methods = job.style == "unittest"
+def _rows(job: Job, report: Report) -> Iterator[tuple[str, ...]]:
     for at, result in enumerate(report.tests):
         answer = result.detail.removeprefix("got ") or (
             "as expected" if result.verdict is Verdict.AC else ""
         )
-        test = job.tests[0 if of_methods else at]
+        visible = at < job.visible_tests and not job.kind.many_rows
         yield (
             result.name or str(at + 1),
             result.verdict,
             f"{result.wall_s:.3f} s",
             _short(answer),
-            _short(_expected(test)) if at < visible and not of_methods else HIDDEN,
+            _short(job.kind.show(job.tests[at])) if visible else HIDDEN,
         )
-
-
-def _expected(test: Test) -> str:
-    if isinstance(test, CallTest):
-        return repr(test.expected)
-    return test.stdout if isinstance(test, StdioTest) else test.source
 
 
 def _short(text: str, widest: int = WIDEST) -> str:

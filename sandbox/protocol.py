@@ -1,121 +1,58 @@
-"""Input and output of the sandbox: `Job` and `Report`, both plain data."""
+"""Input and output of the sandbox: `Job` and `Report`, both plain data.
+
+`Job.read` is the only reader of a job's form. docs/reference/interfaces.md lists its keys.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from sandbox.limits import LOAD, Limits
+from sandbox.reading import Invalid, Key, is_count, is_number, is_text, is_texts, near, read_keys
+from sandbox.styles import STYLES
+from sandbox.styles.assert_ import AssertTest
+from sandbox.styles.call import CallTest
+from sandbox.styles.stdio import StdioTest
+from sandbox.styles.style import Style
+from sandbox.styles.unittest_ import UnittestTest
+from sandbox.verdict import Verdict
+from sandbox.wire import NotPlain
 
-class Verdict(StrEnum):
-    """The result of a test or a job. INFRA is a failure of the sandbox, never of the program, and
-    never becomes a score.
-    """
+__all__ = [
+    "LOAD", "AssertTest", "CallTest", "Invalid", "Job", "Limits", "Report", "StdioTest", "Test",
+    "TestResult", "UnittestTest", "Verdict",
+]  # fmt: skip
 
-    AC = "AC"  # accepted: every test was decided, and passed
-    WA = "WA"  # wrong answer
-    TLE = "TLE"  # over its limit of CPU or wall time
-    MLE = "MLE"  # over its limit of memory
-    OLE = "OLE"  # over its limit of output
-    RE = "RE"  # raised an exception, crashed, or exited early
-    CE = "CE"  # not a Python program
-    INFRA = "INFRA"
+GRACE_S = 60.0  # on top of all limits of a job
+FOLDER_GRACE_S = 120.0  # and for a zygote that imports the modules of a package folder
 
-
-Style = Literal["call", "assert", "stdio", "unittest"]
-Compare = Literal["exact", "unordered", "set", "tokens"]
-COMPARES: dict[Style, tuple[Compare, ...]] = {
-    "call": ("exact", "unordered", "set"),
-    "stdio": ("exact", "tokens"),
-    "assert": ("exact",),
-    "unittest": ("exact",),
+Test = Any  # a test of a style: CallTest, StdioTest, AssertTest, UnittestTest or another style's
+RECORD_KEYS = {
+    "id": Key("any value", lambda value: True, required=True, nullable=True),
+    "source": Key("the program, as text", is_text, required=True),
+    "problem": Key("an object", lambda value: isinstance(value, Mapping), required=True),
 }
-
-
-# How many processes may compete for a core before the wall clock stops a program that only
-# computes.
-LOAD = 3.0
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a program. They count all of its processes together.
-
-    Times are per test. Output is per run of the program: a run is all tests of a job, or one test
-    of style `stdio`.
-    The `total_*` limits cover the program over all its tests; None means no limit beyond the one of
-    each test. Memory, processes and open files are limited at every moment, so they need no total.
-    CPU time limits work and does not depend on how busy the machine is. The wall clock limits
-    programs that wait, and leaves room for a busy machine.
-    Where no cgroup is writable, usage is read from /proc, about a hundred times a second.
-    docs/explanation/sandbox.md lists what is enforced on which isolation level.
-    """
-
-    wall_s: float = 9.0
-    cpu_s: float = 3.0
-    memory_mb: int = 256
-    output_kb: int = 1024  # stdout and stderr
-    processes: int = 64  # threads count too
-    files: int = 256  # open at the same time
-    total_wall_s: float | None = None
-    total_cpu_s: float | None = None
-    total_output_kb: int | None = None
-
-    @classmethod
-    def of_work(cls, cpu_s: float, memory_mb: int = 256) -> Limits:
-        """Return limits for a program that computes and does not wait. The wall clock allows LOAD
-        times the CPU time, so that the CPU time decides.
-        """
-        return cls(wall_s=LOAD * cpu_s, cpu_s=cpu_s, memory_mb=memory_mb)
-
-
-@dataclass(frozen=True)
-class CallTest:
-    """`entry_point(*args, **kwargs)` must return `expected`. Values are plain data: None, bool,
-    int, float, str, bytes, list, tuple, set, dict.
-    """
-
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    expected: Any = None
-
-
-@dataclass(frozen=True)
-class StdioTest:
-    """The program reads `stdin` and must print `stdout`; white space at the ends of lines is
-    ignored.
-    """
-
-    stdin: str
-    stdout: str
-
-
-@dataclass(frozen=True)
-class AssertTest:
-    """Python source that defines `check(candidate)`. It runs in a judge process, never in the
-    program's process.
-    """
-
-    source: str
-
-
-@dataclass(frozen=True)
-class UnittestTest:
-    """Python source with `unittest.TestCase` classes.
-
-    They run in the program's own process, because they patch it. A program can therefore forge
-    their result: the trust level is "shared". Each method has its own result in the report.
-    """
-
-    source: str
-
-
-def methods_of(source: str) -> int:
-    """Return how many test methods have time limits of their own, at least one."""
-    return max(1, source.count("def test"))
-
-
-Test = CallTest | StdioTest | AssertTest | UnittestTest
+COMPARES = sorted({compare for style in STYLES.values() for compare in style.compares})
+PROBLEM_KEYS = {
+    "style": Key(
+        f"one of {', '.join(STYLES)}",
+        lambda value: is_text(value) and value in STYLES,
+        required=True,
+    ),
+    "tests": Key("a list of tests, at least one", lambda value: len(value) > 0, required=True),
+    "entry_point": Key("the name of the function, as text", is_text),
+    "prompt": Key("text", is_text),
+    "limits": Key("an object", lambda value: isinstance(value, (Mapping, Limits))),
+    "tolerance": Key("a number, at least 0", lambda value: is_number(value) and value >= 0),
+    "compare": Key(f"one of {', '.join(COMPARES)}", lambda value: value in COMPARES),
+    "checker": Key("Python source, as text", is_text),
+    "packages": Key("a list of modules", is_texts),
+    "in_place": Key("true or false", lambda value: isinstance(value, bool)),
+    "visible_tests": Key("a whole number, at least 0", is_count),
+}
 
 
 @dataclass(frozen=True)
@@ -134,13 +71,13 @@ class Job:
 
     job_id: str
     source: str
-    style: Style
+    style: str  # a name of sandbox/styles/
     tests: tuple[Test, ...]
     entry_point: str | None = None
     prompt: str = ""  # trusted source of the problem: helper functions for `assert` tests
-    limits: Limits = Limits()
+    limits: Limits = Limits()  # noqa: RUF009  # frozen
     tolerance: float | None = None
-    compare: Compare = "exact"
+    compare: str = "exact"
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
     in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
@@ -148,6 +85,110 @@ class Job:
     package_folder: str = ""
     # Not 0: other draws of `random`, hash seed, clock, time zone and addresses; never for judging.
     seed: int = 0
+    visible_tests: int = 0  # how many of the first tests people may see
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Job:
+        """Return the job of a record {"id", "source", "problem"}, from JSON or from Python.
+
+        Raises Invalid, which names the key and the fix.
+        """
+        outer = read_keys(record, RECORD_KEYS)
+        problem = dict(outer["problem"])
+        tests = problem.get("tests")
+        if isinstance(tests, str):  # the source of one test
+            problem["tests"] = tests = [tests]
+        if tests is not None and not isinstance(tests, (list, tuple)):
+            raise Invalid("tests", "is no list", f"expected {PROBLEM_KEYS['tests'].expected}")
+        values = read_keys(problem, PROBLEM_KEYS)
+        style = STYLES[values["style"]]
+        limits = _inside("limits", Limits.read, values.pop("limits", {}))
+        job = cls(
+            job_id=str(outer["id"]),
+            source=outer["source"],
+            limits=limits,
+            **values
+            | {
+                "tests": tuple(
+                    _inside(f"tests[{at}]", style.read, test)
+                    for at, test in enumerate(values["tests"])
+                ),
+                "packages": tuple(values.get("packages", ())),
+            },
+        )
+        job.check()
+        return job
+
+    def check(self) -> None:
+        """Raise Invalid unless the parts of the job fit its style."""
+        style = self.kind
+        if not self.tests:
+            raise Invalid("tests", "is empty", "give at least one test")
+        for at, test in enumerate(self.tests):
+            if type(test) is not style.test:
+                raise Invalid(
+                    f"tests[{at}]",
+                    f"is a {type(test).__name__}",
+                    f"style {style.name} needs {style.test.__name__}",
+                )
+        if self.entry_point is None and style.has_entry_point:
+            raise Invalid(
+                "entry_point", "is missing", f"style {style.name} needs the name of the function"
+            )
+        if self.compare not in style.compares:
+            fix = f"style {style.name} compares {' or '.join(style.compares)}"
+            raise Invalid("compare", f"is {self.compare!r}", fix)
+        for option, value in (("checker", self.checker), ("in_place", self.in_place)):
+            if value and option not in style.options:
+                names = [each.name for each in STYLES.values() if option in each.options]
+                raise Invalid(
+                    option, f"does not fit style {style.name}", f"it is for {' and '.join(names)}"
+                )
+        if self.visible_tests > len(self.tests):
+            reason = f"is {self.visible_tests} of {len(self.tests)} tests"
+            raise Invalid("visible_tests", reason, "show at most as many as there are")
+
+    @property
+    def kind(self) -> Style:
+        """The style of its tests. Raises Invalid for an unknown one."""
+        if self.style not in STYLES:
+            hint = near(self.style, STYLES)
+            raise Invalid("style", f"is {self.style!r}{hint}", f"known are {', '.join(STYLES)}")
+        return STYLES[self.style]
+
+    def payload(self) -> bytes:
+        """Return the job as a worker reads it. Raises Invalid for what cannot be run."""
+        self.check()
+        message = {
+            "id": self.job_id, "source": self.source, "style": self.style,
+            "entry": self.entry_point, "prompt": self.prompt, "limits": vars(self.limits),
+            "tolerance": self.tolerance, "compare": self.compare, "checker": self.checker,
+            "packages": list(self.packages), "in_place": self.in_place,
+            "package_folder": self.package_folder, "seed": self.seed,
+            "tests": [self._sent(at, test) for at, test in enumerate(self.tests)],
+        }  # fmt: skip
+        return json.dumps(message).encode()
+
+    def _sent(self, at: int, test: Test) -> dict[str, Any]:
+        try:
+            return self.kind.payload(test)
+        except NotPlain as error:
+            fix = "write it as an assert test"
+            raise Invalid(f"tests[{at}]", f"is not plain data ({error})", fix) from None
+
+    @property
+    def longest_s(self) -> float:
+        """How long to wait for the answer: a worker that takes longer is broken."""
+        clocks = sum(map(self.kind.clocks, self.tests))
+        grace_s = GRACE_S + (FOLDER_GRACE_S if self.package_folder else 0.0)
+        return grace_s + self.limits.wall_s * clocks * 2
+
+
+def _inside(place: str, read: Any, record: Any) -> Any:
+    try:
+        return read(record)
+    except Invalid as fault:
+        raise fault.inside(place) from None
 
 
 @dataclass(frozen=True)
@@ -188,6 +229,26 @@ class Report:
     tried: dict[str, int] | None = (
         None  # attempts by kind (sandbox/worker/call_counter.py); None: not counted
     )
+
+    @classmethod
+    def of_answer(cls, job: Job, answer: dict[str, Any]) -> Report:
+        """Return the report in a worker's answer. Raises KeyError, TypeError or ValueError if it is
+        not an answer to this job.
+        """
+        names = answer["names"] or [""] * len(answer["tests"])
+        rows = tuple(
+            TestResult(Verdict(verdict), detail, wall_s, name)
+            for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True)
+        )
+        if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and not job.kind.many_rows):
+            raise ValueError(f"the worker reported {len(rows)} of {len(job.tests)} tests")
+        return cls(
+            job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"],
+            wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
+            isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"],
+            denied=answer["denied"], tried=answer["tried"],
+            unusable=answer["unusable"], absent=tuple(answer["absent"]),
+        )  # fmt: skip
 
     @property
     def flickers(self) -> bool:

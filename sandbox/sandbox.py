@@ -8,12 +8,12 @@ import os
 import queue
 import threading
 import time
+import traceback
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Protocol
 
-from sandbox import serialization
 from sandbox.backends import Backend, Channel, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
 from sandbox.config import SandboxConfig
@@ -148,7 +148,7 @@ class Sandbox:
         most = AHEAD * len(self._threads)
         try:
             for job in jobs:
-                payload, repeats = serialization.payload(job), list[Report]()
+                payload, repeats = job.payload(), list[Report]()
                 for _ in range(repeat):
                     self._tasks.put(_Task(job, payload, run, repeats))
                 pending_runs += repeat
@@ -194,6 +194,8 @@ class Sandbox:
                 break
             except queue.Empty:
                 self._require_open()
+                if not any(thread.is_alive() for thread in self._threads):
+                    raise SandboxError("no thread of the sandbox is left: open another") from None
         task.repeats.append(report)
         if len(task.repeats) == repeat:
             judged = [one for one in task.repeats if one.verdict is not Verdict.INFRA] or [report]
@@ -232,7 +234,16 @@ class Sandbox:
                 self._tasks.put(task)
                 time.sleep(PASS_ON_S)
                 continue
-            channel = self._attempt(task, channel, number, late)
+            try:
+                channel = self._attempt(task, channel, number, late)
+            except Exception as error:
+                # A fault of the sandbox itself: this job gets a report, and this thread continues.
+                traceback.print_exc()
+                why = f"the sandbox failed: {type(error).__name__}: {error}"
+                task.run.reports.put((task, self._failed(task.job, why)))
+                if channel:
+                    channel.close()
+                channel = None
         if channel:
             channel.close()
 
@@ -314,7 +325,7 @@ class Sandbox:
 
     def _timeout_s(self, job: Job) -> float:
         """Return the time limit of the job's worker, which may have to wait for the core first."""
-        longest = serialization.longest_s(job)
+        longest = job.longest_s
         self._longest_s = max(self._longest_s, longest)
         return longest + self._longest_s
 
@@ -324,12 +335,12 @@ class Sandbox:
         """
         if channel:
             try:
-                channel.send(task.payload, serialization.longest_s(task.job))
+                channel.send(task.payload, task.job.longest_s)
                 return channel
             except WorkerDied:
                 channel.close()
         channel = self._replace(number)
-        channel.send(task.payload, serialization.longest_s(task.job))
+        channel.send(task.payload, task.job.longest_s)
         return channel
 
     def _deliver(self, late: list[_Answer]) -> None:
@@ -340,12 +351,12 @@ class Sandbox:
                 task.run.reports.put(
                     (
                         task,
-                        serialization.report(
+                        Report.of_answer(
                             task.job, fields | {"isolation": where + fields["isolation"]}
                         ),
                     )
                 )
-            except (WorkerDied, ValueError, KeyError, TypeError) as failure:
+            except (ValueError, KeyError, TypeError) as failure:
                 # Not an answer to the job: its worker is broken.
                 self._retry(task, str(failure))
 

@@ -15,7 +15,6 @@ from problems.augmentation.settings import Kind as Kind
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.outputs import Output, OutputRequest, outputs
-from sandbox.protocol import Compare
 from sandbox.sandbox import Runs
 from sandbox.wire import encode
 from sandbox.worker.compare import same_text
@@ -161,7 +160,7 @@ def _with_outputs(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | s
     )
 
 
-def settled(value: Any, compare: Compare) -> Any:
+def settled(value: Any, compare: str) -> Any:
     """Order the value independently of hashes, where its order does not matter.
 
     This concerns the keys of a dict, and results that are compared in any order.

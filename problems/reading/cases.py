@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.reading.asserts import check
 from problems.reading.input_output import (
     IMPORTS,
@@ -34,6 +34,7 @@ from problems.reading.input_output import (
 from problems.reading.leetcode_nodes import nodes_for
 from problems.reading.source import Record
 from problems.syntax import parse
+from sandbox.reading import shown
 
 FUNCTIONAL = ("functional", "function_call")
 DEF = re.compile(r"^[ \t]*def (\w+)\(", re.MULTILINE)

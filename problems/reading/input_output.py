@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.reading.source import Row, text
 from problems.syntax import parse
-from sandbox.protocol import Style
+from sandbox.reading import shown
 
 MAX_SOLUTIONS = 5  # upstream has up to hundreds per problem, and each is run several times
 MAX_TESTS = 100
@@ -131,7 +131,7 @@ def _lines(value: Any, where: str) -> str:
     )
 
 
-def tests_of(record: Any, where: str) -> tuple[Style, str | None, Tests]:
+def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests]:
     """Return style, function name and tests of an `input_output` object.
 
     Raises ProblemError if it is not an object.

@@ -11,13 +11,15 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from problems.columns import COLUMNS, ProblemError, means, shown
+from problems.columns import COLUMNS, ProblemError
 from problems.encoding import decode
 from problems.reading.asserts import check, used
 from problems.reading.source import Row, Source
 from problems.schema import Problem, from_record, from_row
 from problems.syntax import parse
 from sandbox.protocol import Limits
+from sandbox.reading import means, shown
+from sandbox.styles import STYLES
 
 EXAMPLES = {  # an example test per style
     "call": '{"args": [1], "expected": 2}',
@@ -122,7 +124,7 @@ def _runnable(problem: Problem, where: str) -> Problem:
 
     An assert test must be valid Python and define `check`.
     """
-    if problem.style == "unittest" and problem.visible_tests:
+    if STYLES[problem.style].many_rows and problem.visible_tests:
         raise ProblemError(
             "column visible_tests: a unittest's results are one a method",
             "leave it out, and show tests in the statement",

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.reading.source import Row, text
+from sandbox.reading import shown
 
 _FENCED = re.compile(r"```[ \t]*(\w*)[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 _PYTHON = ("python", "py", "python3")

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.parquet_file import incomplete
 from problems.reading.csv_rows import csv_rows
 from problems.reading.source import SPLIT, Row, Source
+from sandbox.reading import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa

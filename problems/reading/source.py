@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.schema import Problem
+from sandbox.reading import shown
 
 Row = Mapping[str, Any]
 Record = dict[str, Any]  # a row in the columns of the schema; some may be absent

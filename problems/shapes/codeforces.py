@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.reading.cases import read_tests
 from problems.reading.input_output import MAX_TESTS
 from problems.reading.source import Record, Row, text, texts
 from problems.shapes.shape import Shape
+from sandbox.reading import shown
 
 PARTS = (("input_format", "Input"), ("output_format", "Output"), ("note", "Note"))
 CHECKER = """\

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from problems.columns import ProblemError, shown
+from problems.columns import ProblemError
 from problems.reading.cases import read_tests, solved, value_of
 from problems.reading.prose import programs, statement
 from problems.reading.source import Record, Row
 from problems.shapes.shape import Shape
+from sandbox.reading import shown
 
 STATEMENTS = ("problem_statement", "prompt", "problem")
 TESTS = ("test_cases", "ground_truth")

@@ -17,7 +17,6 @@ from problems.schema import Problem
 from rewards.battery.cases import CASES, LIMITS, Case
 from rewards.battery.mutations import Draft
 from rewards.question import Task
-from sandbox.protocol import Style
 
 Pair = tuple[Any, Any]
 
@@ -80,7 +79,7 @@ class SearchProblem:
 
 def _ground(
     name: str,
-    style: Style,
+    style: str,
     statement: str,
     entry: str | None,
     visible: int,
@@ -113,7 +112,7 @@ def _ground(
     )
 
 
-def _test(style: Style, arguments: Any, expected: Any) -> dict[str, Any]:
+def _test(style: str, arguments: Any, expected: Any) -> dict[str, Any]:
     if style == "call":
         return {"args": list(arguments), "kwargs": {}, "expected": expected}
     if style == "stdio":

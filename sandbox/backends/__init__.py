@@ -1,5 +1,5 @@
 """Places to run programs. A backend opens workers. Each worker takes one job at a time and returns
-one answer, both JSON in frames (see sandbox/worker/worker.py).
+one answer, both JSON in frames (see sandbox/worker_process.py).
 
 A backend is one file of this folder with a `BackendKind`; its file's name is its name. Only the
 backend in use is imported.

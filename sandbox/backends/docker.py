@@ -106,7 +106,7 @@ class DockerBackend:
         host |= UNMASKED
         container = api.create_container(
             self._image,
-            [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker/worker.py",
+            [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker_process.py",
              json.dumps(config)],
             user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()},
             network_disabled=True, host_config=host,

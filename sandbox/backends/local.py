@@ -20,13 +20,16 @@ from sandbox.isolation import process_tree
 from sandbox.wire import Frames, TooLong, frame
 from sandbox.worker.slot import sweep
 
-WORKER = Path(__file__).resolve().parent.parent / "worker" / "worker.py"
+WORKER = Path(__file__).resolve().parent.parent / "worker_process.py"
 START_S = 60.0
 KILLED_S = 2.0  # for a process to end after SIGKILL
 
 
 class IsolationError(RuntimeError):
     """The requested isolation is not available on this machine."""
+
+
+MAX_POLL_MS = 2**31 - 1  # of poll, about 25 days
 
 
 class LocalBackend:
@@ -169,7 +172,8 @@ def _ready(handle: int, event: int, until: float) -> bool:
     """
     poll = select.poll()
     poll.register(handle, event)
-    return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
+    milliseconds = (until - time.monotonic()) * 1000
+    return bool(poll.poll(min(max(0.0, milliseconds), MAX_POLL_MS)))
 
 
 def folders_of(packages: tuple[str, ...]) -> dict[str, str]:

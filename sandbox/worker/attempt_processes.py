@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sandbox.protocol import Limits
+from sandbox.limits import Limits
+from sandbox.verdict import Verdict
 from sandbox.wire import frame
 from sandbox.worker.in_place import sees_changes
+from sandbox.worker.messages import Result
 from sandbox.worker.slot import Slot, sealed_file
 from sandbox.worker.watch import Watch
 
 # Limits of the process that runs the tests. Its time is limited by the program's clock.
 JUDGE_LIMITS = Limits(memory_mb=2048)
+# CPU time of each program's process that the sandbox itself uses for the set-up, at most
+SET_UP_CPU_S = 0.5
 
 
 class AttemptProcesses:
@@ -39,36 +43,38 @@ class AttemptProcesses:
             judges,
         )
         slot = self.slot = slots[0]
-        self.tests: list[dict[str, Any]] = job["tests"]
-        self.total = len(self.tests)  # rows of the report
-        self.names: list[str] = []  # names of the methods that the rows are about
-        self.runs = self.total  # parts of the job that have the limits of one test each
+        self.runs = len(job["tests"])  # parts of the job that have the limits of one test each
         self.cpu_s = 0.0
         self.peak_bytes = 0
-        # whether a verdict depends on what the program itself said
-        self.shared = job["style"] == "unittest"
-        self.unusable = False  # a test or checker of the problem cannot be run
-        # Answers for the checker, by test: input, answer, expected value.
-        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}
-        self.answer_bytes = 0  # size of these answers
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
 
     def ran_out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
 
+    def within_limits(self, results: list[Result]) -> list[Result]:
+        """Return the results after a check of the limits that all processes have together."""
+        why = None
+        if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
+            why = Verdict.MLE, "a process of the program was killed for memory"
+        elif self.cpu_s > self._most_cpu_s() + SET_UP_CPU_S and all(
+            result[0] == Verdict.AC for result in results
+        ):
+            why = Verdict.TLE, "the processes of the program took too much CPU together"
+        return [*results[:-1], [*why, results[-1][2]]] if why else results
+
     def _most_cpu_s(self) -> float:
         each = self.limits.cpu_s * self.runs
         return each if self.limits.total_cpu_s is None else min(each, self.limits.total_cpu_s)
 
-    def _header(self) -> bytes:
+    def header(self) -> bytes:
         return b"".join(
             frame(text.encode("utf-8", "surrogatepass"))
             for text in (self.job["entry"] or "", self.job["source"])
         )
 
     @contextlib.contextmanager
-    def _started(
+    def started(
         self,
         style: str,
         request: bytes,
@@ -117,21 +123,34 @@ class AttemptProcesses:
         yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
-    def _judged(self) -> Iterator[Watch]:
-        """Start a judge's process and a program's process, connected by a socket."""
+    def judged(self) -> Iterator[Watch]:
+        """Start a judge's process and a program's process, connected by a socket. What earlier
+        processes of this attempt used does not count.
+        """
+        judges = self.judges(self.job)
+        judges.limit(JUDGE_LIMITS)
+        self.slots.append(judges)
+        self.cpu_s = 0.0
         results, channel = os.pipe2(os.O_CLOEXEC)
         gate_inner, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
         watch = Watch(
-            self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate
+            self.slots,
+            results,
+            [out],
+            self.limits,
+            self.owner,
+            "judge",
+            2 + len(self.job["tests"]),
+            gate,
         )
         watch.done_after_them = True
         # The judge must notice the end of the program even if a child of the program holds the
         # socket.
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
-        texts = [test["source"] for test in self.tests]
+        texts = [test["source"] for test in self.job["tests"]]
         in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
         tests = {
             "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"],
@@ -145,7 +164,7 @@ class AttemptProcesses:
             "judge",
             "assert",
             judging,
-            len(self.tests),
+            len(self.job["tests"]),
             [*nothing * 3, request, channel, asks.detach()],
         )
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -153,16 +172,16 @@ class AttemptProcesses:
             stdin,
             out_inner,
             out_inner,
-            sealed_file(self._header()),
+            sealed_file(self.header()),
             answers.detach(),
             gate_inner,
         ]
-        self.slot.start("program", "assert", self.limits, len(self.tests), program)
+        self.slot.start("program", "assert", self.limits, len(self.job["tests"]), program)
         with answers_kept:
             yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
-    def _judge_alone(
+    def judge_alone(
         self, header: dict[str, Any], body: Iterable[bytes], tests: int
     ) -> Iterator[Watch]:
         """Start a judge's process alone, to run source of the problem (a checker, a test)."""

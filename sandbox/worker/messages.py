@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sandbox.protocol import Verdict
+from sandbox.verdict import Verdict
 from sandbox.wire import NotPlain, parse
 from sandbox.worker.literal import Claim
 from sandbox.worker.watch import Stop, Watch
@@ -61,6 +61,31 @@ def of_claim(message: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
         if holds
         else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
     )
+
+
+def of_judge(message: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str, bool]:
+    """Return a judge's verdict on a test, its reason, and whether it depends on what the program
+    itself said. Where the judge reports that the program is gone, return what ended the program.
+    """
+    if not isinstance(message, Stop) and message[:1] == b"V":
+        fields = parse(message[1:])
+        if (
+            type(fields) is list
+            and len(fields) == 4
+            and fields[0] == at
+            and fields[1] in ("AC", "WA", "RE", "MLE", "OLE")
+        ):
+            return Verdict(fields[1]), str(fields[2]), fields[3] is True
+    # The program may have caused the end of the judge, so it is never INFRA.
+    if isinstance(message, Stop) and "judge" in watch.exits:
+        verdict = message.verdict if message.verdict is Verdict.TLE else Verdict.WA
+        return verdict, f"the process of the tests ended: {message.detail}", False
+    stop = message
+    if not isinstance(message, Stop):
+        status = watch.exit()
+        stop = status if isinstance(status, Stop) else watch.ending(status)
+    assert isinstance(stop, Stop)
+    return stop.verdict, stop.detail, False
 
 
 def not_loaded(message: bytes | Stop) -> tuple[Verdict, str]:

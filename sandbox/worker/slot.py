@@ -26,7 +26,7 @@ from sandbox import folders
 from sandbox.isolation import cgroups
 from sandbox.isolation.accounts import Accounts
 from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
-from sandbox.protocol import Limits
+from sandbox.limits import Limits
 from sandbox.seeding import environment
 from sandbox.worker.call_counter import CallCounter
 from sandbox.worker.core_lock import CoreLock
@@ -41,6 +41,8 @@ SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # folder of a worker, by
 READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
 SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
 ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
+
+MAX_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # that this machine allows a process
 
 ENVIRONMENT = {
     "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8",
@@ -224,7 +226,7 @@ class Slot:
         cpu_s = min(limits.cpu_s * tests, inf if limits.total_cpu_s is None else limits.total_cpu_s)
         order = (
             f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} "
-            f"{limits.files} {self.seed}"
+            f"{min(limits.files, MAX_FILES)} {self.seed}"
         )
         try:
             socket.send_fds(self.control, [order.encode()], descriptors)

@@ -19,7 +19,8 @@ from typing import Any
 
 from sandbox.isolation.accounts import SAMPLE_S, Accounts
 from sandbox.isolation.cgroups import Cgroup
-from sandbox.protocol import Limits, Verdict
+from sandbox.limits import Limits
+from sandbox.verdict import Verdict
 from sandbox.wire import MAX_FRAME, Frames, TooLong, tree_bytes
 from sandbox.worker.slot import READ_BYTES, START_S, Broken, Slot
 

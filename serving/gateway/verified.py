@@ -16,12 +16,12 @@ from threading import Lock
 from problems.encoding import decode
 from rewards.extraction import extract_code
 from sandbox.config import SandboxConfig
-from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest, Test, Verdict
+from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, run_all
 from serving.engines import EngineReply, gather
 from serving.gateway.refusals import Refused
 from serving.gateway.service import Service, Task
-from serving.openai import CallCase, Tests
+from serving.openai import Tests
 
 TEMPERATURE = 0.8  # of the further candidates, where the request's own is lower
 
@@ -81,20 +81,20 @@ def job_of(tests: Tests, text: str) -> Job:
     """Return the job that judges a completion. Raises Refused (400) for values that are not plain
     data.
     """
-    cases: list[Test] = []
-    for case in tests.cases:
-        if isinstance(case, CallCase):
-            try:
-                args, kwargs = decode(case.args), decode(case.kwargs)
-                cases.append(CallTest(tuple(args), kwargs, decode(case.expected)))
-            except (ValueError, RecursionError) as error:
-                raise Refused(400, "invalid_tests", f"tests: {error}") from error
-        else:
-            cases.append(StdioTest(case.stdin, case.stdout))
-    style = "call" if tests.entry_point else "stdio"
-    limits = Limits.of_work(tests.cpu_s)
-    source = extract_code(text)
-    return Job("served", source, style, tuple(cases), tests.entry_point, limits=limits)  # type: ignore[arg-type]
+    calls = tests.entry_point is not None
+    try:
+        problem = {
+            "style": "call" if calls else "stdio",
+            "entry_point": tests.entry_point,
+            "limits": Limits.of_work(tests.cpu_s),
+            "tests": [
+                {key: decode(value) if calls else value for key, value in vars(case).items()}
+                for case in tests.cases
+            ],
+        }
+        return Job.read({"id": "served", "source": extract_code(text), "problem": problem})
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, "invalid_tests", f"tests: {error}") from error
 
 
 async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> Verified:

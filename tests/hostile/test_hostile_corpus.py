@@ -23,7 +23,7 @@ CORPUS = Path(os.environ.get("RATCHET_HOSTILE", ROOT.parent / "shared" / "hostil
 def test_the_corpus_is_judged_as_expected(level: str) -> None:
     if not (CORPUS / "run.py").exists():
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")
-    judge = shlex.join([sys.executable, "-m", "sandbox.judge", "--isolation", level])
+    judge = shlex.join([sys.executable, "-m", "cli.main", "judge", "--isolation", level])
     command = [sys.executable, "-B", "run.py", "--judge", judge, "."]
     completed = subprocess.run(
         command,

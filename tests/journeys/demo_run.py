@@ -118,7 +118,7 @@ def _kind(process: psutil.Process) -> str:
         "resources.ray.head",
         "verl_jobs.trainer.entry",
         "zygote",
-        "worker.py",
+        "worker_process.py",
         "gcs_server",
         "raylet/raylet",
     ):

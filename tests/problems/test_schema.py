@@ -115,7 +115,7 @@ problems = st.builds(
     limits=st.builds(
         Limits,
         wall_s=st.floats(0.5, 9),
-        memory_mb=st.integers(1, 2**40),
+        memory_mb=st.integers(1, 2**20),
         total_cpu_s=st.none() | st.floats(0.5, 9),
     ),
     gated=st.booleans(),
@@ -240,9 +240,9 @@ def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
         ({"tests": []}, r"row 1: .*tests .*\[\]"),
         (
             {"tests": ['{"args": 1, "expected": 1}']},
-            "row 1: .*tests.* 0, .*'args' .*1.*list",
+            r"row 1: .*tests\[0\], .*'args' .*1.*list",
         ),
-        ({"tests": ['{"args": [1]}']}, "row 1: .*tests.* 0 .*'expected'"),
+        ({"tests": ['{"args": [1]}']}, r"row 1: .*tests\[0\], .*'expected'"),
         ({"style": "quiz"}, 'row 1: .*style .*"quiz".*call'),
         ({"entry_point": None}, "row 1: .*entry_point"),
         ({"visible_tests": 9}, "row 1: .*visible_tests .*9 .*1 "),
@@ -374,5 +374,5 @@ def test_a_comparison_that_does_not_fit_the_style_is_refused(
         "entry_point": "f",
         **column,
     }
-    with pytest.raises(ProblemError, match=f"compare .*{style}"):
+    with pytest.raises(ProblemError, match=f"(compare|checker) .*{style}"):
         from_record(record, "file: row 0")

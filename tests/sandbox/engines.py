@@ -114,7 +114,7 @@ def workers_here() -> set[int]:
     return {
         process.pid
         for process in children
-        if any(part.endswith("sandbox/worker/worker.py") for part in cmdline(process))
+        if any(part.endswith("sandbox/worker_process.py") for part in cmdline(process))
     }
 
 

@@ -228,7 +228,7 @@ def workers() -> dict[int, int]:
     peaks = {}
     for process in psutil.Process().children():
         with contextlib.suppress(OSError, IndexError, psutil.Error):  # it may end now
-            if "worker.py" in " ".join(process.cmdline()):
+            if "worker_process.py" in " ".join(process.cmdline()):
                 peaks[process.pid] = int(
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
                 )

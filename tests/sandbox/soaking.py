@@ -20,7 +20,6 @@ from typing import Any
 
 import psutil
 
-from sandbox.judge import job_of
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -82,7 +81,7 @@ def hostile(number: int) -> Job:
         number % len(entries)
     ]
     source = (CORPUS / "programs" / entry["file"]).read_bytes().decode()
-    program = job_of(problems[entry["problem"]], source, "")
+    program = Job.read({"id": "", "source": source, "problem": problems[entry["problem"]]})
     return replace(
         program,
         limits=replace(

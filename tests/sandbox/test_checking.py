@@ -9,7 +9,6 @@ import pytest
 
 from sandbox.protocol import (
     CallTest,
-    Compare,
     Job,
     Limits,
     Report,
@@ -45,7 +44,7 @@ def test_results_are_compared_in_any_order(
     judge: Judge,
     returned: str,
     expected: object,
-    compare: Compare,
+    compare: str,
     tolerance: float | None,
     verdict: str,
 ) -> None:
@@ -69,7 +68,7 @@ def test_output_is_compared_by_tokens(
     judge: Judge,
     printed: str,
     expected: str,
-    compare: Compare,
+    compare: str,
     tolerance: float | None,
     verdict: str,
 ) -> None:

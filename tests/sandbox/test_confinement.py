@@ -17,7 +17,7 @@ from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.worker.core_lock import CoreLock
-from sandbox.worker.worker import Worker
+from sandbox.worker_process import Worker
 from tests.sandbox.jobs import QUICK, call
 from tests.sandbox.left import descendants
 
@@ -143,7 +143,7 @@ def test_no_process_outlives_its_program(level: Sandbox) -> None:
 
 
 def test_an_unavailable_isolation_level_raises_and_is_never_lowered() -> None:
-    nobody = ["unshare", "-U", sys.executable, "-m", "sandbox.judge", "--isolation", "root"]
+    nobody = ["unshare", "-U", sys.executable, "-m", "cli.main", "judge", "--isolation", "root"]
     if (
         not shutil.which("unshare")
         or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode

@@ -53,7 +53,7 @@ def workers() -> list[int]:
     return [
         pid
         for pid in children(os.getpid())
-        if "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
+        if "worker_process.py" in Path(f"/proc/{pid}/cmdline").read_text()
     ]
 
 

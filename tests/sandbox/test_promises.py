@@ -14,10 +14,9 @@ import pytest
 
 from sandbox.isolation import cgroups
 from sandbox.protocol import Limits
-from sandbox.serialization import payload
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.slot import Refused
-from sandbox.worker.worker import Worker
+from sandbox.worker_process import Worker
 from tests.sandbox.jobs import stdio
 
 Judge = Callable[..., dict[str, Any]]
@@ -57,7 +56,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
 @pytest.fixture
 def judge(level: Worker) -> Judge:
     return lambda source, stdin="", limits=LIMITS: level.judge(
-        json.loads(payload(stdio(source, stdin, "yes", limits=limits)))
+        json.loads(stdio(source, stdin, "yes", limits=limits).payload())
     )
 
 

@@ -52,8 +52,8 @@ def below(pid: int) -> list[psutil.Process]:
 def called(name: str, pid: int | None = None) -> list[psutil.Process]:
     """Return the worker or zygote processes below this process or `pid`.
 
-    name: "worker.py" for the workers, "zygote.py" for their zygotes with the outer halves. Programs
-    are never included: they are children of a zygote.
+    name: "worker_process.py" for the workers, "zygote.py" for their zygotes with the outer
+    halves. Programs are never included: they are children of a zygote.
     """
     processes, generation = [], [pid or os.getpid()]
     for _ in range(3):
@@ -71,7 +71,7 @@ def gone(processes: list[psutil.Process], within_s: float = 20.0) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", ["worker.py", "zygote.py"])
+@pytest.mark.parametrize("victim", ["worker_process.py", "zygote.py"])
 def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
         reports = []
@@ -153,7 +153,9 @@ class Killer(threading.Thread):
         return self
 
 
-@pytest.mark.parametrize(("victim", "most"), [("zygote.py", 1), ("zygote.py", 3), ("worker.py", 2)])
+@pytest.mark.parametrize(
+    ("victim", "most"), [("zygote.py", 1), ("zygote.py", 3), ("worker_process.py", 2)]
+)
 def test_a_process_killed_while_starting_restarts_on_the_same_level(
     sandbox: Sandbox, victim: str, most: int
 ) -> None:
@@ -166,7 +168,7 @@ def test_a_process_killed_while_starting_restarts_on_the_same_level(
         )
 
 
-@pytest.mark.parametrize("victim", ["zygote.py", "worker.py"])
+@pytest.mark.parametrize("victim", ["zygote.py", "worker_process.py"])
 def test_a_failed_start_raises_and_never_lowers_the_level(sandbox: Sandbox, victim: str) -> None:
     with Killer(victim, 100) as killer:
         try:
@@ -217,7 +219,7 @@ def test_a_job_whose_workers_always_die_is_infra(
 
         def strike() -> None:
             while not stop.wait(0.02):
-                for process in called("worker.py"):
+                for process in called("worker_process.py"):
                     with contextlib.suppress(psutil.Error):  # it was killed a moment ago
                         if time.time() - process.create_time() > 0.5:
                             process.kill()
@@ -237,7 +239,7 @@ def test_an_idle_worker_death_costs_the_next_job_nothing(
 ) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        for idle in called("worker.py"):
+        for idle in called("worker_process.py"):
             idle.kill()
             while cgroups.alive(idle.pid):
                 time.sleep(0.005)

@@ -20,10 +20,9 @@ import pytest
 
 from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.serialization import payload
 from sandbox.worker import slot
 from sandbox.worker.core_lock import CoreLock
-from sandbox.worker.worker import Worker
+from sandbox.worker_process import Worker
 from tests.sandbox.jobs import call, stdio
 
 F = "def f(a, b): return a + b\n"
@@ -125,7 +124,7 @@ def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 def says(worker: Worker, source: str) -> str:
     """Return the verdict: AC if the program prints "yes"."""
-    return str(worker.judge(json.loads(payload(stdio(source, "", "yes"))))["verdict"])
+    return str(worker.judge(json.loads(stdio(source, "", "yes").payload()))["verdict"])
 
 
 WAYS = {

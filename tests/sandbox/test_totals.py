@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.judge import job_of
 from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest
 from sandbox.sandbox import Sandbox, run_all
 
@@ -60,6 +59,6 @@ def test_total_limits_are_read_from_json() -> None:
         '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": '
         '3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
     )
-    assert job_of(json.loads(text), "", "job").limits == Limits(
+    assert Job.read({"id": 1, "source": "", "problem": json.loads(text)}).limits == Limits(
         total_wall_s=3, total_cpu_s=1.5, total_output_kb=7
     )

@@ -22,14 +22,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from sandbox import folders
 from sandbox.isolation import levels, process_tree
-from sandbox.protocol import Limits, Verdict
+from sandbox.limits import Limits
 from sandbox.seeding import hash_seed
+from sandbox.styles import STYLES
+from sandbox.styles.style import Style
+from sandbox.verdict import Verdict
 from sandbox.wire import Frames, frame
-from sandbox.worker.attempt import Attempt
+from sandbox.worker.attempt_processes import AttemptProcesses
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.messages import complete_rows
 from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
@@ -37,10 +40,11 @@ from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
 LEAVE_S = 1.0  # time to clean up in when the owner is gone
 # attempts to start a zygote that is killed before it can say whether its isolation level holds
 STARTS = 3
-PRELOADS: dict[str, list[str]] = {
-    "program": [],
-    "judge": [],
-    "beside": ["unittest", "unittest.mock"],
+# Modules that the zygotes of each role import. A style with modules of its own is a role.
+PRELOADS: dict[str, tuple[str, ...]] = {
+    "program": (),
+    "judge": (),
+    **{style.name: style.preload for style in STYLES.values() if style.preload},
 }
 # Slow to import: in a slot with a package folder, forks share what the zygote has imported.
 SLOW_IMPORTS = (
@@ -88,20 +92,15 @@ class Worker:
         known = _modules(folder) if folder else self.packages
         if absent := [name for name in job["packages"] if name not in known]:
             return self._lacking(job, absent)
-        unittests = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
-        slots = [
-            self._slot(
-                "beside" if unittests else "program",
-                numpy=any("numpy" in text for text in (job["source"], *unittests)),
-                folder=folder,
-            )
-        ]
+        style = STYLES[job["style"]]
+        slots = [self._program_slot(style, job)]
         denied = slots[0].denied
-        attempt = Attempt(slots, job, limits, self.owner, self._judges)
+        processes = AttemptProcesses(slots, job, limits, self.owner, self._judges)
+        attempt = style.attempt(processes)
         try:
-            results = attempt.run()
+            results = processes.within_limits(attempt.run())
         except Broken:
-            if not attempt.ran_out_of_memory():
+            if not processes.ran_out_of_memory():
                 raise
             results = []  # the kernel killed the zygote together with the program
             self._drop(slots)
@@ -123,7 +122,7 @@ class Worker:
         )
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results,
-            "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
+            "cpu_s": processes.cpu_s, "peak_bytes": processes.peak_bytes,
             "wall_s": time.monotonic() - self.core_lock.waited_s - started,
             "isolation": self.isolation,
             "denied": refused, "tried": tried,
@@ -152,12 +151,19 @@ class Worker:
             "names": [], "absent": absent,
         }  # fmt: skip
 
+    def _program_slot(self, style: Style, job: dict[str, Any]) -> Slot:
+        texts = [job["source"]]
+        if style.shared:
+            texts += [text for test in job["tests"] for text in test.values()]
+        return self._slot(
+            style.name if style.preload else "program",
+            numpy=any("numpy" in text for text in texts),
+            folder=job["package_folder"],
+        )
+
     def _judges(self, job: dict[str, Any]) -> Slot:
-        texts = [
-            job["checker"] or "",
-            job["source"] if job["style"] == "assert" else "",
-            *(test.get("source", "") for test in job["tests"]),
-        ]
+        tests = [job["source"], *(test.get("source", "") for test in job["tests"])]
+        texts = [job["checker"]] if job["checker"] else tests
         return self._slot("judge", numpy=any("numpy" in text for text in texts))
 
     def close(self) -> None:
@@ -207,7 +213,7 @@ class Worker:
 @cache
 def _modules(folder: str) -> frozenset[str]:
     """Return the names of the modules in a folder of packages."""
-    return frozenset(name.partition(".")[0] for name in os.listdir(folder))
+    return frozenset(path.name.partition(".")[0] for path in Path(folder).iterdir())
 
 
 def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:

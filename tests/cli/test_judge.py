@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from sandbox.judge import job_of
-from sandbox.protocol import Limits
-
 ADD = {
     "style": "call",
     "entry_point": "f",
@@ -35,7 +32,7 @@ CHECK = {
 
 
 def judge(lines: list[str], **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sandbox.judge"]
+    command = [sys.executable, "-m", "cli.main", "judge"]
     return subprocess.run(
         command,
         input="\n".join(lines),
@@ -72,29 +69,29 @@ def test_the_judge_prints_one_report_per_line_in_input_order() -> None:
     ]
 
 
-def test_an_invalid_request_line_gets_an_infra_report() -> None:
-    completed = judge(
-        ["{", "", line("x", "", {"style": "call"}), line("y", "print(input())", ECHO)]
-    )
-    reports = [json.loads(report) for report in completed.stdout.splitlines()]
-    assert [report["verdict"] for report in reports] == ["INFRA", "INFRA", "AC"]
-    assert (
-        "line 1" in reports[0]["detail"]
-        and "line 3" in reports[1]["detail"]
-        and completed.returncode == 0
-    )
-
-
-@pytest.mark.parametrize("value", ["much", 0, -1, True, [1], float("nan"), float("inf")])
-def test_an_invalid_limit_is_refused_by_name(value: object) -> None:
-    with pytest.raises(ValueError, match="files"):
-        job_of(ECHO | {"limits": {"files": value}}, "", "job")
-
-
-def test_a_null_limit_means_the_default() -> None:
-    assert job_of(ECHO | {"limits": {"wall_s": None, "files": 9.0}}, "", "job").limits == Limits(
-        files=9
-    )
+def test_an_invalid_line_has_an_answer_of_its_own_and_costs_no_other() -> None:
+    lines = [
+        "{",
+        "",
+        line("x", "", {"style": "call"}),
+        line("tests", "f = abs", {"style": "unittest", "entry_point": "f", "tests": [5]}),
+        line("limits", "f = abs", ADD | {"limits": {"memory": 100}}),
+        line("shown", "f = abs", ADD | {"visible_tests": "abc"}),
+        '{"id": "deep", "source": "", "problem": ' + "[" * 5000 + "]" * 5000 + "}",
+        line("y", "print(input())", ECHO),
+    ]
+    completed = judge(lines)
+    answers = [json.loads(answer) for answer in completed.stdout.splitlines()]
+    assert completed.returncode == 0
+    assert [answer["verdict"] for answer in answers] == ["INVALID"] * 6 + ["AC"]
+    assert [answer.get("line") for answer in answers] == [1, 3, 4, 5, 6, 7, None]
+    assert [answer.get("key") for answer in answers[1:5]] == [
+        "tests",
+        "tests[0]",
+        "limits.memory",
+        "visible_tests",
+    ]
+    assert answers[3]["fix"] == "did you mean 'memory_mb'?"
 
 
 def test_empty_input_gives_no_output() -> None:
@@ -116,7 +113,7 @@ def test_explain_shows_each_test_and_hides_hidden_ones() -> None:
         "tests": [{"args": [1, 2], "expected": 3}, {"args": [4000, 5], "expected": 4005}],
         "visible_tests": 1,
     }
-    command = [sys.executable, "-m", "sandbox.judge", "--explain"]
+    command = [sys.executable, "-m", "cli.main", "judge", "--explain"]
     completed = subprocess.run(
         command,
         input=line("mine", "def f(a, b):\n    return 7", problem),
@@ -133,7 +130,7 @@ def test_explain_shows_each_test_and_hides_hidden_ones() -> None:
 
 
 def test_explain_escapes_terminal_control_characters() -> None:
-    command = [sys.executable, "-m", "sandbox.judge", "--explain"]
+    command = [sys.executable, "-m", "cli.main", "judge", "--explain"]
     source = "def f(a, b):\n    raise ValueError('\\x1b[2J\\r' + '\\u202e')"
     completed = subprocess.run(
         command,

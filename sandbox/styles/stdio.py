@@ -1,0 +1,81 @@
+"""Style `stdio`: the program is a script that reads standard input; each test runs it once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sandbox.reading import Key, is_text
+from sandbox.styles.style import Style
+from sandbox.verdict import Verdict
+from sandbox.worker.attempt import Attempt
+from sandbox.worker.checker import Checker
+from sandbox.worker.compare import same_output
+from sandbox.worker.messages import Result, exception, row
+from sandbox.worker.watch import Stop, Watch
+
+
+@dataclass(frozen=True)
+class StdioTest:
+    """The program reads `stdin` and must print `stdout`; white space at the ends of lines is
+    ignored.
+    """
+
+    stdin: str
+    stdout: str
+
+
+class StdioAttempt(Attempt):
+    """Runs the script once for each test."""
+
+    def run(self) -> list[Result]:
+        self.checker = Checker(self.processes, b"stdio")
+        results: list[Result] = []
+        limits = self.processes.limits
+        for at, test in enumerate(self.tests):
+            stdin, want = (
+                test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout")
+            )
+            with self.processes.started(
+                "stdio", self.processes.header(), 1, stdin=stdin, limits=limits
+            ) as watch:
+                results.append(row(*self._decide(watch, at, stdin, want), watch))
+                limits = watch.remaining_limits()
+            if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
+                break
+        results = self.checker.decide(results)
+        self.unusable = self.checker.unusable
+        return results
+
+    def _decide(self, watch: Watch, at: int, stdin: bytes, want: bytes) -> tuple[Verdict, str]:
+        status = watch.exit()
+        if isinstance(status, Stop):
+            return status.verdict, status.detail
+        messages = watch.rest()
+        if messages and messages[0][:1] == b"C":
+            return Verdict.CE, messages[0][1:300].decode("utf-8", "replace")
+        if status != 0:
+            if messages and messages[0][:1] == b"X":
+                return exception(messages[0][1:])
+            stop = watch.ending(status)
+            return stop.verdict, stop.detail
+        got = bytes(watch.printed)
+        if self.job["checker"]:
+            return self.checker.store(at, stdin, got, want)
+        if same_output(got, want, self.job["tolerance"], self.job["compare"]):
+            return Verdict.AC, ""
+        return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
+
+
+STYLE = Style(
+    "stdio",
+    StdioTest,
+    {
+        "stdin": Key("text", is_text, required=True),
+        "stdout": Key("text", is_text, required=True),
+    },
+    StdioAttempt,
+    show=lambda test: str(test.stdout),
+    compares=("exact", "tokens"),
+    options=("checker",),
+    has_entry_point=False,
+)
