@@ -139,5 +139,6 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
         Job.read({"id": "", "source": "", "problem": problem})
     except Invalid as fault:
         column, _, rest = fault.key.partition(".")
-        reason = f"column {column}{f', key {rest!r}' if rest else ''} {fault.reason}"
+        named = f" with key {rest!r}" if rest else ""
+        reason = f"column {column}{named} {fault.reason}"
         raise ProblemError(reason, fault.fix, where) from None
