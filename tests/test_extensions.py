@@ -81,6 +81,31 @@ SHORT = Component("Programs of few lines.", short)
 ALGORITHM = """
     "mine": Algorithm("My own", "nowhere", "A = r", _estimator("grpo")),
 """
+STYLE = '''
+"""A script without input must print these lines."""
+
+from dataclasses import dataclass
+
+from sandbox.reading import Key, is_texts
+from sandbox.styles.stdio import StdioAttempt
+from sandbox.styles.style import Style
+
+
+@dataclass(frozen=True)
+class LinesTest:
+    lines: tuple[str, ...]
+
+
+LINES = Style(
+    "lines",
+    LinesTest,
+    {"lines": Key("a list of texts", is_texts, required=True)},
+    StdioAttempt,
+    show=lambda test: " ".join(test.lines),
+    payload=lambda test: {"stdin": "", "stdout": "\\n".join(test.lines)},
+    has_entry_point=False,
+)
+'''
 BACKEND = '''
 """Processes of this machine, under another name."""
 
@@ -142,6 +167,7 @@ FILES = {
     "cli/hello.py": COMMAND,
     "rewards/components/short.py": COMPONENT,
     "sandbox/backends/mine.py": BACKEND,
+    "sandbox/styles/lines.py": STYLE,
     "serving/engines/echo.py": ENGINE,
     "pipelines/sensors/mine.py": SENSOR,
     "pipelines/profiles/mine.yaml": PROFILE,
@@ -341,7 +367,9 @@ def test_an_algorithm_is_one_entry(clone: Path) -> None:
 @adds("another place to run programs")
 @pytest.mark.slow
 def test_a_backend_of_the_sandbox_is_one_file(clone: Path) -> None:
-    program = {"id": 1, "source": PROBLEM["solutions"][0], "problem": PROBLEM}  # type: ignore[index]
+    keys = ("style", "tests", "entry_point")
+    problem = {key: PROBLEM[key] for key in keys if key in PROBLEM}
+    program = {"id": 1, "source": PROBLEM["solutions"][0], "problem": problem}  # type: ignore[index]
     verdict = json.loads(
         ratchet(clone, "judge", "--backend", "mine", stdin=json.dumps(program) + "\n")
     )
@@ -354,6 +382,21 @@ def test_a_backend_of_the_sandbox_is_one_file(clone: Path) -> None:
 def test_an_engine_of_the_gateway_is_one_file(clone: Path, tmp_path: Path) -> None:
     answered = python(clone, "-c", SERVED, str(tmp_path / "home"))
     assert answered.stdout == "Hello?\n", answered.stderr
+
+
+@adds("a new style of tests")
+@pytest.mark.slow
+def test_a_style_of_tests_is_one_file(clone: Path) -> None:
+    problem = {"style": "lines", "tests": [{"lines": ["1", "2"]}]}
+    sources = ("print(1); print(2)", "print(3)")
+    lines = [json.dumps({"id": 1, "source": source, "problem": problem}) for source in sources]
+    answers = map(json.loads, ratchet(clone, "judge", stdin="\n".join(lines)).splitlines())
+    assert [answer["verdict"] for answer in answers] == ["AC", "WA"]
+    record = {"problem_id": "own/1", "source": "own", "statement": "Print.", **problem}
+    code = "import json, sys; from problems.schema import from_record as read; " + (
+        "print(read(json.loads(sys.argv[1]), '').job('', '').tests)"
+    )
+    assert "LinesTest" in python(clone, "-c", code, json.dumps(record)).stdout
 
 
 @adds("a new sensor")
