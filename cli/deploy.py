@@ -46,12 +46,7 @@ def deploy(
     named = f"version{'s' if len(release.challengers) > 1 else ''} {numbers}"
     lines = [f"{release.id}: {named} beside version {release.champion}, {plan.strategy}"]
     if plan.experiment:
-        lines.append(
-            f"shares: {steps} each at first, then by {plan.allocation} allocation with at least "
-            f"{100 * plan.least_share:g} %; until a gain above {plan.gain:g} is shown"
-            if plan.allocation == "thompson"
-            else f"shares: {steps} each; until a gain above {plan.gain:g} is shown"
-        )
+        lines.append(f"shares: {steps} each; until a gain above {plan.gain:g} is shown")
     else:
         lines.append(
             f"steps: {steps}; at least {plan.bake_s:g} s and {plan.least_pairs} pairs of requests "

@@ -1,13 +1,13 @@
-"""Experiments by simulation: false decisions under Thompson sampling, and what it gains.
+"""Experiments by simulation: false decisions, and how soon a gain is shown.
 
 `python -m measurements.experiments FILE [experiments]`: 2,000 experiments of equal arms for each
 kind of traffic, and a tenth of that where one arm is better by 5 or 10 points. Each finished row is
 appended to FILE, and rows in it are not computed again. About half an hour on one core.
 
-The pairs, the allocation and the tests are the product's; the gateway and the databases are left
-out. An experiment has a champion and 2 or 4 challengers, requests of different users up to 6,000,
-and changes the shares of its traffic after every 10 % of them. It is looked at after every pair.
-`peeking Welch` is what it replaces: Welch's t-test of the arms' pooled values at each division.
+The pairs and the tests are the product's; the gateway and the databases are left
+out. An experiment has a champion and 2 or 4 challengers, requests of different users up to 6,000
+in equal shares. It is looked at after every pair. `peeking Welch` is what it replaces: Welch's
+t-test of the arms' pooled values after every 10 % of the requests.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from evaluation.statistics.hypothesis_tests import Floats, wilson
 from evaluation.statistics.online.confidence_sequence import log_capital
 from evaluation.statistics.online.pairs import concurrent_pairs
 from evaluation.statistics.online.welch import welch_test
-from serving.experiment.thompson import Successes, thompson_shares
 
-REQUESTS, FIRST, LEAST, ALPHA = 6000, 300, 0.1, 0.05
+REQUESTS, FIRST, ALPHA = 6000, 300, 0.05
 
 
 def blocks() -> list[tuple[int, int]]:
-    """Return the first and last request of each division of the traffic."""
+    """Return the first and last request before each look of Welch's test."""
     ends = [FIRST]
     while ends[-1] < REQUESTS:
         ends.append(min(REQUESTS, round(ends[-1] * 1.1)))
@@ -38,7 +37,7 @@ def blocks() -> list[tuple[int, int]]:
 
 
 def experiment(
-    rng: np.random.Generator, rates: Floats, gains: Floats, adaptive: bool
+    rng: np.random.Generator, rates: Floats, gains: Floats
 ) -> tuple[list[Floats], list[list[int]], bool, Floats]:
     """Return the differences of each challenger's pairs, the request that closed each, whether a
     peeking Welch's test shows any of them, and how many requests each arm got.
@@ -47,25 +46,20 @@ def experiment(
     """
     arms = len(gains) + 1
     more = np.concatenate([[0.0], gains])
-    counts = {arm: Successes(0, 0.0) for arm in range(arms)}
     differences: list[list[float]] = [[] for _ in gains]
     closed: list[list[int]] = [[] for _ in gains]
     pooled: list[list[float]] = [[] for _ in range(arms)]
     welch = False
     for begin, end in blocks():
-        shares = thompson_shares(counts, LEAST) if adaptive else dict.fromkeys(counts, 1 / arms)
-        weights = np.array(list(shares.values()))
-        drawn = rng.choice(arms, end - begin, p=weights / weights.sum())
+        drawn = rng.integers(arms, size=end - begin)
         values = (rng.random(end - begin) < rates[begin:end] + more[drawn]).astype(float)
         for arm in range(1, arms):
             own = np.flatnonzero((drawn == 0) | (drawn == arm))
-            share = shares[arm] / (shares[arm] + shares[0])
-            pairs = concurrent_pairs(drawn[own] == arm, values[own], share)
+            pairs = concurrent_pairs(drawn[own] == arm, values[own], 0.5)
             differences[arm - 1] += pairs.differences.tolist()
             closed[arm - 1] += (own[pairs.closed] + begin).tolist()
         for arm in range(arms):
             pooled[arm] += values[drawn == arm].tolist()
-            counts[arm] = Successes(len(pooled[arm]), sum(pooled[arm]))
         level = ALPHA / (arms - 1)
         welch |= any(welch_test(pooled[0], own).p_value <= level for own in pooled[1:])
     served = np.array([len(own) for own in pooled])
@@ -84,13 +78,13 @@ def false_decisions(traffic: str, challengers: int, experiments: int) -> list[st
     rates = np.full(REQUESTS, 0.5) if traffic == "steady" else np.linspace(0.8, 0.2, REQUESTS)
     level = ALPHA / (2 * challengers)
     for _ in range(experiments):
-        found, _, peeking, _ = experiment(rng, rates, np.zeros(challengers), True)
+        found, _, peeking, _ = experiment(rng, rates, np.zeros(challengers))
         wrong += any(shown(sign * own, level) is not None for own in found for sign in (-1, 1))
         welch += peeking
     return [f"{experiments}", share_of(wrong, experiments), share_of(welch, experiments)]
 
 
-def gain_of(gain: float, adaptive: bool, experiments: int) -> list[str]:
+def gain_of(gain: float, experiments: int) -> list[str]:
     """Return a row: how often the better one of four challengers is shown, after how many
     requests, and what share of the requests it got.
     """
@@ -98,7 +92,7 @@ def gain_of(gain: float, adaptive: bool, experiments: int) -> list[str]:
     times, shares = [], []
     gains = np.array([0.0, gain, 0.0, 0.0])
     for _ in range(experiments):
-        found, closed, _, served = experiment(rng, np.full(REQUESTS, 0.5), gains, adaptive)
+        found, closed, _, served = experiment(rng, np.full(REQUESTS, 0.5), gains)
         ends = {
             arm: closed[arm][at]
             for arm, own in enumerate(found)
@@ -129,9 +123,8 @@ def main() -> None:
             key: tuple[str, ...] = ("equal", traffic, f"{arms} challengers")
             rows.append((key, partial(false_decisions, traffic, arms, number)))
     for gain in (0.05, 0.1):
-        for adaptive in (True, False):
-            key = (f"{100 * gain:g} points", "Thompson" if adaptive else "equal shares")
-            rows.append((key, partial(gain_of, gain, adaptive, number // 10)))
+        key = (f"{100 * gain:g} points", "equal shares")
+        rows.append((key, partial(gain_of, gain, number // 10)))
     for key, compute in rows:
         if key not in done:
             with file.open("a", encoding="utf-8") as out:

@@ -65,12 +65,6 @@ class ReleaseSettings(Section):
     """Least gain of the primary metric (verified answers, else accepted feedback) for a promotion;
     below 0 it is a margin. Without it the guardrails alone decide, and an experiment takes 0.
     """
-    allocation: Literal["thompson", "equal"] = "thompson"
-    """How an experiment divides the traffic: versions that are probably the best get more of it
-    (Thompson sampling), or all get the same.
-    """
-    least_share: float = Field(0.1, gt=0, le=0.5)
-    """Least share of the traffic of each version in an experiment, the champion included."""
     most_pairs: PositiveInt = 20_000
     """Pairs of requests after which a challenger of an experiment is dropped if no gain is shown.
     """

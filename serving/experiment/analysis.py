@@ -1,15 +1,14 @@
 """Analysis of the primary metric: did the challenger's users get better answers?
 
-In: observations and votes of one release, and the users' rates before it. Out: the difference with
-an interval that may be looked at all the time, and Welch's test for the one look that was planned.
-The metric is verified answers where requests carry tests, else accepted feedback; without both,
-quality is not measured.
+In: observations and votes of one release. Out: the difference with an interval that may be looked
+at all the time, and Welch's test for the one look that was planned. The metric is verified answers
+where requests carry tests, else accepted feedback; without both, quality is not measured.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
@@ -18,7 +17,6 @@ import numpy as np
 
 from evaluation.statistics.hypothesis_tests import Interval
 from evaluation.statistics.online.confidence_sequence import mean_sequence
-from evaluation.statistics.online.cuped import cuped
 from evaluation.statistics.online.pairs import concurrent_pairs, epochs
 from evaluation.statistics.online.welch import Welch, welch_test
 from serving.experiment.decision import Primary
@@ -66,7 +64,7 @@ class Senders:
 
 @dataclass(frozen=True)
 class Analysis:
-    """welch: of the units' means with CUPED; None with fewer than `FEWEST` of an arm.
+    """welch: of the units' means; None with fewer than `FEWEST` of an arm.
 
     champion, challenger: means of the counted units, the first value of each in a step.
     """
@@ -82,7 +80,6 @@ class Analysis:
 def analyze(
     observations: Sequence[Observation],
     votes: Sequence[Feedback],
-    before: Mapping[str, float],
     *,
     challenger: int,
     shares: Sequence[float],
@@ -93,13 +90,11 @@ def analyze(
 ) -> Analysis | None:
     """Return the analysis of one release, or None where quality is not measured.
 
-    observations: of the release, oldest first. before: unit -> share of its answers before the
-    release that passed their tests, for CUPED. challenger: its version; the other observations are
+    observations: of the release, oldest first. challenger: its version; the other observations are
     the champion's. shares: of the challenger among both, in each step. level: chance of a wrong
     interval. gain: least gain for a promotion. users_per_key, key_share: how many units of an API
     key count in each arm (`KeyLimit`).
     """
-    covariate: Mapping[str, float]
     verified = [o for o in observations if o.verified is not None]
     if verified:
         name = VERIFIED
@@ -107,9 +102,8 @@ def analyze(
             Value(o.key, o.unit, o.version == challenger, o.step, float(o.verified or 0))
             for o in verified
         ]
-        covariate = before
     else:
-        name, covariate = ACCEPTED, {}
+        name = ACCEPTED
         values = _votes(observations, votes, challenger)
     values = [value for value in values if value.step < len(shares)]  # not after the last step
     if not values:
@@ -134,7 +128,7 @@ def analyze(
     means = [
         _mean([v.value for own in first.values() for v in own if v.challenger == a]) for a in (0, 1)
     ]
-    return Analysis(primary, _welch(values, covariate), units, senders, *means)
+    return Analysis(primary, _welch(values), units, senders, *means)
 
 
 def _mean(values: Sequence[float]) -> Mean:
@@ -162,18 +156,16 @@ def _votes(
     ]
 
 
-def _welch(values: Sequence[Value], covariate: Mapping[str, float]) -> Welch | None:
-    """Return Welch's test of the units' means, adjusted by their means before the release."""
+def _welch(values: Sequence[Value]) -> Welch | None:
+    """Return Welch's test of the units' means."""
     means = _means([((value.unit, value.challenger), value.value) for value in values])
     arms = np.array([challenger for _, challenger in means])
     table = np.array(list(means.values()))
     if min(arms.sum(), (~arms).sum()) < FEWEST:
         return None
-    known = fmean(covariate.values()) if covariate else 0.0
-    adjusted = cuped(table, [covariate.get(unit, known) for unit, _ in means])
-    if not adjusted[arms].var() + adjusted[~arms].var():
+    if not table[arms].var() + table[~arms].var():
         return None  # every unit has the same value
-    return welch_test(adjusted[~arms], adjusted[arms])
+    return welch_test(table[~arms], table[arms])
 
 
 def _means(rows: Iterable[tuple[Key, float]]) -> dict[Key, float]:

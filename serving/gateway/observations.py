@@ -182,13 +182,6 @@ class Observations:
         rows = self._rows("observations", "release = ? AND number <= ?", [release, last], [sums])
         return [float(value or 0) for value in rows[0]] if rows else []
 
-    def rates_before(self, time: float) -> dict[str, float]:
-        """Return unit -> share of its answers until then that passed their tests."""
-        where = "verified IS NOT NULL AND time < ? GROUP BY unit"
-        names = ("MIN(number) AS number", "unit", "AVG(verified)")
-        rows = self._rows("observations", where, [time], names)
-        return {unit: rate for _, unit, rate in rows}
-
     def votes_on(self, release: str) -> list[Feedback]:
         """Return the votes on the responses of a release, oldest first."""
         where = "response IN (SELECT response FROM observations WHERE release = ?)"

@@ -37,13 +37,11 @@ class FirstPlace:
 
 class Arms:
     """Raises OtherPlan for a plan that cannot be read. read: number of the last observation;
-    requests: how many there were; checkpoint: `read` as of the last one. rates_before: unit ->
-    share of its answers before the release that passed their tests; None until it is needed.
+    requests: how many there were; checkpoint: `read` as of the last one.
     """
 
     def __init__(self, release: Release) -> None:
         self.release, self.plan = release.id, recorded_plan(release)
-        self.rates_before: dict[str, float] | None = None
         self._begun = False
         self._begin(release)
 

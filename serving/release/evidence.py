@@ -70,14 +70,10 @@ def analyses_of(
     first = FirstPlace()
     once = plan.experiment and plan.sticky
     rows = [row for _, row in observations.read(0, release.id) if not once or first.holds(row)]
-    if arms.rates_before is None:
-        arms.rates_before = observations.rates_before(release.events[0].time)
-    rates_before = arms.rates_before
     return {
         version: analyze(
             [row for row in rows if row.version not in comparison.others],
             votes,
-            rates_before,
             challenger=version,
             shares=comparison.shares,
             level=plan.level,

@@ -1,4 +1,4 @@
-"""What an experiment does next: drop a challenger, change the shares of the traffic, or end.
+"""What an experiment does next: drop a challenger, or end.
 
 In: an experiment, its arms, the observations. Out: the event to record. A challenger is dropped
 when it breaches a guardrail, cannot gain enough any more, or has shown no gain in `most_pairs`
@@ -12,7 +12,6 @@ from typing import Any
 from resources.registry.releases import Kind, Release
 from serving.experiment.analysis import Analysis
 from serving.experiment.decision import decide
-from serving.experiment.thompson import Successes, thompson_shares
 from serving.gateway.observations import Observations
 from serving.release.arms import Arms
 from serving.release.evidence import analyses_of, decision_of, evidence_of
@@ -47,11 +46,7 @@ def next_of(release: Release, arms: Arms, observations: Observations) -> Action 
         if version in decisions and analysis and analysis.primary.pairs >= arms.plan.most_pairs:
             reason = f"No gain is shown in {analysis.primary.pairs} pairs."
             dropped.setdefault(version, reason)
-    if dropped:
-        return without(release, arms, dropped)
-    if arms.plan.allocation == "equal":
-        return None
-    return divided(release, arms, analyses)
+    return without(release, arms, dropped) if dropped else None
 
 
 def without(release: Release, arms: Arms, dropped: dict[int, str]) -> Action:
@@ -74,27 +69,6 @@ def without(release: Release, arms: Arms, dropped: dict[int, str]) -> Action:
     shares = {str(v): now[v] / kept if v in left else 0.0 for v in now}
     detail = {"shares": shares, "dropped": list(dropped), "reasons": reasons, **evidence_of(arms)}
     return "step", release.step + 1, detail
-
-
-def divided(release: Release, arms: Arms, analyses: dict[int, Analysis | None]) -> Action | None:
-    """Return the event that divides the traffic by Thompson sampling.
-
-    It is recorded even where hardly any share changes: pairs that are not complete by then are
-    lost, and whether they are must not depend on their values.
-    """
-    now, left = arms.shares[release.step], arms.running(release.step)
-    known = {version: analysis for version in left if (analysis := analyses[version])}
-    if len(known) < len(left):
-        return None  # quality is not measured
-    champion = next(iter(known.values())).champion
-    counts = {0: Successes(champion.count, champion.total)}
-    counts |= {v: Successes(a.challenger.count, a.challenger.total) for v, a in known.items()}
-    shares = thompson_shares(counts, arms.plan.least_share)
-    new = {version: shares.get(version, 0.0) for version in now}
-    text = ", ".join(f"version {version} {100 * new[version]:.3g} %" for version in left)
-    reason = f"The traffic is divided by the chance to be the best: {text}, the champion the rest."
-    detail = {"shares": {str(version): share for version, share in new.items()}}
-    return "step", release.step + 1, {**detail, "reasons": [reason], **evidence_of(arms)}
 
 
 def _middle(analysis: Analysis | None) -> float:

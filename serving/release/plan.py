@@ -6,7 +6,7 @@ In: the settings and a strategy. Out: a `Plan`, and how much traffic it needs, s
 from __future__ import annotations
 
 from math import sqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -53,8 +53,6 @@ class Plan(BaseModel):
     gain: float | None = None
     users_per_key: int = 100
     key_share: float = 1.0
-    allocation: Literal["thompson", "equal"] = "equal"
-    least_share: float = 0.1
     most_pairs: int = 20_000
     failed_gateways: float = 0.5
 
@@ -132,8 +130,6 @@ def plan_of(
         gain=settings.gain or 0.0 if strategy == "experiment" else settings.gain,
         users_per_key=settings.users_per_key,
         key_share=settings.key_share,
-        allocation=settings.allocation,
-        least_share=min(settings.least_share, 1 / (challengers + 1)),
         most_pairs=settings.most_pairs,
         failed_gateways=settings.failed_gateways,
     )

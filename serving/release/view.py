@@ -193,8 +193,6 @@ def _primary(plan: Plan, analysis: Analysis | None) -> dict[str, Any] | None:
     if analysis is None:
         return None
     welch = analysis.welch
-    if plan.experiment and plan.allocation == "thompson":
-        welch = None  # its sample sizes would have to be fixed beforehand
     senders = analysis.senders
     return {
         "name": analysis.primary.name,

@@ -21,7 +21,6 @@ from evaluation.statistics.online.confidence_sequence import (
     p_value,
     pairs_needed,
 )
-from evaluation.statistics.online.cuped import cuped
 from evaluation.statistics.online.pairs import concurrent_pairs
 from evaluation.statistics.online.sample_ratio import sample_ratio_p_value
 from evaluation.statistics.online.welch import observations_needed, welch_power, welch_test
@@ -200,27 +199,6 @@ def test_a_sample_size_agrees_with_the_published_example() -> None:
     two-sided is 33, times (2.486 / 2.802)**2).
     """
     assert observations_needed(0.7, 1.0) / 2 == pytest.approx(33 * (2.486 / 2.802) ** 2, rel=0.03)
-
-
-@given(st.integers(0, 2**32 - 1), st.floats(-0.95, 0.95))
-def test_cuped_reduces_the_variance_by_the_squared_correlation(seed: int, rho: float) -> None:
-    rng = np.random.default_rng(seed)
-    x, noise = rng.standard_normal((2, 500))
-    y = rho * x + (1 - rho**2) ** 0.5 * noise
-    correlation = np.corrcoef(x, y)[0, 1]
-    adjusted = cuped(y, x)
-    assert adjusted.mean() == pytest.approx(y.mean(), abs=1e-9)
-    assert adjusted.var() == pytest.approx(y.var() * (1 - correlation**2), rel=1e-6)
-
-
-def test_cuped_leaves_the_level_of_welchs_test() -> None:
-    rng = np.random.default_rng(9)
-    wrong = 0
-    for _ in range(1000):
-        x = rng.standard_normal(200)
-        y = cuped(x + rng.standard_normal(200), x)
-        wrong += welch_test(y[:100], y[100:]).p_value <= 0.05
-    assert 0.03 <= wrong / 1000 <= 0.07
 
 
 def test_a_sample_ratio_agrees_with_its_definition() -> None:

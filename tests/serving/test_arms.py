@@ -7,13 +7,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from evaluation.statistics.online.confidence_sequence import log_capital
-from evaluation.statistics.online.pairs import Pairing
 from resources.registry.releases import NoRelease, deployed
-from serving.experiment.thompson import Successes, probability_of_best, thompson_shares
 from serving.release.arms import Arms
 from serving.release.opening import open_release
 from serving.release.router import ReleaseRouter
@@ -95,18 +91,8 @@ def test_an_equal_challenger_is_dropped_after_its_pairs(site: Site) -> None:
     assert "No gain is shown in" in " ".join(site.last().last.detail["reasons"])
 
 
-def test_thompson_gives_the_better_arm_more_and_every_arm_its_least(site: Site) -> None:
-    site.experiment(SETTINGS.model_copy(update={"least_share": 0.05, "alpha": 1e-6}))
-    for _ in range(4):
-        site.send(200, passes=(0.3, 0.3, 0.5, 0.2))
-        assert site.tick() == "step"
-    shares = site.last().last.detail["shares"]
-    assert max(shares, key=shares.get) == "3" and shares["3"] > 0.5
-    assert min(shares.values()) >= 0.05 and 1 - sum(shares.values()) >= 0.05 - 1e-9
-
-
-def test_equal_allocation_stays_equal(site: Site) -> None:
-    site.experiment(SETTINGS.model_copy(update={"allocation": "equal", "alpha": 1e-6}))
+def test_the_shares_of_an_experiment_stay_equal(site: Site) -> None:
+    site.experiment(SETTINGS.model_copy(update={"alpha": 1e-6}))
     site.send(800, passes=(0.3, 0.3, 0.5, 0.2))
     assert site.tick() == "" and site.last().step == 0
 
@@ -116,19 +102,6 @@ def test_without_tests_and_votes_nobody_wins(site: Site) -> None:
     site.send(3000)
     assert site.tick() == "" and site.last().open
     assert details(site.last(), site.observations)["arms"][0]["primary"] is None
-
-
-def test_the_chance_to_be_the_best_is_the_posterior_one() -> None:
-    arms = {0: Successes(50, 20.0), 1: Successes(80, 40.0), 2: Successes(10, 5.0)}
-    rng = np.random.default_rng(1)
-    draws = [rng.beta(1 + a.total, 1 + a.count - a.total, 200_000) for a in arms.values()]
-    shares = np.bincount(np.argmax(draws, 0), minlength=3) / 200_000
-    assert list(probability_of_best(arms).values()) == pytest.approx(list(shares), abs=0.005)
-
-
-def test_floors_that_exceed_one_are_refused() -> None:
-    with pytest.raises(ValueError, match="exceed 1"):
-        thompson_shares({n: Successes(1, 1.0) for n in range(4)}, 0.3)
 
 
 def test_a_user_counts_where_he_was_first_seen(site: Site) -> None:
@@ -190,41 +163,6 @@ def test_the_view_shows_every_arm_with_intervals(site: Site) -> None:
         assert {len(row["arms"]) for row in arm["guardrails"]} == {2}
     assert view["steps"][0]["title"].startswith("champion: 25 %, version 2: 25 %")
     assert len(view["steps"][0]["units"]) == 4
-
-
-def false_decisions(experiments: int, arms: int, requests: int, alpha: float, seed: int) -> int:
-    """Return in how many experiments with equal arms, under Thompson sampling, an arm is ever shown
-    to be better or worse than the champion, looked at after every pair.
-    """
-    rng, level, wrong = np.random.default_rng(seed), alpha / (2 * arms), 0
-    for _ in range(experiments):
-        counts = {arm: Successes(0, 0.0) for arm in range(arms + 1)}
-        differences: dict[int, list[float]] = {arm: [] for arm in range(1, arms + 1)}
-        for _ in range(6):
-            shares = thompson_shares(counts, 0.1)
-            weights = np.array(list(shares.values()))
-            drawn = rng.choice(arms + 1, requests // 6, p=weights / weights.sum()).tolist()
-            values = (rng.random(requests // 6) < 0.5).tolist()
-            for arm, own in differences.items():
-                pairing = Pairing(shares[arm] / (shares[arm] + shares[0]))
-                for who, value in zip(drawn, values, strict=True):
-                    if who in (0, arm):
-                        difference = pairing.add(who == arm, float(value))
-                        own += [] if difference is None else [difference]
-            for who, value in zip(drawn, values, strict=True):
-                counts[who] = Successes(counts[who].count + 1, counts[who].total + value)
-        wrong += any(
-            log_capital((1 + sign * np.array(own)) / 2, 0.5).max() >= -np.log(level)
-            for own in differences.values()
-            for sign in (-1, 1)
-        )
-    return wrong
-
-
-@pytest.mark.slow
-def test_thompson_sampling_makes_no_more_false_decisions_than_alpha() -> None:
-    experiments, alpha = 2000, 0.2
-    assert false_decisions(experiments, 2, 300, alpha, seed=1) <= alpha * experiments
 
 
 def test_answers_of_a_step_that_is_not_known_yet_are_counted_later(site: Site) -> None:

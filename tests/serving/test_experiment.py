@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -191,9 +190,8 @@ def answered(number: int, challenger: bool, **changes: object) -> Observation:
 def analysis(
     rows: list[Observation],
     votes: Sequence[Feedback] = (),
-    before: Mapping[str, float] = MappingProxyType({}),
 ) -> Analysis | None:
-    return analyze(rows, votes, before, challenger=2, shares=[0.5], level=0.05, gain=0.0)
+    return analyze(rows, votes, challenger=2, shares=[0.5], level=0.05, gain=0.0)
 
 
 def test_quality_is_not_measured_without_tests_and_votes() -> None:
@@ -210,17 +208,6 @@ def test_a_challenger_with_more_verified_answers_gains() -> None:
     assert found and found.primary.name == "verified answers" and found.primary.pairs == 400
     assert found.primary.interval.low > 0.1
     assert found.welch and found.welch.difference == pytest.approx(0.4, abs=0.1)
-
-
-def test_earlier_answers_of_the_same_users_narrow_the_interval() -> None:
-    rng = np.random.default_rng(2)
-    skill = rng.beta(0.3, 0.3, 400)
-    before = {f"user-{n}": rng.binomial(10, skill[n]) / 10 for n in range(400)}
-    rows = [answered(n, bool(n % 2), verified=bool(rng.random() < skill[n])) for n in range(400)]
-    alone, adjusted = analysis(rows), analysis(rows, before=before)
-    assert alone and adjusted and alone.welch and adjusted.welch
-    narrow = adjusted.welch.interval.high - adjusted.welch.interval.low
-    assert narrow < 0.8 * (alone.welch.interval.high - alone.welch.interval.low)
 
 
 def test_one_voter_does_not_decide_the_primary_metric() -> None:

@@ -43,12 +43,6 @@ def test_votes_are_found_by_the_release_of_their_response(observations: Observat
     assert observations.votes_on("r1") == votes[:1]
 
 
-def test_rates_are_of_the_verified_answers_until_a_time(observations: Observations) -> None:
-    rows = [replace(ROW, time=t, verified=v) for t, v in ((1, True), (2, False), (3, False))]
-    observations.append([*rows, replace(ROW, time=1, unit="none")])
-    assert observations.rates_before(3) == {"u": 0.5}
-
-
 def test_a_response_is_found_by_its_id(observations: Observations) -> None:
     assert observations.of("chatcmpl-1") is None
     observations.append([ROW])

@@ -45,7 +45,7 @@ def test_the_primary_metric_has_a_limited_number_of_users_of_a_key(
     rows = answers(key, None if votes else True)
     cast = [Feedback(row.response, 1.0, key, row.unit, 1.0) for row in rows if votes]
     found = analyze(
-        rows, cast, {}, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
+        rows, cast, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, users_per_key=10
     )
     assert found and found.units == units
 
@@ -77,7 +77,7 @@ def test_a_key_that_invents_users_hardly_moves_the_result() -> None:
     totals = []
     for share in (0.1, 1.0):
         found = analyze(
-            rows, [], {}, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, key_share=share
+            rows, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0, key_share=share
         )
         assert found
         totals.append(found.challenger.total / found.challenger.count)
@@ -131,6 +131,6 @@ def test_a_user_whom_a_proxy_sends_to_both_versions_counts_once() -> None:
     comparison = Comparison(PLAN, 2)
     comparison.add(both)
     assert comparison.units == {1: (100, 100)}
-    found = analyze(both, [], {}, challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
+    found = analyze(both, [], challenger=2, shares=[0.1, 0.5], level=0.05, gain=0.0)
     assert found and found.champion.total == found.champion.count == 100
     assert found.challenger.total == found.challenger.count == 100
