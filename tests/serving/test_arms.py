@@ -11,24 +11,34 @@ import pytest
 
 from resources.registry.releases import NoRelease, deployed
 from serving.release.arms import Arms
+from serving.release.controller import Controller
 from serving.release.opening import open_release
 from serving.release.router import ReleaseRouter
 from serving.release.view import details
 from tests.serving.traffic import SETTINGS, Site
 
 
+def later() -> float:
+    """Return a time at which every step has lasted long enough."""
+    return time.time() + 60
+
+
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """Return a home with a champion and three challengers."""
     site = Site(tmp_path, versions=4)
-    site.controller.clock = lambda: time.time() + 60  # every step has lasted long enough
+    site.controller.clock = later
     return site
 
 
 def run(site: Site, passes: tuple[float, ...], errors: tuple[float, ...] = (0.0,) * 4) -> None:
-    """Send requests until the experiment ends."""
-    for _ in range(60):
-        site.send(400, errors, passes)
+    """Send requests until the experiment ends. A new controller looks at once: one that has read
+    all observations without a result waits ten times as long as that took.
+    """
+    for _ in range(12):
+        site.send(2000, errors, passes)
+        site.controller = Controller(site.releases, site.ledger, site.observations)
+        site.controller.clock = later
         site.tick()
         if not site.last().open:
             return
