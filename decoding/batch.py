@@ -31,7 +31,7 @@ class Row:
     tokens to report.
     """
 
-    prompt: Sequence[int]
+    prompt: list[int]
     limit: int
     ends: frozenset[int] = frozenset()
     temperature: float = 0.0
@@ -97,7 +97,7 @@ class Batch:
         for row in rows:
             row.pad = width - len(row.prompt)
         device = self.model.device
-        ids = torch.tensor([[self.pad_token] * r.pad + list(r.prompt) for r in rows], device=device)
+        ids = torch.tensor([[self.pad_token] * r.pad + r.prompt for r in rows], device=device)
         mask = torch.tensor([[0] * r.pad + [1] * len(r.prompt) for r in rows], device=device)
         position = (mask.cumsum(1) - 1).clamp(min=0)
         cache = growing_cache(self._layers)

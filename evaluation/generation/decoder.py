@@ -27,7 +27,7 @@ BATCH = 64  # rows decoded together
 
 
 def generate(
-    folder: Path,
+    checkpoint: Path,
     prompts: Sequence[Prompt],
     sampling: Sampling,
     on_progress: Progress | None = None,
@@ -49,13 +49,13 @@ def generate(
     """
     from decoding.checkpoint import load
 
-    if not (folder / "config.json").exists():
+    if not (checkpoint / "config.json").exists():
         raise FileNotFoundError(
-            f"{folder}: no config.json there: a checkpoint is a Hugging Face folder with "
+            f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with "
             "config, weights and tokenizer"
         )
-    checkpoint = load(folder)
-    rows = _rows(checkpoint, prompts, sampling)
+    loaded = load(checkpoint)
+    rows = _rows(loaded, prompts, sampling)
     completions: dict[int, CompletionOutput] = dict(known or {}) | {
         at: CompletionOutput("", 0, True) for at, row in enumerate(rows) if row.limit <= 0
     }
@@ -68,12 +68,12 @@ def generate(
         for start in range(0, len(order), BATCH)
         if (missing := [at for at in order[start : start + BATCH] if at not in completions])
     ]
-    workers = len(os.sched_getaffinity(0)) if checkpoint.single_threaded else 1
+    workers = len(os.sched_getaffinity(0)) if loaded.single_threaded else 1
     at_once = min(workers, len(batches))
 
     def completed(batch: list[int]) -> list[tuple[int, CompletionOutput]]:
-        seconds = _decode(checkpoint, [rows[at] for at in batch]) / (len(batch) * at_once)
-        return [(at, _completion(checkpoint, rows[at], sampling, seconds)) for at in batch]
+        seconds = _decode(loaded, [rows[at] for at in batch]) / (len(batch) * at_once)
+        return [(at, _completion(loaded, rows[at], sampling, seconds)) for at in batch]
 
     with _one_thread(workers > 1), ThreadPoolExecutor(workers) as pool:
         for future in as_completed([pool.submit(completed, batch) for batch in batches]):
