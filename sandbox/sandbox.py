@@ -17,7 +17,7 @@ from typing import Protocol
 from sandbox.backends import Backend, Channel, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
 from sandbox.config import SandboxConfig
-from sandbox.protocol import Job, Report, TestResult, Verdict
+from sandbox.protocol import Invalid, Job, Report, TestResult, Verdict
 
 ATTEMPTS = 2  # A job whose worker failed is retried once, on another worker.
 STARTS = 3  # attempts to start a worker when the sandbox is opened
@@ -148,7 +148,10 @@ class Sandbox:
         most = AHEAD * len(self._threads)
         try:
             for job in jobs:
-                payload, repeats = job.payload(), list[Report]()
+                try:
+                    payload, repeats = job.payload(), list[Report]()
+                except Invalid as fault:
+                    raise ValueError(f"job {job.job_id}: {fault}") from None
                 for _ in range(repeat):
                     self._tasks.put(_Task(job, payload, run, repeats))
                 pending_runs += repeat

@@ -1,7 +1,8 @@
 """Runs the unittests of a job in the program's own process, as `unittest` does: all methods of the
 source, in its order. Nothing here can be trusted: the program shares the interpreter.
 
-Each method sends one message: M [Class.method, verdict, detail]. R follows the last one.
+Each method that is not skipped sends one message: M [Class.method, verdict, detail]. R follows the
+last one.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def run(module: types.ModuleType, source: str, send: Send) -> NoReturn:
 
         def __init__(self) -> None:
             super().__init__()
-            self.worst = ("AC", "")
+            self.worst: tuple[str, str] | None = ("AC", "")  # None: skipped
 
         def startTest(self, test: Any) -> None:
             super().startTest(test)
@@ -56,14 +57,15 @@ def run(module: types.ModuleType, source: str, send: Send) -> NoReturn:
 
         def addSkip(self, test: Any, reason: str) -> None:
             super().addSkip(test, reason)
-            self.worst = ("WA", f"skipped: {reason}"[:LONGEST])
+            self.worst = None
 
         def addUnexpectedSuccess(self, test: Any) -> None:
             super().addUnexpectedSuccess(test)
             self.worst = ("WA", "passed, and was expected to fail")
 
         def _send(self, name: str) -> None:
-            send(b"M", dump([name[:LONGEST], *self.worst]))
+            if self.worst:
+                send(b"M", dump([name[:LONGEST], *self.worst]))
 
     before = set(map(id, vars(module).values()))
     # takes minutes on long lists, and nobody reads it

@@ -226,6 +226,8 @@ class A(unittest.TestCase):
                 self.assertEqual(f([x]), 3)
     def test_raises(self):
         f(None)
+    def test_that_skips_itself(self):
+        self.skipTest("no row")
 """
 
 
