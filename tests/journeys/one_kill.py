@@ -5,33 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 from tests.journeys.demo_run import wait_until
+from tests.verl_jobs.real_trainings import command, environment
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import complete_saves
 from verl_jobs.trainer.trainer_lease import lock_holder
 
-ROOT = Path(__file__).parents[2]
-TRAIN = """
-import sys
-from pathlib import Path
-from resources.ray.private import Private
-from resources.ray.job import train
-from verl_jobs.job import TrainingJob
-job = TrainingJob.read(Path(sys.argv[1]))
-train(job, Private(job.path / "ray", job), attempts=2)
-"""
-
 
 def train_with_a_kill(job: TrainingJob, seconds: float = 1800) -> int:
     """Train to the end on a private Ray; return the step of the save before the kill."""
-    command = [sys.executable, "-c", TRAIN, str(job.write())]
     log = job.path / "owner.log"
     with log.open("wb") as out:
         owner = subprocess.Popen(
-            command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=out, stderr=out
+            command(job, attempts=2), env=environment(), stdout=out, stderr=out
         )
         saves = job.path / "saves"
         wait_until(lambda: bool(complete_saves(saves)) or owner.poll() is not None, seconds)

@@ -6,10 +6,7 @@ One tiny run of real verl on Ray uses the plugins of all of them together.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ from rewards.battery.battery import run_battery
 from rewards.composite import reward_hash
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox
+from tests.verl_jobs.real_trainings import run
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, metrics
@@ -50,15 +48,6 @@ class Recorded(Briefly):
         row = super().__getitem__(item)
         Path(__file__).with_name("prompt.txt").write_text(row["raw_prompt"][-1]["content"])
         return row
-"""
-TRAIN = """
-import sys
-from pathlib import Path
-from resources.ray.private import Private
-from resources.ray.job import train
-from verl_jobs.job import TrainingJob
-job = TrainingJob.read(Path(sys.argv[1]))
-train(job, Private(job.path / "ray", job), attempts=1)
 """
 
 
@@ -120,15 +109,7 @@ def train_tiny(
 ) -> TrainingJob:
     """Run real verl on Ray on an untrained model; its Ray ends with the process that owns it."""
     job = tiny_job(training, reward, folder, visible_tests)
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        [sys.executable, "-c", TRAIN, str(job.write())],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-2000:] + (folder / "trainer.log").read_text()[-3000:]
+    run(job)
     return job
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.verl_jobs.real_trainings import lines_of
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.agents import Agents
 from verl_jobs.config.answer_stages import AnswerStage
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 STAGES = ({"until": 2, "tokens": 10}, {"until": 4, "tokens": 20})
@@ -25,11 +25,6 @@ def staged(**changes: Any) -> Training:
     return Training.model_validate(
         {"steps": 10, "answer_tokens": 40, "answer_stages": STAGES} | changes
     )
-
-
-def overrides_of(training: Training) -> list[str]:
-    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-    return overrides(training, seed=1, loggers=[], name="t", **paths)
 
 
 def test_each_step_has_the_maximum_of_its_stage() -> None:
@@ -80,7 +75,7 @@ def test_stages_that_do_not_grow_are_refused_with_the_bounds(
 
 def test_memory_batches_and_engine_are_planned_for_the_longest() -> None:
     assert staged().response_tokens == 40
-    assert "data.max_response_length=40" in overrides_of(staged())
+    assert "data.max_response_length=40" in lines_of(staged())
 
 
 def test_a_conversation_keeps_its_own_maximum() -> None:
@@ -90,7 +85,7 @@ def test_a_conversation_keeps_its_own_maximum() -> None:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_agent_loops_of_verl_get_the_step_maximum(engine: str) -> None:
-    lines = overrides_of(staged(engine=engine))
+    lines = lines_of(staged(engine=engine))
     manager = "+actor_rollout_ref.rollout.agent.agent_loop_manager_class"
     assert f"{manager}=verl_jobs.trainer.greedy.ScheduledManager" in lines
 

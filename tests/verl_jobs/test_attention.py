@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from resources.config.load import load_profile
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.engine_overrides import FLASH, SDPA, check_attention
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 
 KEY = "+actor_rollout_ref.model.override_config.attn_implementation"
@@ -27,9 +27,7 @@ def package(
 
 
 def attention_of(training: Training) -> str:
-    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-    lines = overrides(training, seed=0, loggers=[], name="a", **paths)
-    return next(line.partition("=")[2] for line in lines if line.startswith(KEY))
+    return next(line.partition("=")[2] for line in lines_of(training) if line.startswith(KEY))
 
 
 def test_without_flash_attention_the_overrides_name_torch_s_own() -> None:
@@ -51,9 +49,7 @@ def test_with_flash_attention_the_overrides_name_it() -> None:
 
 def test_the_user_s_own_choice_wins() -> None:
     eager = Training(engine="vllm", verl=(f"{KEY}=eager",))
-    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-    lines = overrides(eager, seed=0, loggers=[], name="a", **paths)
-    assert [line for line in lines if "attn_implementation" in line] == [f"+{KEY}=eager"]
+    assert [line for line in lines_of(eager) if "attn_implementation" in line] == [f"+{KEY}=eager"]
 
 
 def test_sequence_parallelism_without_flash_attention_is_refused() -> None:

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from tests.test_architecture import ROOT
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.adapter import versions
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 
@@ -185,12 +185,7 @@ def test_every_setting_of_our_overrides_is_one_of_verl_s() -> None:
         Training(ranks=2, scale=Scale(placement="separate_async", engine_gpus=1)),
         Training(entropy_target=0.2),
     ]
-    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-    lines = [
-        line
-        for training in runs
-        for line in overrides(training, seed=0, loggers=[], name="a", **paths)
-    ]
+    lines = [line for training in runs for line in lines_of(training)]
     names = {line.partition("=")[0] for line in lines if line[0] not in "+~"}
     assert not {name for name in names if not _in(schema, name)}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_jobs.config.overrides import overrides
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.training import Training
 from verl_jobs.trainer.rescaled import rescaled
 
@@ -47,11 +47,8 @@ def test_only_rewards_beyond_the_clip_are_clipped(rewards: list[float], clip: fl
 
 
 def settings_of(**changes: Any) -> dict[str, str]:
-    from pathlib import Path
 
-    paths = {name: Path("x") for name in ("model", "train", "validation", "folder")}
-    lines = overrides(Training(**changes), seed=1, loggers=[], name="t", **paths)
-    return dict(line.lstrip("+").split("=", 1) for line in lines)
+    return dict(line.lstrip("+").split("=", 1) for line in lines_of(Training(**changes)))
 
 
 def test_normalisation_and_clip_reach_the_replay_buffer() -> None:

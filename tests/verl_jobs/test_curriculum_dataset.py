@@ -6,8 +6,6 @@ One training has a curriculum of problems and of lengths.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from problems.difficulty.pass_rate_prior import (
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import Problem
 from rewards.composite import RewardConfig
+from tests.verl_jobs.real_trainings import run
 from verl_jobs import samples
 from verl_jobs.config.answer_stages import AnswerStage
 from verl_jobs.config.curriculum import Curriculum
@@ -38,15 +37,6 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 BATCH = 4
 ROOT = Path(__file__).resolve().parents[2]
-TRAIN = """
-import sys
-from pathlib import Path
-from resources.ray.private import Private
-from resources.ray.job import train
-from verl_jobs.job import TrainingJob
-job = TrainingJob.read(Path(sys.argv[1]))
-train(job, Private(job.path / "ray", job), attempts=1)
-"""  # a separate process: importing verl imports Ray, which reads its token path
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +223,7 @@ def a_job(
 
 def trained(job: TrainingJob) -> list[list[draws.Draw]]:
     """Run a training with real verl and return the draws of each step."""
-    command = [sys.executable, "-c", TRAIN, str(job.write())]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-2000:]
+    run(job)
     return [draws.read(job.path, step) for step in range(1, job.training.steps + 1)]
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.environment import environment
 from verl_jobs.config.lora import Lora
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
 
@@ -49,7 +49,7 @@ for _ in range(3):
     engine.module(input_ids=ids, labels=ids, use_cache=False).loss.backward()
     engine.optimizer.step()
     engine.optimizer.zero_grad()
-server = HFServer(str(folder / "start"), {"seed": 0}, 1)
+server = HFServer(str(folder / "model"), {"seed": 0}, 1)
 
 
 class Remote:  # a Ray actor's methods, called here
@@ -79,7 +79,7 @@ if model_config.lora_rank:
 saved = AutoModelForCausalLM.from_pretrained(
     folder / "save" / "huggingface", dtype=torch.float32
 ).eval()
-before = dict(AutoModelForCausalLM.from_pretrained(folder / "start").named_parameters())
+before = dict(AutoModelForCausalLM.from_pretrained(folder / "model").named_parameters())
 with torch.no_grad():
     resumed = engine.module(input_ids=ids, use_cache=False).logits
     others = (server.model(ids).logits, saved(ids).logits, resumed)
@@ -96,15 +96,9 @@ def outcome(folder: Path, training: Training) -> dict[str, Any]:
     make(
         TinyModel(hidden=32, layers=2, vocabulary=300),
         ["sort the list", "return sorted(x)"] * 4,
-        folder / "start",
+        folder / "model",
     )
-    paths = {
-        "model": folder / "start",
-        "train": folder / "t.parquet",
-        "validation": folder / "v.parquet",
-        "folder": folder,
-    }
-    lines = overrides(training, seed=1, loggers=[], name="t", **paths)
+    lines = lines_of(training, folder)
     settings = os.environ | environment(training) | {"OMP_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-c", ENGINE, str(folder)],

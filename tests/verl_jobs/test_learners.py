@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.environment import environment
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.scale import Scale, token_budget
 from verl_jobs.config.training import Training
 from verl_jobs.sft.tiny_model import TinyModel, make
@@ -133,15 +133,7 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return run name -> learner -> config."""
     folder = tmp_path_factory.mktemp("handed")
     make(TinyModel(), ["def solve(x): return x"], folder / "model")
-    paths = {
-        "model": folder / "model",
-        "train": folder / "t.parquet",
-        "validation": folder / "v.parquet",
-        "folder": folder,
-    }
-    lines = [
-        overrides(training, seed=1, loggers=[], name="t", **paths) for training in RUNS.values()
-    ]
+    lines = [lines_of(training, folder) for training in RUNS.values()]
     run = subprocess.run(
         [sys.executable, "-c", HANDED],
         env=os.environ | environment(Training()),

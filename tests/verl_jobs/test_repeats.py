@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from problems.embedded.compositional import FamilyConfig, generate
 from problems.prompt import prompt_text
 from resources.config.load import load_profile
 from rewards.composite import reward_hash
+from tests.verl_jobs.real_trainings import run
 from verl_jobs.config.lora import ADAPTER
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
@@ -32,16 +30,6 @@ BETWEEN = (
 )  # engine and trainer batch differently: 1e-8
 CLOCK = ("timing", "perf/", "peak", "memory")  # parts of metric names that depend on the clock
 SMALL = {"steps": 2, "save_every": 2, "problems_per_step": 8, "group_size": 4, "answer_tokens": 64}
-TRAIN = """
-import sys
-from pathlib import Path
-from resources.ray.private import Private
-from resources.ray.job import train
-from verl_jobs.job import TrainingJob
-for folder in map(Path, sys.argv[1:]):
-    job = TrainingJob.read(folder / "job.json")
-    train(job, Private(folder.parent / "ray", job), attempts=1)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +74,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
             isolation="auto",
             seed=7,
         )
-        jobs[name].write()
-    command = [sys.executable, "-c", TRAIN, *(job.folder for job in jobs.values())]
-    run = subprocess.run(
-        command,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
+    run(*jobs.values())
     return jobs
 
 

@@ -34,7 +34,6 @@ except NoRoom as error:
     [
         (9, 2, r"ranks \[2\]\nroom"),
         (8, 2, r"ranks \[1\]\nrefused.*CPUs are missing"),
-        (16, 1, r"ranks \[1\]\nrefused.*GPUs are missing"),
     ],
 )
 def test_ranks_need_cpus_and_gpus_of_ray(cpus: int, gpus: int, outcome: str) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from verl_jobs.config.overrides import overrides
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.scale import Distillation, Megatron, Scale
 from verl_jobs.config.training import Training
 
-HERE = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-
 
 def settings_of(**scale_keys: Any) -> dict[str, str]:
-    lines = overrides(Training(**scale_keys), seed=1, loggers=[], name="t", **HERE)
-    return dict(line.lstrip("+").split("=", 1) for line in lines)
+    return dict(line.lstrip("+").split("=", 1) for line in lines_of(Training(**scale_keys)))
 
 
 FSDP = "actor_rollout_ref.actor.fsdp_config"

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from verl_jobs.config.overrides import overrides
+from tests.verl_jobs.real_trainings import lines_of
 from verl_jobs.config.training import Training
-
-
-def lines_of(training: Training) -> list[str]:
-    paths = {name: Path(name) for name in ("model", "train", "validation", "folder")}
-    return overrides(training, seed=1, loggers=[], name="t", **paths)
 
 
 def test_the_temperature_is_constant_by_default() -> None:
