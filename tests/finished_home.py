@@ -83,7 +83,10 @@ def _publish(
 
 
 def _file(name: str, text: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_text(text, encoding="utf-8") and None
+    def fill(folder: Path) -> None:
+        (folder / name).write_text(text, encoding="utf-8")
+
+    return fill
 
 
 def _write_datasets(store: Store, problems: list[Problem]) -> Artifact:

@@ -184,6 +184,7 @@ def test_a_named_folder_with_other_files_is_not_cleared(
     assert str(clone / "mine") in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_environment_of_a_killed_install_is_not_foreign(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     assert not install.foreign(venv)

@@ -108,6 +108,7 @@ def test_a_gpu_gets_the_rates_of_its_type() -> None:
     assert with_rates(Gpu("unknown", GIB, 1.0, 1.0)).flops == 1.0
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_gpu_gets_a_page_and_trains_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_a_run_without_a_partition_fails_at_its_first_stage(
     assert not list(home_builder.run_context.home.runs.glob("*"))
 
 
+@pytest.mark.slow
 def test_an_unpartitioned_stage_materializes_without_a_partition(
     home_builder: HomeBuilder,
 ) -> None:

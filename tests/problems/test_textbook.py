@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from problems.cleaning.leaks import find_leaks
 from problems.cleaning.textbook import common, textbook
 from problems.schema import Problem
@@ -75,6 +77,7 @@ def test_a_function_of_every_course_is_common_and_another_is_not(sandbox: Sandbo
     assert common(GATED, sandbox) == {GATED[0].problem_id: "is prime"}
 
 
+@pytest.mark.slow
 def test_a_program_that_does_what_every_course_teaches_is_a_suspect(sandbox: Sandbox) -> None:
     (finding,) = find_leaks([row(MINE, "check")], GATED, sandbox)
     assert (finding.verdict, finding.gated_id) == ("suspect", GATED[0].problem_id)

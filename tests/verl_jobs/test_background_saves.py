@@ -116,6 +116,7 @@ def test_a_rank_that_cannot_write_fails_the_save(tmp_path: Path) -> None:
         wait_for_writers()
 
 
+@pytest.mark.slow
 def test_a_rank_that_cannot_tell_its_error_ends(tmp_path: Path) -> None:
     code = (
         "import contextlib, sys, threading; from pathlib import Path\n"
