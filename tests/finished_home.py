@@ -18,7 +18,7 @@ from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.sampling import CompletionOutput, Sampling
 from evaluation.scorecard import CARD, Sample, Scorecard
 from problems.embedded.compositional import FamilyConfig, generate
-from problems.funnel import Stage
+from problems.funnel import REMOVED, Stage
 from problems.schema import Problem, write_parquet
 from resources.home import Home
 from resources.problem_intake import import_problems
@@ -96,8 +96,9 @@ def _write_datasets(store: Store, problems: list[Problem]) -> Artifact:
 
         def fill(folder: Path, first: int = number) -> None:
             write_parquet(problems[first:], folder / "problems.parquet")
-            for report in ("contamination", "duplicates", "removed", "suspects"):
+            for report in ("contamination", "duplicates", "suspects"):
                 (folder / f"{report}.json").write_text("{}", encoding="utf-8")
+            (folder / REMOVED).write_text("[]", encoding="utf-8")
 
         count = len(problems[number:])
         facts = Stage(name, count, count).facts

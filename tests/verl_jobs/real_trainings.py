@@ -19,14 +19,15 @@ from pathlib import Path
 from resources.ray.private import Private
 from resources.ray.job import train
 from verl_jobs.job import TrainingJob
-for path in map(Path, sys.argv[2:]):
+attempts, *paths = sys.argv[1:]
+for path in map(Path, paths):
     job = TrainingJob.read(path)
-    train(job, Private(path.parents[1] / "ray", job), attempts=int(sys.argv[1]))
+    train(job, Private(Path(paths[0]).parent / "ray", job), attempts=int(attempts))
 """
 
 
 def command(*jobs: TrainingJob, attempts: int = 1) -> list[str]:
-    """Return the command that trains these jobs on a private Ray beside their folders."""
+    """Return the command that trains these jobs on a private Ray in the first one's folder."""
     files = [str(job.write()) for job in jobs]
     return [sys.executable, "-c", TRAIN, str(attempts), *files]
 
