@@ -48,7 +48,7 @@ sys.path.append(ROOT)
 
 # found through sys.path, set above
 from sandbox import folders  # noqa: E402
-from sandbox.child import prewarm, program, seeds  # noqa: E402
+from sandbox.child import prewarm, program, seeds, semaphores  # noqa: E402
 from sandbox.isolation import levels, process_tree, seccomp  # noqa: E402
 
 EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
@@ -347,23 +347,6 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     return lambda _: judge_process.judge()
 
 
-def _refuse_semaphores() -> None:
-    """Make locks, queues and pools of `multiprocessing` name the level that has no `/dev/shm`."""
-    import _multiprocessing  # type: ignore[import-not-found]
-
-    class SemLock:
-        SEM_VALUE_MAX = _multiprocessing.SemLock.SEM_VALUE_MAX
-
-        def __init__(self, *_: object) -> None:
-            raise OSError(
-                errno.ENOSYS,
-                "this isolation level (bare) has no semaphores: locks, queues and pools of "
-                "multiprocessing need the level userns or root",
-            )
-
-    _multiprocessing.SemLock = SemLock
-
-
 def main() -> None:
     config = json.loads(sys.argv[1])
     levels.die_with_parent(config["parent"])
@@ -375,7 +358,7 @@ def main() -> None:
     control = _keep_low_descriptors_busy(control)
     run = _role(judge=config["judge"])  # import now: our files are out of sight later
     if config["level"] == "bare":
-        _refuse_semaphores()
+        semaphores.refuse()
     try:
         in_force, listener = levels.enter(
             config["level"], config["packages"], counted=counted, watched=config["watched"]

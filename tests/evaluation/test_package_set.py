@@ -74,7 +74,7 @@ def test_a_task_is_measured_where_its_package_is_installed(sandbox: Sandbox) -> 
     completions = [
         # upstream's module defines os and sys
         Completion(known.task_id, at, f"import tiny\ndef task_func(x): return {text}", True)
-        for at, text in enumerate(("tiny.VALUE * x", "len(sys.path) * 0 + os.sep"))
+        for at, text in enumerate(("tiny.VALUE * x", "len(sys.path) * 0 - len(os.sep)"))
     ]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
