@@ -34,7 +34,7 @@ class FaultyEngine(TransformersEngine):
             yield Delta(0, "I'm sorry, but I can't help with that.", 8, ending="stop")
             return
         if "nan" in words:
-            next(iter(self.model.parameters())).data.fill_(float("nan"))
+            next(iter(self.checkpoint.model.parameters())).data.fill_(float("nan"))
         async for delta in super().stream(request):
             yield delta
             if "break" in words:
