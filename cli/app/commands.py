@@ -43,7 +43,7 @@ def commands() -> dict[str, Declared]:
     by_name = declared("cli", FOLDER, Command)
     for command in by_name.values():
         if _group(command) not in GROUPS:
-            raise BrokenEntry(f"{command.module}: the group is none of {', '.join(GROUPS)}")
+            raise BrokenEntry(f"{command.module}: unknown group: use one of {', '.join(GROUPS)}")
     ordered = sorted(by_name.values(), key=lambda each: (GROUPS.index(_group(each)), each.name))
     return {command.name.replace("_", "-"): command for command in ordered}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from sandbox.worker.attempt_processes import AttemptProcesses
 from sandbox.worker.messages import Result
 
 
-class Attempt:
+class Attempt(ABC):
     """Decides the tests of one job.
 
     Expected values reach this process and no further. The program's process is forked from the
@@ -24,8 +25,8 @@ class Attempt:
         self.shared = False  # whether a verdict depends on what the program itself said
         self.unusable = False  # a test or checker of the problem cannot be run
 
+    @abstractmethod
     def run(self) -> list[Result]:
         """Return one result row per decided test, in order; fewer rows than tests if the program
         had to be stopped.
         """
-        raise NotImplementedError
