@@ -18,7 +18,9 @@ from rewards.judging import judge, judge_questions
 from rewards.mathematics.verifier import Case, Verifier
 from rewards.question import Question
 from sandbox.protocol import Verdict
+from tests.children import children
 
+WORKER = "mathematics/worker.py"
 HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
 STALLS = ["x^{x^{x^{x^{x^{9999%d}}}}}", "9^{9^{9^{9^{%d}}}}"]
 
@@ -78,7 +80,7 @@ def test_a_case_without_time_left_has_no_verdict(verifier: Verifier) -> None:
 @pytest.mark.slow
 def test_a_killed_verifier_process_is_replaced(verifier: Verifier) -> None:
     assert verifier.equal_all([half("2/4")]) == [True]
-    for process in _verifiers(os.getpid()):
+    for process in children(WORKER):
         process.kill()
     assert verifier.equal_all([half("3/6")]) == [True]
 
@@ -97,7 +99,7 @@ def test_threads_share_the_processes(verifier: Verifier) -> None:
     cases = [half(f"{k}/{2 * k}") for k in range(2, 42)]
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(lambda case: verifier.equal_all([case])[0], cases))
-    assert len(_verifiers(os.getpid())) <= 2 * verifier.workers  # those of `judging`, too
+    assert len(children(WORKER)) <= 2 * verifier.workers  # those of `judging`, too
 
 
 def test_a_mixed_batch_keeps_its_order() -> None:
@@ -143,7 +145,7 @@ def test_a_killed_owner_leaves_no_verifier() -> None:
     )
     assert owner.stdout
     heir = int(owner.stdout.readline())
-    left = _verifiers(owner.pid)
+    left = children(WORKER, owner.pid)
     owner.kill()
     owner.wait()
     _, alive = psutil.wait_procs(left, timeout=20.0)
@@ -151,11 +153,3 @@ def test_a_killed_owner_leaves_no_verifier() -> None:
     owner.stdout.close()
     assert left
     assert not alive
-
-
-def _verifiers(owner: int) -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process(owner).children()
-        if "mathematics/worker.py" in " ".join(child.cmdline())
-    ]

@@ -31,6 +31,7 @@ from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases, deployed
 from serving.gateway.observations import Observations
 from serving.release.opening import open_release
+from tests.children import children
 from tests.resources.postgres import PASSWORD, postgres
 from tests.sandbox.engines import ray_cluster
 from tests.serving import vllm_stand_in
@@ -74,10 +75,7 @@ class Gateway:
 
     def engines(self) -> list[psutil.Process]:
         """Return the engines' processes that run."""
-        with suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self.process.pid).children()
-            return [c for c in children if c.status() != "zombie" and "serve" in c.cmdline()]
-        return []
+        return children(" serve ", self.process.pid)
 
     def loaded(self) -> int:
         """Return how many versions are loaded."""

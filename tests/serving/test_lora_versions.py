@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,6 +15,7 @@ from resources.home import Home
 from serving.engines import Engine, EngineRequest, complete, engine_of
 from serving.engines.transformers import TransformersEngine
 from serving.server_versions import ADAPTER, Served, ServerProgram, base_of
+from tests.children import children
 from tests.serving import vllm_stand_in
 from tests.serving.gateway_server import promote
 from tests.serving.tiny_model import make_model
@@ -50,15 +50,6 @@ async def text(engine: Engine) -> str:
     return (await complete(engine, REQUEST))[0].text
 
 
-def servers() -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess):  # a zombie of another test, too
-            if "--enable-lora" in process.cmdline():
-                found.append(process)
-    return found
-
-
 def test_the_rank_is_one_that_vllm_accepts(versions: dict[str, Path], tmp_path: Path) -> None:
     assert base_of(versions["one"]) == Served(str(tmp_path / "base"), "base", 8)
 
@@ -88,7 +79,7 @@ def test_two_adapters_share_one_process_and_answer_as_their_merged_weights(
     engines = {
         name: opens(promote(home, name, folder), settings) for name, folder in versions.items()
     }
-    [server] = servers()
+    [server] = children("--enable-lora")
 
     async def answers() -> None:
         assert {name: await text(engine) for name, engine in engines.items()} == expected
@@ -97,7 +88,7 @@ def test_two_adapters_share_one_process_and_answer_as_their_merged_weights(
         await asyncio.to_thread(engines["two"].close)
 
     asyncio.run(answers())
-    assert not server.is_running() and not servers()
+    assert not server.is_running() and not children("--enable-lora")
 
 
 STUBBORN = """
