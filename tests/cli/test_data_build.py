@@ -9,36 +9,46 @@ import pytest
 
 from assets.fetched_dataset import dataset_manifest
 from resources.home import NotReady
-from tests.cli.test_cli import ratchet
+from tests.cli.conftest import Called
 
+# A profile with a base reads the user's sources alone.
 PROFILE = """\
-family: {demonstrations: 4, train: 4, validation: 2}
+base: a/model
+evaluation: {benchmarks: [mbpp+]}
+policy: {benchmark: mbpp+}
 verification: {mutants: 4, repeats: 1}
 augmentation: {kinds: []}
 """
-ROW = (
-    'triple,"Write triple(x), which returns x three times.",call,triple,'
-    '"[{""args"": [2], ""expected"": 6}, {""args"": [-3], ""expected"": -9}]",'
-    '"def triple(x):\n    return 3 * x"\n'
-)
+ROWS = """\
+problem_id,split,statement,style,entry_point,tests,solutions
+triple,train,"Write f(x), three times x.",call,f,"[{""args"": [2], ""expected"": 6}]",\
+"def f(x):
+    return 3 * x"
+last,validation,"Write f(x), the last of a list.",call,f,"[{""args"": [[1, 2]], ""expected"": 2}]",\
+"def f(x):
+    return x[-1]"
+"""
 
 
 @pytest.mark.slow
-def test_a_built_dataset_is_taken_by_another_home(tmp_path: Path) -> None:
+def test_a_built_dataset_is_taken_by_another_home(ratchet: Called, tmp_path: Path) -> None:
     profile, rows, out = tmp_path / "p.yaml", tmp_path / "mine.csv", f"file://{tmp_path}/out"
     profile.write_text(PROFILE, encoding="utf-8")
-    rows.write_text(
-        f"problem_id,statement,style,entry_point,tests,solutions\n{ROW}", encoding="utf-8"
-    )
+    rows.write_text(ROWS, encoding="utf-8")
     build = ("data", "build", "--profile", str(profile))
-    made = ratchet(tmp_path / "home", *build, str(rows), "--out", out)
-    assert made.returncode == 0, made.stderr
+    code, output, error = ratchet(tmp_path / "home", *build, str(rows), "--out", out)
+    assert code == 0, error
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["content_hash"] in made.stdout
+    assert manifest["content_hash"] in output
     assert {"README.md", "verl/train.parquet", "weights.parquet"} <= manifest["files"].keys()
-    taken = ratchet(tmp_path / "other", *build, "--set", f"dataset={out}")
-    assert taken.returncode == 0 and manifest["content_hash"] in taken.stdout
-    assert "problems read" not in taken.stdout
+    code, output, error = ratchet(tmp_path / "other", *build, "--set", f"dataset={out}")
+    assert code == 0, error
+    assert manifest["content_hash"] in output
+    assert "problems read" not in output
+    (tmp_path / "out" / "verl" / "train.parquet").write_bytes(b"other")
+    code, _, error = ratchet(tmp_path / "third", *build, "--set", f"dataset={out}")
+    assert code == 2
+    assert "verl/train.parquet" in error
 
 
 @pytest.mark.parametrize("url", ["nosuch://x", "memory://empty", "/nowhere/at/all"])

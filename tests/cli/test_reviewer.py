@@ -85,12 +85,12 @@ def test_missing_options_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         reinforce(tmp_path, tmp_path / "to", Settings.read(), quiet())
 
 
-@pytest.mark.slow
 def test_the_reviewer_trains_only_on_ungated_training_problems(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow.parquet as pq
 
+    set_reviewer(monkeypatch, tmp_path)
     gated = replace(FAMILY[4], problem_id="embedded/train/gated", gated=True, split="train")
     job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], Settings.read().profile)
     rows = pq.read_table(job.train).to_pylist()
@@ -100,7 +100,6 @@ def test_the_reviewer_trains_only_on_ungated_training_problems(
     )
 
 
-@pytest.mark.slow
 def test_each_start_generator_and_dataset_has_its_own_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

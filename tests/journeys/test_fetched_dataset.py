@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -72,16 +71,3 @@ def test_a_dataset_is_trained_on_by_its_url(tmp_path: Path, published: tuple[Pat
     rows, checkpoint = store.require("datasets", "training_rows"), store.require(*CHECKPOINT)
     assert rows.manifest.inputs["clean_problems"] == made["content_hash"]
     assert checkpoint.manifest.inputs["training_rows"] == rows.content_hash
-
-
-@pytest.mark.slow
-def test_a_changed_file_is_refused_before_training(
-    tmp_path: Path, published: tuple[Path, str]
-) -> None:
-    dataset, url = published
-    shutil.copytree(dataset, dataset / "changed")
-    (dataset / "changed" / "verl" / "train.parquet").write_bytes(b"other")
-    trained = train(tmp_path / "home", dataset, f"{url}/changed")
-    assert trained.returncode == 2
-    assert "verl/train.parquet" in trained.stdout + trained.stderr
-    assert not Path(tmp_path / "home", *CHECKPOINT).exists()
