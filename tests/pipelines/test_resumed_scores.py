@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.contestant_scores import read_scores
 from evaluation.benchmarks import validation
@@ -21,47 +21,17 @@ from problems.embedded.compositional import FamilyConfig, generate
 from problems.json_lines import HASH
 from problems.schema import Problem
 from sandbox.sandbox import Sandbox
+from tests.pipelines import daily_validation
 from tests.pipelines.home_builder import HomeBuilder
 from tests.pipelines.test_stale_scores import cleaned
 
 ROOT = Path(__file__).parents[2]
-NAME, TASKS = "validation-1", 24
-RUN = """
-import sys
-import dagster as dg
-from evaluation.generation import decoder
-from pathlib import Path
-from pipelines.definitions import defs
-from resources.home import Home
-from resources.run_context import RunContext
-from resources.settings import Settings
-decoder.BATCH = 2
-home, name = sys.argv[1:]
-with dg.instance_for_test() as instance:
-    instance.add_dynamic_partitions("checkpoints", [name])
-    run_context = RunContext.of(Settings(Home(Path(home)), "small"))
-    job = defs.resolve_job_def("evaluate_checkpoint")
-    assert job.execute_in_process(
-        instance=instance,
-        partition_key=name,
-        tags={"ratchet/kind": "validation", "ratchet/why": "test"},
-        resources=run_context.resources | {"io_manager": dg.mem_io_manager},
-    ).success
-"""
-
-
-def run(home_builder: HomeBuilder) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", RUN, str(home_builder.run_context.home.path), NAME],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-    )
+TASKS = 12
 
 
 @pytest.fixture
 def champion(home_builder: HomeBuilder) -> Artifact:
     """Make a tiny model with real weights the champion of a home with validation problems."""
-    from artifacts.manifest import Manifest
     from verl_jobs.sft.tiny_model import TinyModel, make
 
     cleaned(home_builder, TASKS, "one")
@@ -95,12 +65,16 @@ def problems() -> list[Problem]:
 def test_a_killed_evaluation_resumes_from_its_cached_completions(
     champion: Artifact, home_builder: HomeBuilder
 ) -> None:
-    cache = home_builder.run_context.home.path / "answers"
-    killed = run(home_builder)
+    home = home_builder.run_context.home.path
+    cache = home / "answers"
+    killed = subprocess.Popen(
+        [sys.executable, daily_validation.__file__, str(home)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
     while sum(file.read_bytes().count(b"\n") for file in cache.glob("*.jsonl")) < 5:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.01)
-    os.kill(killed.pid, signal.SIGKILL)
+    killed.kill()
     killed.wait()
     [journal] = cache.glob("*.jsonl")
     head, first, *others = journal.read_bytes().rpartition(b"\n")[0].splitlines()
@@ -110,12 +84,12 @@ def test_a_killed_evaluation_resumes_from_its_cached_completions(
     del changed[HASH]  # without one, a line is taken as an older version wrote it
     marked = json.dumps(changed).encode()
     journal.write_bytes(b"\n".join([head, marked, *others, b""]))
-    assert run(home_builder).wait() == 0
+    daily_validation.validate(home)
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({row["prompt"] for row in rows})
-    scorecard = read_scores(home_builder.run_context.store.require("scores", NAME)).champion[
-        "validation"
-    ]
+    scorecard = read_scores(
+        home_builder.run_context.store.require("scores", daily_validation.NAME)
+    ).champion["validation"]
     benchmark = validation(
         problems(), answering(home_builder.run_context.profile.training.answer_tokens)
     )
