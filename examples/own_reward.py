@@ -21,7 +21,7 @@ def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
     """
     right = correctness(report, dense=1.0, visible=task.visible_tests) or 0.0
     formed = format_of(task, answer, report)
-    short = shortness(extract_code(answer)) if right == 1.0 else -1.0
+    short = shortness(extract_code(answer, task.entry_point)) if right == 1.0 else -1.0
     return {
         "score": 0.85 * right + 0.1 * formed + 0.05 * short,
         "correctness": right,

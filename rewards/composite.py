@@ -138,18 +138,12 @@ class Reward:
         """
         if self.config.kind == "random" or not self.config.linted:
             return {}
-        places = [
-            at
+        codes = {
+            at: extract_code(judged.completion, judged.task.entry_point)
             for at, judged in enumerate(batch)
             if isinstance(judged.task, Problem) and self._read(judged.report.verdict)
-        ]
-        return dict(
-            zip(
-                places,
-                lint.lint([extract_code(batch[at].completion) for at in places]),
-                strict=True,
-            )
-        )
+        }
+        return dict(zip(codes, lint.lint(list(codes.values())), strict=True))
 
     def _read(self, verdict: Verdict) -> bool:
         return verdict is Verdict.AC or (

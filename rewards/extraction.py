@@ -1,42 +1,236 @@
-"""Extract the program or final answer from a completion.
+"""Extract the program or the final answer from a model's completion.
 
-Training and evaluation both use this module, so that they never disagree.
+Rewards, scores, the gateway and agents use this module, so that they never disagree.
+
+A completion is a thought, if the model writes one, then an answer: Markdown with blocks, or a bare
+program. Blocks are fenced as in CommonMark 0.31.2, section 4.5, in list items and quotations too.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
+from bisect import bisect
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\n`]*?)[ \t\r]*$", re.MULTILINE)
-_PYTHON = {"python", "py", "python3", "python 3"}
+from artifacts.parsing import parse
+
+# A model thinks between these. The prompt may have opened the thought. A tag inside a line, as in
+# `text.split("</think>")`, belongs to a program.
+_OPEN = r"<think>|<thinking>|<thought>|<reasoning>|\[THINK\]|<\|begin_of_thought\|>"
+_CLOSE = r"</think>|</thinking>|</thought>|</reasoning>|\[/THINK\]|<\|end_of_thought\|>"
+_TAG = re.compile(
+    rf"^[ \t]*+(?:(?P<open>{_OPEN})|(?:{_CLOSE}))|(?:{_CLOSE})(?=[ \t\r]*+$)", re.MULTILINE
+)
+_FENCE = re.compile(
+    r"^(?P<lead>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?+)"  # of a list item or quotation
+    r"(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]*+)$",
+    re.MULTILINE,
+)
+_PYTHON = re.compile(r"\{?[ .]*(?:i?python|py)[\d.]*(?![\w-])", re.IGNORECASE)
+_INPUT = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\s*\(\s*0\b|\bfileinput\b|\bos\.read\b")
+# How a bare program may begin.
+_BEGIN = re.compile(
+    r"@|(?:from|import|def|class|async|for|while|if|with|try)\b|[A-Za-z_][\w, .]*(?:[-+*/|&]?=|\()"
+)
+# The most that one completion is worth: characters to parse, blocks and lines to try.
+PARSED, BLOCKS, LINES = 200_000, 100, 400
 
 
-def extract_code(text: str) -> str:
-    """Return the last fenced block that is marked as Python.
+class Block(NamedTuple):
+    """A fenced block of an answer."""
 
-    Otherwise the last unmarked block, else the text after a fence that was never closed, else the
-    text itself.
-    Accepts any text: 10 MB (time is linear), lone surrogates, a block inside a block, a prompt
-    repeated before the answer.
+    fence: re.Match[str]  # its first line
+    stop: int  # offset at which its content ends
+    end: int  # offset after its closing fence
+    closed: bool = True
+
+    @property
+    def begin(self) -> int:
+        return self.fence.start()
+
+    @property
+    def python(self) -> bool | None:
+        """Whether the info string says that it is Python; None: it names another language."""
+        info = self.fence["info"].strip()
+        return bool(_PYTHON.match(info)) or (None if info else False)
+
+    @property
+    def content(self) -> str:
+        """The text between the fences, without the indentation or marks of the list item or
+        quotation that it is in.
+        """
+        lead, content = self.fence["lead"], self.fence.string[self.fence.end() + 1 : self.stop]
+        if ">" in lead:
+            return re.sub(r"^[ \t]*(?:>[ \t]?)+", "", content, flags=re.MULTILINE)
+        # a model may indent the fence alone: the first line decides
+        first = re.search(r"^([ \t]*)\S", content, re.MULTILINE)
+        width = min(len(lead), len(first[1])) if first else 0
+        return (
+            re.sub(rf"^[ \t]{{0,{width}}}", "", content, flags=re.MULTILINE) if width else content
+        )
+
+
+def extract_code(text: str, entry_point: str | None = None) -> str:
+    """Return the program of a completion: the last block that can be the answer.
+
+    With an entry point (`add`, `Solution().add`) that is a block that defines it, otherwise one
+    that reads the input and needs no other block. So an example call, output or an empty block does
+    not replace the program before it, and a correction does. Without such a block the last one of
+    code is returned, without blocks the part of the text that is Python, else the text. "" for a
+    thought that does not end.
+
+    Accepts any text, such as 10 MB (time is linear) or lone surrogates.
     """
-    marked, unmarked = None, None
-    opened: tuple[str, str, int] | None = None  # fence, language, offset of the content
-    for match in _FENCE.finditer(text):
-        fence, language = match[1], match[2].strip().lower()
-        if opened and not language and fence.startswith(opened[0]):
-            content = text[opened[2] : match.start()]
-            if opened[1] in _PYTHON:
-                marked = content
-            elif not opened[1] and content.strip():
-                unmarked = content
+    answer = after_thought(text)
+    if _tree(answer):
+        return answer  # a bare program, perhaps with a fence inside a docstring
+    blocks = list(_blocks(answer))
+    ranked = [(_rank(b, entry_point), b) for b in blocks[-BLOCKS:] if b.python is not None]
+    rank, best = max(reversed(ranked), key=lambda each: each[0], default=((False,), None))
+    bare = ""
+    if not rank[0] and (entry_point or best is None):
+        bare = _bare(_outside(answer, blocks), entry_point)
+    return bare or (best.content if best else answer)
+
+
+def after_thought(text: str) -> str:
+    """Return what follows the model's thoughts; "" if one does not end."""
+    if not _TAG.search(text):
+        return text
+    blocks = list(_blocks(text))
+    begins = [block.begin for block in blocks]
+    program = cache(lambda at: blocks[at].closed and _tree(blocks[at].content) is not None)
+    answer = at = 0
+    while tag := _TAG.search(text, at):
+        at = tag.end()
+        before = bisect(begins, tag.start()) - 1
+        if before >= 0 and tag.start() < blocks[before].end and program(before):
+            continue
+        if tag["open"]:
+            if not (close := re.compile(_CLOSE).search(text, at)):
+                return ""
+            at = close.end()
+        answer = at
+    return text[answer:]
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    """Yield the fenced blocks in order. A language begins a new block, even inside an open one."""
+    opened: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        info = fence["info"].strip()
+        if opened and len(fence["lead"]) > len(opened["lead"]) + 3:
+            continue  # part of the program, such as its docstring
+        if opened and not info and fence["fence"].startswith(opened["fence"]):
+            yield Block(opened, fence.start(), fence.end())
             opened = None
-        elif opened is None or language:  # a language begins a new block, even inside an open one
-            opened = (fence, language, min(match.end() + 1, len(text)))
-    if (closed := marked if marked is not None else unmarked) is not None:
-        return closed
-    if opened and (opened[1] in _PYTHON or not opened[1]):
-        return text[opened[2] :]
-    return text
+        elif not opened or info:
+            opened = fence
+    if opened:
+        yield Block(opened, len(text), len(text), closed=False)
+
+
+def _rank(block: Block, entry_point: str | None) -> tuple[bool, ...]:
+    """Return how well a block answers: the highest tuple is the best."""
+    code = block.content
+    tried = _defines(code, entry_point) if entry_point else bool(_INPUT.search(code))
+    tree = _tree(code)
+    whole = tree is not None and (bool(entry_point) or not _foreign(tree))
+    statements = tree.body if tree and whole else []
+    works = any(not isinstance(node, ast.Expr | ast.Assert) for node in statements)
+    empty = not re.search(r"^[ \t]*[^\s#]", code, re.MULTILINE)
+    can = tried and whole
+    return (can, tried, works, not empty, bool(block.python) and not can)
+
+
+def _defines(code: str, entry_point: str) -> bool:
+    """Return whether a function, class or variable of this name is defined."""
+    name = re.escape(re.split(r"[.(]", entry_point)[0])
+    pattern = rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|^{name}[ \t]*(?::[^=\n]+)?=[^=]"
+    return bool(re.search(pattern, code, re.MULTILINE))
+
+
+def _tree(code: str) -> ast.Module | None:
+    """Return the syntax tree; None for what is not Python, is empty or very long."""
+    if len(code) > PARSED or not code.strip():
+        return None
+    try:
+        return parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _foreign(tree: ast.Module) -> set[str]:
+    """Return the names that a module reads and neither binds nor has built in."""
+    read, bound = set(), {*dir(builtins), "__file__"}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(name, ast.Load()):
+                read.add(name)
+            case ast.Name(name):
+                bound.add(name)
+            case ast.ImportFrom(names=[ast.alias("*")]):
+                return set()
+            case ast.alias(name, asname):
+                bound.add(asname or name.partition(".")[0])
+            case ast.arg(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                bound.add(name)
+            case ast.ClassDef(name) | ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                bound.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                bound.add(name)
+    return read - bound
+
+
+def _outside(text: str, blocks: list[Block]) -> str:
+    """Return the text without its blocks."""
+    begins = [*(block.begin for block in blocks), len(text)]
+    ends = [0, *(block.end for block in blocks)]
+    return "\n".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
+
+
+def _bare(text: str, entry_point: str | None) -> str:
+    """Return the lines of a text that are Python and can be the answer; "" if there are none.
+
+    Prose before and after them is left out: where a parse fails, the statement of the failure ends
+    the program.
+    """
+    if len(text) > PARSED:
+        return ""
+    lines, found = text.splitlines(keepends=True), ""
+    begins = [at for at, line in enumerate(lines) if _BEGIN.match(line)]
+    end = 0
+    for at in begins[:LINES]:
+        if at < end:
+            continue
+        end = _python_until(lines, at)
+        code = "".join(lines[at:end])
+        if end > at and (not entry_point or _defines(code, entry_point)):
+            found = code
+    return found
+
+
+def _python_until(lines: list[str], begin: int) -> int:
+    """Return the line before which the Python that begins here ends."""
+    end = len(lines)
+    for _ in range(8):
+        try:
+            parse("".join(lines[begin:end]))
+            return end
+        except SyntaxError as error:
+            failed = begin + (error.lineno or 1) - 1
+        except (ValueError, RecursionError, MemoryError):
+            return begin
+        end = min(failed, end - 1)
+        while end > begin and not re.match(r"[^\s#)\]}]", lines[end]):
+            end -= 1
+    return begin
 
 
 # Characters: where a final answer is searched, and how long it may be.
@@ -52,10 +246,10 @@ def extract_answer(text: str) -> str:
     """Return the final answer of a text: the last `\\boxed{...}`.
 
     Otherwise the text of the last line "Answer: ..." or "#### ...", else a text of one short line.
-    "" where there is none, or it is longer than LONGEST. Only the last answer is taken, so naming
-    several gains nothing.
+    "" where there is none, it is longer than LONGEST, or a thought does not end. Only the last
+    answer is taken, so naming several gains nothing.
     """
-    text = text[-TAIL:]
+    text = after_thought(text)[-TAIL:]
     if (begin := text.rfind("\\boxed{")) >= 0:
         answer = _braced(text, begin + len("\\boxed{"))
         return answer if len(answer) <= LONGEST else ""

@@ -4,7 +4,7 @@ extracted from a completion.
 name: kitchen
 data: kitchen.jsonl   # beside the YAML file; columns of the schema (docs/explanation/sources.md)
 prompt: "{statement}\\n\\n{starter_code}"
-extraction: fence     # the last fenced block; or `given`: the text as it is; or `until WORD`
+extraction: fence     # the last block that can be the answer; or `given`: the text as it is; or `until WORD`
 stop: ["\\n```"]
 max_new_tokens: 512
 """
@@ -40,9 +40,9 @@ class CustomSettings(Section):
     stop: tuple[str, ...] = ("\n```",)
     max_new_tokens: int = 512
 
-    def extract(self, text: str) -> str:
+    def extract(self, text: str, entry_point: str) -> str:
         if self.extraction == "fence":
-            return extract_code(text)
+            return extract_code(text, entry_point)
         return (
             text.split(self.extraction.removeprefix("until "), 1)[0]
             if self.extraction.startswith("until ")

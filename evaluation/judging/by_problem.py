@@ -49,16 +49,16 @@ class ProblemTask:
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
     limits: Limits | None = None  # replaces the problems' own limits
-    # Extracts the program from a model's completion, if not the usual way. Completions of a file
-    # are judged as they are.
-    extract: Callable[[str], str] | None = None
+    # Extracts the program from a model's completion and the name of its entry point, if not the
+    # usual way. Completions of a file are judged as they are.
+    extract: Callable[[str, str], str] | None = None
 
     def extracted(self, task: ProblemTask, completion: Completion) -> Completion:
         """Return the program in a model's completion. A chat's follows the starter code: a whole
         function replaces the unfinished one, and the starter's imports and functions stay.
         """
         if self.extract:
-            return replace(completion, text=self.extract(completion.text))
+            return replace(completion, text=self.extract(completion.text, task.entry_point))
         completion = super().extracted(task, completion)
         if not (completion.whole and completion.text and task.starter_code):
             return completion

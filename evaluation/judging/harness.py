@@ -77,7 +77,7 @@ class Harness(ABC):
         model everything.
         """
         return (
-            replace(completion, text=extract_code(completion.text))
+            replace(completion, text=extract_code(completion.text, task.entry_point))
             if completion.whole
             else completion
         )

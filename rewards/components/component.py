@@ -30,7 +30,7 @@ class RewardedProgram:
     @cached_property
     def code(self) -> str:
         """The program's text."""
-        return extract_code(self.completion)
+        return extract_code(self.completion, self.task.entry_point)
 
 
 @dataclass(frozen=True)

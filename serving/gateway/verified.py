@@ -92,7 +92,9 @@ def job_of(tests: Tests, text: str) -> Job:
                 for case in tests.cases
             ],
         }
-        return Job.read({"id": "served", "source": extract_code(text), "problem": problem})
+        return Job.read(
+            {"id": "served", "source": extract_code(text, tests.entry_point), "problem": problem}
+        )
     except (ValueError, RecursionError) as error:
         raise Refused(400, "invalid_tests", f"tests: {error}") from error
 

@@ -28,7 +28,7 @@ def count(code, *kinds):
 
 
 def reward(task, answer, report):
-    code = extract_code(answer)
+    code = extract_code(answer, task.entry_point)
     right = 1.0 if report.verdict == "AC" else -1.0
     hidden = correctness(report, dense=1.0, visible=task.visible_tests) or 0.0
 """

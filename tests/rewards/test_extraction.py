@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from rewards.extraction import extract_code
 
 CODE = "def f():\n    return 1\n"
+READS = "n = int(input())\nprint(n + 1)\n"
+FENCED = 'def f():\n    """Add.\n\n    ```\n    f()\n    ```\n    """\n    return 1\n'
+SPLITS = 'def f(text):\n    return text.split("</think>")[-1]\n'
 
 
 @pytest.mark.parametrize(
@@ -35,24 +38,92 @@ CODE = "def f():\n    return 1\n"
         ("```javascript\nlet x\n```", "```javascript\nlet x\n```"),
         ("x = '\ud800'", "x = '\ud800'"),
         ("```python", ""),
+        # which block: what follows the program and is no program
+        (f"```python\n{CODE}```\n```python\n```", CODE),
+        (f"```python\n{CODE}```\n```python\n# done\n```", CODE),
+        (f"```\n{CODE}```\nThis prints:\n```\n4\n```", CODE),
+        (f"```python\n{CODE}```\n```python\nprint(f())\n```", CODE),
+        (f"```python\n{CODE}```\n```python\nassert 2 == 1 + 1\n```", CODE),
+        (
+            f"```python\n{READS}```\n```python\nimport io, sys\nsys.stdin = io.StringIO(n)\n```",
+            READS,
+        ),
+        (f"```python\n{READS}```\nSlower:\n```python\nfor i in range(9):\n    i\n```", READS),
+        # info strings
+        (f"```python3.11\n{CODE}```", CODE),
+        (f'```python title="f.py"\n{CODE}```', CODE),
+        (f"```{{.python .numberLines}}\n{CODE}```", CODE),
+        (f"```python:f.py\n{CODE}```", CODE),
+        (f"```python\n{CODE}```\n```python-repl\n>>> f()\n```", CODE),
+        (f"```python\n{CODE}```\n```pycon\n>>> f()\n```", CODE),
+        # list items, quotations, docstrings
+        ("1. So:\n\n   ```python\n   def f():\n       return 1\n   ```\n", CODE),
+        ("- ```python\n  def f():\n      return 1\n  ```\n", CODE),
+        (f"  * a\n\n     ```python\n{CODE}     ```\n", CODE),
+        ("> ```python\n> def f():\n>     return 1\n> ```\n", CODE),
+        (f"```python\n{FENCED}```", FENCED),
+        (FENCED, FENCED),
+        # prose around plain code
+        (f"Here it is:\n\n{CODE}", CODE),
+        (f"{CODE}\nThis works, because 1 is one.\n", f"{CODE}\n"),
+        (f"Import what you need.\nimport what you need\n{CODE}", CODE),
+        (f"Here it is:\n{READS}That is all.", READS),
+        ("I cannot do that", "I cannot do that"),
+        # thoughts
+        (f"<think>\n```python\nx = 1\n```\nNo.</think>\n```\n{CODE}```", CODE),
+        (f"<think>```python\nx = 1\n```\n</think>{CODE}", CODE),
+        (f"```python\nx = 1\n\nNo.\n</think>\n\n```\n{CODE}```", CODE),
+        (f"[THINK]x = 1[/THINK]```python\n{CODE}```", CODE),
+        (f"<think>\n```python\n{CODE}```\nBut", ""),
+        ("<think>a</think>\n```python\nx = 1\n```\n<think>\nNo\n", ""),
+        (f"```python\n{SPLITS}```", SPLITS),
+        (SPLITS, SPLITS),
     ],
 )
 def test_the_program_is_extracted(answer: str, program: str) -> None:
     assert extract_code(answer) == program
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("answer", "entry_point", "program"),
+    [
+        (f"```python\n{CODE}```\n```python\nx = input()\n```", "f", CODE),
+        (f"```python\n{CODE}```\n```python\nfrom solution import f\nf()\n```", "f", CODE),
+        (f"```python\n{CODE}```\n```python\ndef test_f():\n    assert f()\n```", "f", CODE),
+        (f"```python\ndef f():\n    pass\n```\nno:\n```\n{CODE}```", "f", CODE),
+        (f"```python\n{CODE}```\nor\n```python\ndef f():\n    return (1", "f", CODE),
+        ("```python\ndef f(:\n```\n```python\nf()\n```", "f", "def f(:\n"),
+        ("```python\nf = lambda: 1\n```\n```python\nf()\n```", "f", "f = lambda: 1\n"),
+        (f"{CODE}\nIt prints\n```\n1\n```\n", "f", f"{CODE}\n"),
+        (
+            "```python\nclass Solution:\n    f = 1\n```\n```python\nprint(Solution().f())\n```",
+            "Solution().f",
+            "class Solution:\n    f = 1\n",
+        ),
+        (f"```python\n{CODE}```\n```python\ng()\n```", "missing", CODE),
+    ],
+)
+def test_the_block_that_defines_the_entry_point_counts(
+    answer: str, entry_point: str, program: str
+) -> None:
+    assert extract_code(answer, entry_point) == program
+
+
 @pytest.mark.parametrize(
     "answer",
     [
-        "```\n" * 2_500_000,
-        "a" * 10_000_000,
-        "```python\n" * 1_000_000,
-        "`" * 10_000_000,
-        "\n ```" * 2_000_000,
+        "```\n" * 500_000,
+        "a" * 2000_000,
+        "```python\n" * 200_000,
+        "`" * 2000_000,
+        "\n ```" * 400_000,
+        "</think>\n" * 200_000,
+        "```\n<think>\n```\n" * 100_000,
+        "    - > " * 200_000,
+        "x = (" * 7_000,
     ],
 )
-def test_ten_megabytes_are_extracted_in_time(answer: str) -> None:
+def test_time_is_linear(answer: str) -> None:
     begun = time.process_time()
     extract_code(answer)
     assert time.process_time() - begun < 8.0
@@ -60,7 +131,8 @@ def test_ten_megabytes_are_extracted_in_time(answer: str) -> None:
 
 @given(st.text(st.sampled_from("`~pythn \n\rx="), max_size=60))
 def test_any_text_can_be_extracted_from(answer: str) -> None:
-    assert extract_code(answer) in answer
+    lines = {line.strip() for line in answer.splitlines()}
+    assert {line.strip() for line in extract_code(answer).splitlines()} <= lines | {""}
 
 
 @given(

@@ -38,7 +38,8 @@ class Executor:
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
         """Return a finding on the last message of each, in order; all programs run as one batch."""
         programs = [
-            extract_code(conversation.messages[-1]["content"]) for conversation in conversations
+            extract_code(each.messages[-1]["content"], each.problem.entry_point)
+            for each in conversations
         ]
         testable = [
             at for at, conversation in enumerate(conversations) if conversation.problem.tests
