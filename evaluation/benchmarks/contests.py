@@ -16,7 +16,7 @@ from problems.schema import Problem
 from rewards.extraction import extract_code
 
 CONVENTIONS = (
-    "greedy; the last fenced block is the program; all of upstream's tests, each within its time"
+    "greedy; the last block that can be the program; all of upstream's tests, each within its time"
 )
 TOKENS = 2000  # LiveCodeBench's own limit
 MODULES = (
