@@ -4,7 +4,7 @@ extracted from a completion.
 name: kitchen
 data: kitchen.jsonl   # beside the YAML file; columns of the schema (docs/explanation/sources.md)
 prompt: "{statement}\\n\\n{starter_code}"
-extraction: fence     # the last block that can be the program; `given`: the whole text; or `until WORD`
+extraction: fence     # the block of the program; `given`: the whole text; or `until WORD`
 stop: ["\\n```"]
 max_new_tokens: 512
 """
