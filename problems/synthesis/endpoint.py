@@ -1,7 +1,8 @@
 """Send requests to an OpenAI-compatible server, retried until a complete reply or a final error.
 
 Retried with growing pauses: 408, 409, 429, 5xx, timeouts, broken connections, and bodies that are
-truncated or are no completion. Not retried: requests that the server rejects as wrong (400, 413,
+truncated or are no completion. A request for more tokens than the context has room for is sent
+again for those that fit. Not retried: other requests that the server rejects as wrong (400, 413,
 422), which is the fault of the request. If the server does not know the model, or denies access,
 the pass ends.
 """
@@ -18,11 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
+from problems.synthesis import room
 from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
 
 # Environment variables; the first that is set is used. Without any, no key is sent.
@@ -35,11 +38,11 @@ PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 LONGEST_WAIT_S = 600.0  # longest wait that a server may ask for
 # Volatile fields of a model's description: vLLM creates new ones for each request.
 PASSING = ("created", "permission")
-# As worded by OpenAI, vLLM and others.
-TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")
 # after so many unanswered requests in a row, each with all its tries, the server counts as down
 DOWN = 3
 MAX_BYTES = 4 * 2**20  # maximum size of a body
+MAX_EXCERPT = 500  # characters of a refusal
+OTHER_LIMIT = "max_completion_tokens"  # OpenAI's newer name
 Result = TypeVar("Result")
 
 
@@ -62,6 +65,7 @@ class Endpoint:
     pause_s: float = PAUSE_S
     sent: int = 0  # HTTP requests, including retries
     faults: dict[str, int] = field(default_factory=dict)  # reasons for retries, with counts
+    _limit: str = "max_tokens"  # the key that this server takes
 
     def __enter__(self) -> Endpoint:
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
@@ -81,10 +85,25 @@ class Endpoint:
     def ask(self, request: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:
         """Send one request and return the reply.
 
-        request: the body of a chat completion, or, with `prompt`, of a completion. Raises NoReply,
-        or EndpointDown naming the address and the fix.
+        request: the body of a chat completion, or, with `prompt`, of a completion. `max_tokens` is
+        the most: fewer are asked for if the context has no room for them. Raises NoReply, of it
+        ContextTooLong if the prompt alone does not fit, or EndpointDown naming the address and the
+        fix.
         """
-        return self._retry(lambda: self._complete(request), sleep)
+        tokens, rest = request.get("max_tokens"), dict(request)
+        rest.pop("max_tokens", None)
+        while True:
+            key = self._limit
+            body = rest if tokens is None else {**rest, key: tokens}
+            try:
+                return self._retry(partial(self._complete, body), sleep)
+            except ContextTooLong as refusal:
+                if not tokens or not (tokens := room.room(str(refusal), tokens)):
+                    raise
+            except Refused as refusal:
+                if key == OTHER_LIMIT or not room.wants_other_key(str(refusal)):
+                    raise
+                self._limit = OTHER_LIMIT
 
     def describe(self, model: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
         """Return the server's description of a model, without volatile fields.
@@ -180,7 +199,7 @@ class Endpoint:
                 f"{self.url}: not a valid address ({error}): give one like http://127.0.0.1:8000/v1"
             ) from error
         excerpt, status = (
-            " ".join(body[:300].decode("utf-8", "replace").split()),
+            " ".join(body[:MAX_EXCERPT].decode("utf-8", "replace").split()),
             response.status_code,
         )
         if status == 200:
@@ -190,9 +209,7 @@ class Endpoint:
         if status in AGAIN or status >= 500:
             return EndpointFault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
-            kind = (
-                ContextTooLong if any(words in excerpt.lower() for words in TOO_LONG) else Refused
-            )
+            kind = ContextTooLong if room.too_long(excerpt) else Refused
             raise kind(f"the server refuses the question (status {status}): {excerpt}")
         raise EndpointDown(
             f"{self.url}: status {status}: {excerpt}: check the address, the model's name, and "

@@ -1,0 +1,136 @@
+"""A request for more tokens than a server has room for is sent again for those that fit."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from problems.synthesis.endpoint import Endpoint
+from problems.synthesis.replies import ContextTooLong, Refused
+from problems.synthesis.room import room, too_long
+
+PROMPT, CONTEXT = 1540, 2048
+ASKED, ROOM = 600, CONTEXT - PROMPT
+# Each with 600 tokens asked for after a prompt of 1,540, in a context of 2,048.
+REFUSALS = {
+    "openai": "This model's maximum context length is 2048 tokens. However, you requested 2140 "
+    "tokens (1540 in the messages, 600 in the completion).",
+    "vllm 0.8": "'max_tokens' or 'max_completion_tokens' is too large: 600. This model's maximum "
+    "context length is 2048 tokens and your request has 1540 input tokens (600 > 2048 - 1540).",
+    "vllm 0.12": "You passed 1540 input tokens and requested 600 output tokens. However, the "
+    "model's context length is only 2048 tokens, resulting in a maximum input length of 1448.",
+    "sglang": "Requested token count exceeds the model's maximum context length of 2048 tokens. "
+    "You requested a total of 2140 tokens: 1540 tokens from the input messages and 600 tokens for the "
+    "completion.",
+    "tgi": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: "
+    "1540 `inputs` tokens and 600 `max_new_tokens`",
+    "llama.cpp": "the request exceeds the available context size, try increasing it "
+    '"n_prompt_tokens": 1540, "n_ctx": 2048',
+}
+# The prompt alone, of 3,000 tokens, does not fit.
+PROMPTS = {
+    "vllm": "This model's maximum context length is 2048 tokens. However, your request has 3000 "
+    "input tokens. Please reduce the length of the input messages.",
+    "sglang": "The input (3000 tokens) is longer than the model's context length (2048 tokens).",
+    "llama.cpp": "request (3000 tokens) exceeds the available context size (2048 tokens), try "
+    "increasing it",
+    "tgi": "Input validation error: `inputs` must have less than 2048 tokens. Given: 3000",
+}
+NO_NUMBERS = "context_length_exceeded"
+OTHER_KEY = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+OTHER_KEY += "'max_completion_tokens' instead."
+
+
+@pytest.mark.parametrize("server", REFUSALS)
+def test_the_room_is_read_from_a_refusal(server: str) -> None:
+    assert too_long(REFUSALS[server])
+    assert room(REFUSALS[server], ASKED) == ROOM
+
+
+@pytest.mark.parametrize("server", PROMPTS)
+def test_a_prompt_that_does_not_fit_leaves_no_room(server: str) -> None:
+    assert too_long(PROMPTS[server])
+    assert room(PROMPTS[server], ASKED) == 0
+
+
+@pytest.mark.parametrize(
+    "refusal", ["temperature must be at most 2", "413 Request Entity Too Large", OTHER_KEY]
+)
+def test_another_refusal_is_not_of_the_context(refusal: str) -> None:
+    assert not too_long(refusal)
+
+
+def test_a_cap_on_completions_is_no_context() -> None:
+    refusal = "max_tokens is too large: 600. This model supports at most 512 completion tokens"
+    assert too_long(refusal)
+    assert room(refusal, ASKED) == 512
+
+
+@pytest.mark.parametrize(
+    ("refuse", "sent"),
+    [
+        (lambda body: REFUSALS["tgi"] if body["max_tokens"] > ROOM else "", [600, ROOM]),
+        (lambda body: NO_NUMBERS if body["max_tokens"] > ROOM else "", [600, 300]),
+        (lambda body: OTHER_KEY if "max_tokens" in body else "", [600, 600]),
+    ],
+)
+def test_the_request_is_sent_again(refuse: Callable[[Any], str], sent: list[int]) -> None:
+    with _server(refuse) as (url, requests), Endpoint(url) as endpoint:
+        assert endpoint.ask({"model": "m", "messages": [], "max_tokens": ASKED}).text == "yes"
+    asked = [body.get("max_tokens") or body.get("max_completion_tokens") for body in requests]
+    assert asked == sent
+
+
+def test_the_key_that_a_server_takes_is_kept() -> None:
+    with (
+        _server(lambda body: OTHER_KEY if "max_tokens" in body else "") as (url, requests),
+        Endpoint(url) as endpoint,
+    ):
+        for _ in range(3):
+            endpoint.ask({"model": "m", "messages": [], "max_tokens": ASKED})
+    assert ["max_tokens" in body for body in requests] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind"), [(PROMPTS["vllm"], ContextTooLong), ("no such option", Refused)]
+)
+def test_a_final_refusal_is_raised(refusal: str, kind: type[Exception]) -> None:
+    with (
+        _server(lambda body: refusal) as (url, requests),
+        Endpoint(url) as endpoint,
+        pytest.raises(kind),
+    ):
+        endpoint.ask({"model": "m", "messages": [], "max_tokens": ASKED})
+    assert len(requests) == 1
+
+
+@contextmanager
+def _server(refuse: Callable[[Any], str]) -> Iterator[tuple[str, list[Any]]]:
+    """Serve completions. refuse: body -> the text of a refusal, or "". Yields its requests, too."""
+    requests: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            refusal = refuse(requests[-1])
+            choice = {"message": {"content": "yes"}, "finish_reason": "stop"}
+            body = json.dumps({"error": {"message": refusal}} if refusal else {"choices": [choice]})
+            self.send_response(400 if refusal else 200)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1", requests
+        server.shutdown()
+        thread.join()
