@@ -26,8 +26,8 @@ REFUSALS = {
     "vllm 0.12": "You passed 1540 input tokens and requested 600 output tokens. However, the "
     "model's context length is only 2048 tokens, resulting in a maximum input length of 1448.",
     "sglang": "Requested token count exceeds the model's maximum context length of 2048 tokens. "
-    "You requested a total of 2140 tokens: 1540 tokens from the input messages and 600 tokens for the "
-    "completion.",
+    "You requested a total of 2140 tokens: 1540 tokens from the input messages and 600 tokens for "
+    "the completion.",
     "tgi": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048. Given: "
     "1540 `inputs` tokens and 600 `max_new_tokens`",
     "llama.cpp": "the request exceeds the available context size, try increasing it "
