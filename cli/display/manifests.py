@@ -13,12 +13,12 @@ from resources.registry.versions import find
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from serving.release.manifests import Place
+    from serving.release.manifests import ClusterNames
 
 Kind = Literal["gateway-api", "kserve", "argo"]
 
 
-def manifest(kind: Kind, place: Place, settings: Settings) -> str:
+def manifest(kind: Kind, names: ClusterNames, settings: Settings) -> str:
     """Return the manifest of the newest release as YAML. Raises NoRelease, NotReady."""
     import yaml
 
@@ -33,12 +33,12 @@ def manifest(kind: Kind, place: Place, settings: Settings) -> str:
             "than two versions"
         )
     if kind == "argo":
-        document = analysis_template(release, place)
+        document = analysis_template(release, names)
     elif kind == "kserve":
         entry = find(settings.history, str(release.challenger))[-1]
-        document = inference_service(release, place, entry.checkpoint)
+        document = inference_service(release, names, entry.checkpoint)
     elif header := settings.profile.serving.version_header:
-        document = http_route(release, place, header)
+        document = http_route(release, names, header)
     else:
         raise NotReady(
             "serving.version_header is empty, so the gateway would split the traffic itself: set "
@@ -57,10 +57,10 @@ def command(
     profile: ProfileOption = None,
 ) -> None:
     """Print a Kubernetes manifest with the traffic of the newest release's present step."""
-    from serving.release.manifests import Place
+    from serving.release.manifests import ClusterNames
 
     settings = Settings.read(profile)
     kubernetes = settings.profile.orchestration.kubernetes
     namespace = kubernetes.namespace if kubernetes else "ratchet"
-    place = Place(name, namespace, gateway, storage=storage)
-    print(manifest(kind, place, settings), end="")
+    names = ClusterNames(name, namespace, gateway, storage=storage)
+    print(manifest(kind, names, settings), end="")

@@ -113,8 +113,8 @@ class Release:
 
     @property
     def salt(self) -> str:
-        """Secret of the assignment. Releases of older records have none, and use their id."""
-        return str(self.events[0].detail.get("salt", self.id))
+        """Secret of the assignment."""
+        return str(self.events[0].detail["salt"])
 
     @property
     def step_since(self) -> float:

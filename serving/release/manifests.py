@@ -17,7 +17,7 @@ ANNOTATION = "ratchet/release"
 
 
 @dataclass(frozen=True)
-class Place:
+class ClusterNames:
     """Names in the cluster. name: of the object, and of the service of `ratchet serve`. gateway: of
     the Gateway that the route belongs to. storage: URI of the folder with all checkpoints.
     """
@@ -40,14 +40,14 @@ def shares_of(release: Release) -> dict[int, float]:
     return {release.champion: 1 - sum(shares.values()), **shares}
 
 
-def http_route(release: Release, place: Place, header: str) -> dict[str, Any]:
+def http_route(release: Release, names: ClusterNames, header: str) -> dict[str, Any]:
     """Return the route that splits the requests, and names each one's version in this header. Both
     parts go to the same gateway, which answers with that version and records it.
     """
     backends = [
         {
-            "name": place.name,
-            "port": place.port,
+            "name": names.name,
+            "port": names.port,
             "weight": round(WHOLE * share),
             "filters": [
                 {
@@ -58,11 +58,11 @@ def http_route(release: Release, place: Place, header: str) -> dict[str, Any]:
         }
         for version, share in shares_of(release).items()
     ]
-    spec = {"parentRefs": [{"name": place.gateway}], "rules": [{"backendRefs": backends}]}
-    return _object("gateway.networking.k8s.io/v1", "HTTPRoute", place, release, spec)
+    spec = {"parentRefs": [{"name": names.gateway}], "rules": [{"backendRefs": backends}]}
+    return _object("gateway.networking.k8s.io/v1", "HTTPRoute", names, release, spec)
 
 
-def inference_service(release: Release, place: Place, checkpoint: str) -> dict[str, Any]:
+def inference_service(release: Release, names: ClusterNames, checkpoint: str) -> dict[str, Any]:
     """Return KServe's service with the challenger as its newest revision. checkpoint: its name.
 
     KServe sends the other requests to the revision before, which must be the champion's.
@@ -70,22 +70,22 @@ def inference_service(release: Release, place: Place, checkpoint: str) -> dict[s
     predictor: dict[str, Any] = {
         "model": {
             "modelFormat": {"name": "huggingface"},
-            "args": [f"--model_name={place.name}"],
-            "storageUri": f"{place.storage.rstrip('/')}/{checkpoint}",
+            "args": [f"--model_name={names.name}"],
+            "storageUri": f"{names.storage.rstrip('/')}/{checkpoint}",
         }
     }
     share = shares_of(release)[release.challenger]
     if release.state != "promoted":  # without it the newest revision gets everything
         predictor["canaryTrafficPercent"] = round(100 * share)
     spec = {"predictor": predictor}
-    return _object("serving.kserve.io/v1beta1", "InferenceService", place, release, spec)
+    return _object("serving.kserve.io/v1beta1", "InferenceService", names, release, spec)
 
 
-def analysis_template(release: Release, place: Place) -> dict[str, Any]:
+def analysis_template(release: Release, names: ClusterNames) -> dict[str, Any]:
     """Return Argo Rollouts' analysis: it fails once this gateway shows a breach, or the release was
     ended. The secret `<name>-operator` has an operator's key.
     """
-    url = f"http://{place.name}.{place.namespace}.svc:{place.port}"
+    url = f"http://{names.name}.{names.namespace}.svc:{names.port}"
     metric = {
         "name": "guardrails",
         "interval": "5s",
@@ -100,17 +100,17 @@ def analysis_template(release: Release, place: Place) -> dict[str, Any]:
             }
         },
     }
-    key = {"secretKeyRef": {"name": f"{place.name}-operator", "key": "key"}}
+    key = {"secretKeyRef": {"name": f"{names.name}-operator", "key": "key"}}
     spec = {"args": [{"name": "key", "valueFrom": key}], "metrics": [metric]}
-    return _object("argoproj.io/v1alpha1", "AnalysisTemplate", place, release, spec)
+    return _object("argoproj.io/v1alpha1", "AnalysisTemplate", names, release, spec)
 
 
 def _object(
-    api: str, kind: str, place: Place, release: Release, spec: dict[str, Any]
+    api: str, kind: str, names: ClusterNames, release: Release, spec: dict[str, Any]
 ) -> dict[str, Any]:
     metadata = {
-        "name": place.name,
-        "namespace": place.namespace,
+        "name": names.name,
+        "namespace": names.namespace,
         "annotations": {ANNOTATION: f"{release.id}, event {release.last.entry}"},
     }
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}

@@ -50,11 +50,11 @@ class Plan(BaseModel):
     bake_s: float
     least_pairs: int
     sticky: bool
-    gain: float | None = None
-    users_per_key: int = 100
-    key_share: float = 1.0
-    most_pairs: int = 20_000
-    failed_gateways: float = 0.5
+    gain: float | None
+    users_per_key: int
+    key_share: float
+    most_pairs: int
+    failed_gateways: float
 
     @property
     def experiment(self) -> bool:

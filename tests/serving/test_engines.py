@@ -151,27 +151,6 @@ def test_a_server_that_is_gone_fails_in_one_line() -> None:
             asyncio.run(complete(upstream, request("a")))
 
 
-@pytest.mark.slow
-def test_a_server_process_is_started_used_and_stopped(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
-    home = Home(tmp_path)
-    promote(home, "old", checkpoints["old"])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "cli.main", "serve", "--port", str(port)]
-    environment = {"RATCHET_HOME": str(home.path)}
-    server = ServerProcess(command, port, "champion", "/health/ready", environment)
-
-    async def deltas() -> list[Delta]:
-        return [delta async for delta in server.stream(request("a"))]
-
-    assert "".join(delta.text for delta in asyncio.run(deltas()))
-    server.close()
-    assert server.process.returncode == 0
-
-
 def test_a_server_process_that_ends_at_once_is_reported() -> None:
     with pytest.raises(EngineFailed, match="ended with 3"):
         ServerProcess([sys.executable, "-c", "raise SystemExit(3)"], 1, "old", "/health")

@@ -29,16 +29,12 @@ def serves(url: str, name: str) -> None:
     eventually(lambda: call(f"{url}/health/ready")[1].get("champion") == name)
 
 
-def test_the_champion_has_its_name_its_number_and_an_alias(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    replies = [ask(url, model=model) for model in ("champion", "old", "1")]
+def test_the_champion_has_its_name_its_number_and_an_alias(own: str) -> None:
+    replies = [ask(own, model=model) for model in ("champion", "old", "1")]
     assert {(status, body["model"], content(body)) for status, body in replies} == {
         (200, "old", content(replies[0][1]))
     }
-    assert [m["id"] for m in call(f"{url}/v1/models")[1]["data"]] == ["champion", "old"]
+    assert [m["id"] for m in call(f"{own}/v1/models")[1]["data"]] == ["champion", "old"]
 
 
 def test_requests_after_promotion_and_rollback_use_the_new_champion(
@@ -79,22 +75,14 @@ def test_a_champion_with_changed_weights_is_not_served(
     assert ask(url)[0] == 503
 
 
-def test_the_same_seed_gives_the_same_completion(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    texts = [content(ask(url, temperature=1.0, seed=seed)[1]) for seed in (1, 1, 2)]
+def test_the_same_seed_gives_the_same_completion(served: str) -> None:
+    texts = [content(ask(served, temperature=1.0, seed=seed)[1]) for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_a_completion_ends_before_a_stop_string(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    whole = content(ask(url)[1])
-    choice = ask(url, stop=[whole[3]])[1]["choices"][0]
+def test_a_completion_ends_before_a_stop_string(served: str) -> None:
+    whole = content(ask(served)[1])
+    choice = ask(served, stop=[whole[3]])[1]["choices"][0]
     assert choice["message"]["content"] == whole[: whole.index(whole[3])]
     assert choice["finish_reason"] == "stop"
 
@@ -111,13 +99,9 @@ def streamed(url: str, **more: Any) -> list[dict[str, Any]]:
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
-def test_a_stream_has_the_text_of_the_whole_answer(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    whole = ask(url, temperature=1.0, seed=5, n=2)[1]
-    events = streamed(url, temperature=1.0, seed=5, n=2, stream_options={"include_usage": True})
+def test_a_stream_has_the_text_of_the_whole_answer(served: str) -> None:
+    whole = ask(served, temperature=1.0, seed=5, n=2)[1]
+    events = streamed(served, temperature=1.0, seed=5, n=2, stream_options={"include_usage": True})
     texts = ["", ""]
     for event in events[:-1]:
         [choice] = event["choices"]
@@ -126,12 +110,8 @@ def test_a_stream_has_the_text_of_the_whole_answer(
     assert events[-1]["usage"] == whole["usage"] and len(events) > 4
 
 
-def test_logprobs_belong_to_the_tokens_of_the_text(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    choice = ask(url, logprobs=True, top_logprobs=2)[1]["choices"][0]
+def test_logprobs_belong_to_the_tokens_of_the_text(served: str) -> None:
+    choice = ask(served, logprobs=True, top_logprobs=2)[1]["choices"][0]
     tokens = choice["logprobs"]["content"]
     assert (
         b"".join(bytes(token["bytes"]) for token in tokens).decode()
@@ -141,11 +121,9 @@ def test_logprobs_belong_to_the_tokens_of_the_text(
     assert all(token["logprob"] == token["top_logprobs"][0]["logprob"] for token in tokens)
 
 
-def test_every_answer_is_observed_once(url: str, home: Home, checkpoints: dict[str, Path]) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    ids = [ask(url)[1]["id"].removeprefix("chatcmpl-") for _ in range(3)]
-    streamed(url)
+def test_every_answer_is_observed_once(own: str, home: Home) -> None:
+    ids = [ask(own)[1]["id"].removeprefix("chatcmpl-") for _ in range(3)]
+    streamed(own)
     rows = eventually(
         lambda: r if len(r := list(Observations(home.observations).read())) == 4 else None
     )
@@ -156,15 +134,11 @@ def test_every_answer_is_observed_once(url: str, home: Home, checkpoints: dict[s
     )
 
 
-def test_feedback_is_recorded_for_a_known_response_only(
-    url: str, home: Home, checkpoints: dict[str, Path]
-) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    id = ask(url, user="ann")[1]["id"]
+def test_feedback_is_recorded_for_a_known_response_only(own: str, home: Home) -> None:
+    id = ask(own, user="ann")[1]["id"]
     vote = {"response": id, "value": "accepted"}
-    eventually(lambda: call(f"{url}/feedback", vote)[0] == 200)
-    assert call(f"{url}/feedback", vote | {"response": "chatcmpl-other"})[0] == 404
+    eventually(lambda: call(f"{own}/feedback", vote)[0] == 200)
+    assert call(f"{own}/feedback", vote | {"response": "chatcmpl-other"})[0] == 404
     votes = eventually(lambda: list(Observations(home.observations).feedback()))
     assert [vote.value for _, vote in votes] == [1.0]
 
@@ -181,16 +155,9 @@ def test_feedback_is_recorded_for_a_known_response_only(
     ],
 )
 def test_unsupported_options_are_refused_by_name(
-    url: str,
-    home: Home,
-    checkpoints: dict[str, Path],
-    more: dict[str, Any],
-    status: int,
-    named: str,
+    served: str, more: dict[str, Any], status: int, named: str
 ) -> None:
-    promote(home, "old", checkpoints["old"])
-    serves(url, "old")
-    got, body = ask(url, **more)
+    got, body = ask(served, **more)
     assert got == status and named in body["error"]["message"]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,15 @@ import jsonschema
 import pytest
 import yaml
 
+from cli.display.manifests import manifest
 from resources.config.release import ReleaseSettings
-from resources.home import Home
+from resources.home import Home, NotReady
 from resources.registry.ledger import Ledger
 from resources.registry.releases import Releases
+from resources.settings import Settings
 from serving.gateway.observations import Observations
 from serving.release.manifests import (
-    Place,
+    ClusterNames,
     analysis_template,
     http_route,
     inference_service,
@@ -49,7 +49,7 @@ def weights(route: dict[str, Any]) -> dict[str, int]:
 
 
 def test_the_schemas_refuse_unknown_fields_and_wrong_types(site: Site) -> None:
-    route = http_route(site.open(), Place(), HEADER)
+    route = http_route(site.open(), ClusterNames(), HEADER)
     for change in ({"weights": 1}, {"weight": "1"}, {"weight": -1}, {"port": 0}):
         broken = json.loads(json.dumps(route))
         broken["spec"]["rules"][0]["backendRefs"][0] |= change
@@ -61,13 +61,13 @@ def test_every_manifest_is_valid_at_every_step_and_follows_the_record(site: Site
     release, seen, kserve = site.open(), [], []
     for _ in range(3):
         for document in (
-            http_route(release, Place(), HEADER),
-            inference_service(release, Place(), "chain-0002"),
-            analysis_template(release, Place()),
+            http_route(release, ClusterNames(), HEADER),
+            inference_service(release, ClusterNames(), "chain-0002"),
+            analysis_template(release, ClusterNames()),
         ):
             check(document)
-        seen.append(weights(http_route(release, Place(), HEADER)))
-        service = inference_service(release, Place(), "chain-0002")
+        seen.append(weights(http_route(release, ClusterNames(), HEADER)))
+        service = inference_service(release, ClusterNames(), "chain-0002")
         kserve.append(service["spec"]["predictor"].get("canaryTrafficPercent"))
         site.send(200)
         site.tick()
@@ -80,7 +80,7 @@ def test_after_a_rollback_the_champion_gets_everything(site: Site) -> None:
     release = site.open("blue-green")
     site.releases.append(release.last, "rolled_back", {"reasons": ["a test"]})
     assert shares_of(site.last()) == {1: 1.0, 2: 0.0}
-    service = inference_service(site.last(), Place(), "chain-0002")
+    service = inference_service(site.last(), ClusterNames(), "chain-0002")
     assert service["spec"]["predictor"]["canaryTrafficPercent"] == 0
 
 
@@ -89,22 +89,16 @@ def test_a_shadow_gets_no_part_of_the_traffic(site: Site) -> None:
 
 
 def test_the_command_prints_a_manifest_and_refuses_a_gateway_that_splits_too(
-    tmp_path: Path,
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(tmp_path)
     site.open()
-    profile = tmp_path / "mesh.yaml"
-    profile.write_text("extends: embedded\nserving: {version_header: x-ratchet-version}\n")
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "cli.main", "release", "manifests", "gateway-api", *more]
-        environment = {"RATCHET_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
-
-    route = yaml.safe_load(run("--profile", str(profile)).stdout)
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    settings = Settings.read(changes=[f"serving.version_header={HEADER}"])
+    route = yaml.safe_load(manifest("gateway-api", ClusterNames(), settings))
     check(route)
     assert weights(route) == {"1": 9000, "2": 1000}
-    assert "serving.version_header is empty" in run().stderr
+    with pytest.raises(NotReady, match=r"serving\.version_header is empty"):
+        manifest("gateway-api", ClusterNames(), Settings.read())
 
 
 def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
@@ -121,7 +115,7 @@ def test_a_proxy_splits_by_the_manifest_and_the_analysis_takes_it_back(
         promote(home, name, checkpoints[name])
     plan = ReleaseSettings(shares=(0.4,), bake_s=600)
     release = open_release(ledger, releases, plan, 2, why="a test")
-    [(_, champion), (_, challenger)] = weights(http_route(release, Place(), HEADER)).items()
+    [(_, champion), (_, challenger)] = weights(http_route(release, ClusterNames(), HEADER)).items()
     assert (champion, challenger) == (6000, 4000)
     settings = fast(version_header=HEADER)
     app = make_app(

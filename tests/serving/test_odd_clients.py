@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 
-import pytest
-
-from resources.home import Home
-from tests.serving.gateway_server import CHAT, ask, call, eventually, promote, raw
+from tests.serving.gateway_server import CHAT, ask, call, raw
 
 BODY = json.dumps({"messages": CHAT, "max_tokens": 4}).encode()
 JSON = "Content-Type: application/json\r\n"
-
-
-@pytest.fixture
-def served(url: str, home: Home, checkpoints: dict[str, Path]) -> str:
-    promote(home, "old", checkpoints["old"])
-    eventually(lambda: call(f"{url}/health/ready")[0] == 200)
-    return url
 
 
 def posted(url: str, headers: str, body: bytes = BODY, length: int | None = None) -> bytes:

@@ -307,7 +307,7 @@ def test_a_breach_is_answered_within_five_seconds(tmp_path: Path, site: Site) ->
 @pytest.mark.slow
 def test_killed_controllers_lose_no_step_and_repeat_none(tmp_path: Path, site: Site) -> None:
     rng, kills = random.Random(1), 0
-    for _ in range(4):
+    for _ in range(2):
         site.open(settings=SETTINGS.model_copy(update={"bake_s": 0.3, "shares": (0.1, 0.3, 0.5)}))
         while site.last().open:
             with controller(tmp_path):
@@ -319,7 +319,7 @@ def test_killed_controllers_lose_no_step_and_repeat_none(tmp_path: Path, site: S
             kills += 1
         kinds = [(event.kind, event.step) for event in site.last().events]
         assert kinds == [("opened", 0), ("step", 1), ("step", 2), ("promoted", 2)]
-    assert kills > 4
+    assert kills > 2
 
 
 def test_a_view_is_kept_for_a_while_and_an_event_is_shown_at_once(site: Site) -> None:

@@ -63,7 +63,7 @@ def test_a_replica_that_is_killed_loses_no_request(
         assert len(first) == 2
 
         def with_a_retry(number: int) -> str:
-            if number == 30:
+            if number == 15:
                 replicas()[0].kill()
             status, reply = ask(url)
             if status != 200:
@@ -71,7 +71,7 @@ def test_a_replica_that_is_killed_loses_no_request(
             return content(reply) if status == 200 else f"{status} {reply}"
 
         with ThreadPoolExecutor(4) as pool:
-            assert Counter(pool.map(with_a_retry, range(120))) == {expected: 120}
+            assert Counter(pool.map(with_a_retry, range(60))) == {expected: 60}
         eventually(
             lambda: len({p.pid for p in replicas()} - first) == 1 and len(replicas()) == 2, 60
         )

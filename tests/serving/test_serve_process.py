@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,11 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from resources.config.release import ReleaseSettings
 from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.releases import Releases
 from serving.gateway.observations import Observations
-from tests.serving.gateway_server import ask, call, eventually, promote
+from serving.release.opening import open_release
+from tests.serving.clients import Clients
+from tests.serving.gateway_server import call, eventually, promote
 
 ROOT = Path(__file__).parents[2]
+PATIENCE_S = 180.0  # for what takes seconds on an idle machine
 
 
 def free_port() -> int:
@@ -40,7 +43,7 @@ def serving(home: Home, port: int, *options: str) -> Iterator[subprocess.Popen[b
         env=os.environ | {"RATCHET_HOME": str(home.path)},
     )
     try:
-        eventually(lambda: ready(f"http://127.0.0.1:{port}"), 60)
+        eventually(lambda: ready(f"http://127.0.0.1:{port}"), PATIENCE_S)
         yield process
     finally:
         process.kill()
@@ -53,64 +56,48 @@ def ready(url: str) -> bool:
     return False
 
 
-def more_than(answered: list[int], number: int) -> None:
-    eventually(lambda: answered[0] > number)
-
-
 @pytest.mark.slow
-def test_sigterm_lets_requests_under_way_finish(home: Home, checkpoints: dict[str, Path]) -> None:
-    promote(home, "old", checkpoints["old"])
-    port = free_port()
-    body = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 100, "stream": True}
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/v1/chat/completions",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with serving(home, port) as process:
-        with urllib.request.urlopen(request, timeout=60) as reply:
-            first = reply.readline()
-            process.terminate()
-            rest = reply.read()
-        assert first.startswith(b"data: {") and rest.endswith(b"data: [DONE]\n\n")
-        assert process.wait(20) == 0
-
-
-@pytest.mark.slow
-def test_after_kill_9_the_record_is_whole_and_clients_with_a_retry_lose_nothing(
+@pytest.mark.timeout(600)
+def test_kills_cost_no_request_and_a_stop_not_the_one_under_way(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
-    promote(home, "old", checkpoints["old"])
-    port, stop, answered = free_port(), threading.Event(), [0]
+    """Two `kill -9` during a release, clients with one retry; then SIGTERM during a stream."""
+    for name in ("old", "new"):
+        promote(home, name, checkpoints[name])
+    releases, steps = Releases(home.ledger), ReleaseSettings(bake_s=3, least_pairs=5, shares=(0.5,))
+    open_release(Ledger(home.ledger), releases, steps, 2, why="a test")
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
-
-    def client() -> None:
-        while not stop.is_set():
-            end = time.monotonic() + 60
-            while time.monotonic() < end:  # the retry
-                with suppress(OSError, ValueError, ConnectionError):
-                    if ask(url, max_tokens=8)[0] == 200:
-                        answered[0] += 1
-                        break
-                time.sleep(0.05)
-            else:
-                raise AssertionError("a request was lost")
-
-    threads = [threading.Thread(target=client) for _ in range(3)]
-    for kill in range(3):
+    with Clients(url) as clients:
+        for _ in range(2):
+            with serving(home, port):  # killed at the end
+                before = clients.statuses.total()
+                eventually(lambda before=before: clients.statuses.total() > before + 10, PATIENCE_S)
         with serving(home, port) as process:
-            if kill == 0:
-                for thread in threads:
-                    thread.start()
-            more_than(answered, answered[0] + 5)
-            if kill == 2:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            eventually(lambda: not releases.all()[-1].open, PATIENCE_S)
+            clients.end()
+            stop_during_a_stream(url, process)
+    kinds = [(event.kind, event.step) for event in releases.all()[-1].events]
+    assert kinds == [("opened", 0), ("promoted", 0)]
+    assert set(clients.statuses) == {200}
     rows = list(Observations(home.observations).read())
     with closing(sqlite3.connect(home.observations)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     # Rows of about the last 50 ms before a kill may be missing.
-    assert answered[0] >= 15 and len(rows) >= answered[0] - 3 * 12
+    assert len(rows) >= clients.statuses.total() - 2 * 12
+
+
+def stop_during_a_stream(url: str, process: subprocess.Popen[bytes]) -> None:
+    body = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 100, "stream": True}
+    request = urllib.request.Request(
+        f"{url}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+        first = reply.readline()
+        process.terminate()
+        rest = reply.read()
+    assert first.startswith(b"data: {")
+    assert rest.endswith(b"data: [DONE]\n\n")
+    assert process.wait(PATIENCE_S) == 0

@@ -13,7 +13,7 @@ from serving.experiment.analysis import analyze
 from serving.experiment.feedback import ALWAYS, KeyLimit
 from serving.gateway.observations import Feedback, Observation
 from serving.release.comparison import Comparison
-from serving.release.plan import QUALITY, Plan, plan_of
+from serving.release.plan import QUALITY, plan_of
 from serving.release.view import details, overview
 from tests.serving.traffic import SETTINGS, Site
 
@@ -103,18 +103,6 @@ def test_the_salt_is_not_shown(tmp_path: Path) -> None:
     salt = site.open().salt
     shown = json.dumps([overview(site.releases), details(site.last(), site.observations)])
     assert len(salt) == 32 and salt not in shown and salt not in repr(site.router.traffic)
-
-
-def test_an_older_release_has_its_id_as_salt(tmp_path: Path) -> None:
-    release = Site(tmp_path).open()
-    [opened] = release.events
-    older = {name: value for name, value in opened.detail.items() if name != "salt"}
-    assert replace(release, events=(replace(opened, detail=older),)).salt == release.id
-
-
-def test_an_older_plan_is_read(tmp_path: Path) -> None:
-    older = {n: v for n, v in PLAN.model_dump(mode="json").items() if n != "users_per_key"}
-    assert Plan.model_validate(older).users_per_key == 100
 
 
 @pytest.mark.parametrize("keys", [2, 3, 5, 10])

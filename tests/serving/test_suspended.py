@@ -17,7 +17,7 @@ from serving.release.plan import plan_of
 from serving.release.step_clock import StepClock
 from serving.running_clock import MIN_S, RunningClock
 from tests.serving.gateway_server import ask, call, eventually, promote
-from tests.serving.test_serve_process import free_port, serving
+from tests.serving.test_serve_process import PATIENCE_S, free_port, serving
 from tests.serving.traffic import SETTINGS, Site
 
 CLIENTS, DEADLINE_S, STOPPED_S = 12, 6.0, 9.0
@@ -59,7 +59,7 @@ def test_a_request_that_failed_over_a_standstill_says_nothing_of_a_version() -> 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_after_a_standstill_no_version_is_blamed_and_answers_go_on(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
@@ -78,12 +78,12 @@ def test_after_a_standstill_no_version_is_blamed_and_answers_go_on(
     with serving(home, port, "--set", f"serving.deadline_s={DEADLINE_S}") as process:
         for thread in threads:
             thread.start()
-        eventually(lambda: statuses[200, ""] > CLIENTS, 60)
+        eventually(lambda: statuses[200, ""] > CLIENTS, PATIENCE_S)
         process.send_signal(signal.SIGSTOP)
         time.sleep(STOPPED_S)
         process.send_signal(signal.SIGCONT)
         before = statuses[200, ""]
-        eventually(lambda: statuses[200, ""] > before + CLIENTS, 60)
+        eventually(lambda: statuses[200, ""] > before + CLIENTS, PATIENCE_S)
         versions = call(f"{url}/models")[1]["versions"]
         stop.set()
         for thread in threads:

@@ -187,7 +187,7 @@ Sandbox(SandboxConfig(workers=1)) as sandbox:
 def test_a_killed_pass_repeats_only_requests_in_flight(
     proxy: FaultyProxy, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    journal, seeds, proxy.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 1.0
+    journal, seeds, proxy.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 0.5
     write_parquet([SEED], seeds)
     arguments = [proxy.url, str(journal), str(seeds), CONFIG.model_dump_json()]
     killed = subprocess.Popen(

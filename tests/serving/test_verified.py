@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.config.serving import Serving
 from resources.home import Home
-from resources.registry.ledger import Entry
 from serving.engines import Delta, EngineRequest
 from serving.gateway.observations import Observations
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
@@ -38,20 +36,23 @@ class Programs:
         pass
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def known() -> Programs:
-    return Programs(WRONG, HALF, RIGHT)
+    return Programs(WRONG)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home(tmp_path_factory.mktemp("verified"))
+
+
+@pytest.fixture(scope="module")
 def url(home: Home, checkpoints: dict[str, Path], known: Programs) -> Iterator[str]:
+    """A gateway whose sandbox serves all tests."""
     from serving.gateway.app import make_app
 
-    def opened(entry: Entry, settings: Serving) -> Programs:
-        return known
-
     promote(home, "old", checkpoints["old"])
-    with running(make_app(home, fast(), open_engine=opened)) as address:
+    with running(make_app(home, fast(), open_engine=lambda *_: known)) as address:
         yield address
 
 
@@ -61,11 +62,13 @@ def best(url: str, **more: Any) -> tuple[str, dict[str, Any]]:
     return content(reply), reply["verdict"]
 
 
-def test_the_first_candidate_that_passes_is_returned(url: str, home: Home) -> None:
+def test_the_first_candidate_that_passes_is_returned(url: str, home: Home, known: Programs) -> None:
+    known.programs = (WRONG, HALF, RIGHT)
     program, verdict = best(url)
     assert program == RIGHT
     assert verdict == {"verdict": "AC", "passed": 2, "total": 2, "candidates": 3}
-    [(_, row)] = eventually(lambda: list(Observations(home.observations).read()))
+    rows = Observations(home.observations)
+    row = eventually(lambda: next((row for _, row in rows.read() if row.verified), None))
     assert row.verified is True and row.completion_tokens == 15
 
 
@@ -75,6 +78,7 @@ def test_without_one_that_passes_the_best_is_returned(url: str, known: Programs)
     assert program == HALF and (verdict["verdict"], verdict["passed"]) == ("WA", 1)
 
 
-def test_one_candidate_is_the_answer_without_tests(url: str) -> None:
+def test_one_candidate_is_the_answer_without_tests(url: str, known: Programs) -> None:
+    known.programs = (WRONG, RIGHT)
     program, verdict = best(url, candidates=1)
     assert program == content(ask(url)[1]) == WRONG and verdict["candidates"] == 1
