@@ -153,15 +153,38 @@ def batches(rows: int, batch: int, steps: int) -> list[list[int]]:
     )
 
 
+@pytest.mark.parametrize("head", ["{{ bos_token }}", ""])
+def test_the_ids_are_those_of_the_rendered_chat(base: Path, head: str) -> None:
+    from tokenizers import processors
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    bos = tokenizer.bos_token = "<s>"  # of Llama's kind: encoding a text adds it
+    tokenizer.add_special_tokens({"bos_token": bos})
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{bos} $A", special_tokens=[(bos, tokenizer.bos_token_id)]
+    )
+    tokenizer.chat_template = head + "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    ids, labels = module._encode(tokenizer, *CHATS[0])
+    chat = [{"role": "user", "content": CHATS[0][0]}]
+    prompt = tokenizer.apply_chat_template(chat, return_dict=False)
+    assert tokenizer("x").input_ids[0] == tokenizer.bos_token_id
+    assert ids[: labels.count(-100)] == prompt
+    assert tokenizer.bos_token_id not in labels
+
+
 def test_fewer_rows_than_a_batch_form_one_batch() -> None:
     epochs = batches(rows=3, batch=16, steps=4)
     assert len(epochs) == 4
     assert all(sorted(picked) == [0, 1, 2] for picked in epochs)
 
 
-def test_an_epoch_contains_each_row_once() -> None:
-    epochs = batches(rows=8, batch=4, steps=4)
-    assert sorted(epochs[0] + epochs[1]) == sorted(epochs[2] + epochs[3]) == list(range(8))
+@pytest.mark.parametrize(("rows", "each"), [(8, 2), (9, 3), (17, 5)])
+def test_an_epoch_contains_each_row_once(rows: int, each: int) -> None:
+    drawn = batches(rows, batch=4, steps=2 * each)
+    for epoch in (drawn[:each], drawn[each:]):
+        assert sorted(row for batch in epoch for row in batch) == list(range(rows))
+        assert max(map(len, epoch)) <= 4
 
 
 def test_an_empty_dataset_is_refused() -> None:

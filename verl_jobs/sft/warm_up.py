@@ -247,13 +247,14 @@ def _load(path: Path, model: Any, parts: list[Any]) -> list[float]:
 def _encode(tokenizer: Any, prompt: Prompt, demonstration: str) -> tuple[list[int], list[int]]:
     """Return token ids and labels.
 
-    Labels are -100 on the prompt, so that only the demonstration is trained.
+    The ids are those of the rendered chat: what the template does not write, such as a second BOS
+    token, is not added. Labels are -100 on the prompt, so that only the demonstration is trained.
     """
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     prompt_ids, completion_ids = (
-        tokenizer.encode(head),
-        tokenizer.encode(demonstration + tokenizer.eos_token),
+        tokenizer.encode(text, add_special_tokens=False)
+        for text in (head, demonstration + tokenizer.eos_token)
     )
     return prompt_ids + completion_ids, [-100] * len(prompt_ids) + completion_ids
 
@@ -261,21 +262,24 @@ def _encode(tokenizer: Any, prompt: Prompt, demonstration: str) -> tuple[list[in
 def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[int]]:
     """Return batches of rows of similar length, in random order.
 
-    There is little padding, and each row comes once an epoch.
+    There is little padding, and each row comes once an epoch: if their number is no multiple of
+    `config.batch`, some batches have one row less.
     """
     import torch
 
     batches: list[list[int]] = []
-    size = min(config.batch, len(lengths))  # with fewer rows than a batch, all rows form one batch
-    if not size:
+    if not lengths:
         raise ValueError(
             "the warm-up has no demonstrations: add problems of the split demonstrations, or "
             "raise family.demonstrations"
         )
+    count = math.ceil(len(lengths) / config.batch)
     while len(batches) < config.steps:
         jitter = torch.rand(len(lengths), generator=generator) * 12
         order = sorted(range(len(lengths)), key=lambda i: lengths[i] + float(jitter[i]))
-        epoch = [order[i : i + size] for i in range(0, len(order) - size + 1, size)]
+        epoch = [
+            order[k * len(order) // count : (k + 1) * len(order) // count] for k in range(count)
+        ]
         batches += [epoch[i] for i in torch.randperm(len(epoch), generator=generator).tolist()]
     return batches[: config.steps]
 
