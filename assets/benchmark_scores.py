@@ -22,7 +22,7 @@ from evaluation.promotion.rate import Rate
 from evaluation.scorecard import Scorecard
 from resources.config.profile import HELDOUT
 from resources.run_context import BENCHMARKS, RunContext, StageContext, StageOutput, result
-from resources.run_record import Champion
+from resources.run_record import ModelVersion
 
 
 @dg.asset(
@@ -52,7 +52,9 @@ def benchmark_scores(
         weights = stage.store.require("checkpoints", name)
         artifact = scored(
             stage,
-            Champion(checkpoint=name, content_hash=weights.content_hash, path=str(weights.path)),
+            ModelVersion(
+                checkpoint=name, content_hash=weights.content_hash, path=str(weights.path)
+            ),
             benchmark,
         )
         card = Scorecard.stored(artifact)
@@ -94,7 +96,7 @@ def cell_metadata(card: Scorecard) -> dict[str, Any]:
     }
 
 
-def scored(stage: StageContext, contestant: Champion, benchmark: Benchmark) -> Artifact:
+def scored(stage: StageContext, contestant: ModelVersion, benchmark: Benchmark) -> Artifact:
     """Return the scorecard of these weights on this benchmark, from the store if it has one."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
     config = {

@@ -18,22 +18,22 @@ from problems.stored import stored_problems
 from resources.config.profile import HELDOUT
 from resources.registry.regressions import RegressionSet
 from resources.run_context import StageContext
-from resources.run_record import Champion
+from resources.run_record import ModelVersion
 
 
-def start_of(stage: StageContext) -> Champion:
+def start_of(stage: StageContext) -> ModelVersion:
     """Return the policy to train: the champion at the run's start, else the warmed-up model."""
     if champion := stage.pipeline_run.record.champion:
         return champion
     warmed_up: Artifact = stage.store.require("checkpoints", "sft_checkpoint")
-    return Champion(
+    return ModelVersion(
         checkpoint=f"{stage.pipeline_run.record.id}-sft",
         content_hash=warmed_up.content_hash,
         path=str(warmed_up.path),
     )
 
 
-def contestants_of(stage: StageContext) -> dict[str, Champion]:
+def contestants_of(stage: StageContext) -> dict[str, ModelVersion]:
     """Return the models that are scored: the champion and the challenger.
 
     A rescore and a quick validation score the champion alone.
@@ -42,13 +42,13 @@ def contestants_of(stage: StageContext) -> dict[str, Champion]:
     if record.kind in ("rescore", "validation"):
         return {"champion": champion}
     weights = stage.store.require("checkpoints", record.id)
-    challenger = Champion(
+    challenger = ModelVersion(
         checkpoint=record.id, content_hash=weights.content_hash, path=str(weights.path)
     )
     return {"champion": champion, "challenger": challenger}
 
 
-def opponent(stage: StageContext) -> Champion:
+def opponent(stage: StageContext) -> ModelVersion:
     """Return the model that the challenger is compared with.
 
     This is the champion of the run's recorded decision, else the current champion, else the
@@ -67,7 +67,9 @@ def opponent(stage: StageContext) -> Champion:
         content = decision["champion"]["content_hash"]
         entry = next(each for each in history if each.checkpoint_hash == content)
     return (
-        Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
+        ModelVersion(
+            checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path
+        )
         if entry
         else start_of(stage)
     )

@@ -29,7 +29,7 @@ from problems.prompt import prompt_text
 from problems.schema import Problem
 from problems.stored import stored_problems
 from resources.run_context import RunContext, StageContext, StageOutput, result
-from resources.run_record import Champion
+from resources.run_record import ModelVersion
 from rewards.battery.battery import run_battery
 from rewards.composite import score_answers
 from rewards.own import reward_of
@@ -58,7 +58,7 @@ def difficulty_rankings(
     return result(artifact, metadata)
 
 
-def rank_problems(stage: StageContext, clean: Artifact, start: Champion) -> Artifact:
+def rank_problems(stage: StageContext, clean: Artifact, start: ModelVersion) -> Artifact:
     """Return the artifact with the ranking of a sample, and with weights of all problems."""
     profile = stage.profile
 

@@ -23,7 +23,7 @@ from resources.home import Home
 from resources.registry.history import history_of
 from resources.registry.ledger import Ledger, champion_of
 from resources.registry.mlflow import Registry
-from resources.run_record import Champion, Kind, PipelineRun, StageReport, next_id, open_run
+from resources.run_record import Kind, ModelVersion, PipelineRun, StageReport, next_id, open_run
 from resources.services import (
     RayResource,
     RegistryResource,
@@ -142,7 +142,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
         kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
         champion = champion_of(history_of(self.ledger, self.home.runs))
         known = (
-            Champion(
+            ModelVersion(
                 checkpoint=champion.checkpoint,
                 content_hash=champion.checkpoint_hash,
                 path=champion.path,

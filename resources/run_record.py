@@ -27,8 +27,8 @@ Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", 
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
 
-class Champion(BaseModel):
-    """The champion when the pipeline run began."""
+class ModelVersion(BaseModel):
+    """A version of the model: its checkpoint's name, the hash of its weights, and its folder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -74,7 +74,7 @@ class Record(BaseModel):
     changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`; kept on resume
     why: str  # its cause: demo, schedule, a sensor's reason
     regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
-    champion: Champion | None
+    champion: ModelVersion | None
     draws: tuple[Draw, ...] = ()  # more than one if seed or size changed on the way
     opened_at: str
     state: Literal["open", "done", "failed"] = "open"
@@ -211,7 +211,7 @@ def open_run(
     base_seed: int,
     profile: str,
     why: str,
-    champion: Champion | None,
+    champion: ModelVersion | None,
     changes: Sequence[str] = (),
     regression: bool = False,
 ) -> PipelineRun:

@@ -11,7 +11,7 @@ from assets.training_job import training_job
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Champion, StageReport, open_run
+from resources.run_record import ModelVersion, StageReport, open_run
 from resources.settings import Settings
 from verl_jobs.job import TrainingJob
 
@@ -23,7 +23,7 @@ def job(folder: Path, training: str) -> TrainingJob:
         f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8"
     )
     run_context = RunContext.of(Settings(Home(folder / "home"), str(profile)))
-    champion = Champion(checkpoint="before", content_hash="c", path="before")
+    champion = ModelVersion(checkpoint="before", content_hash="c", path="before")
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",

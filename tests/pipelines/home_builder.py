@@ -10,7 +10,7 @@ from artifacts.store import Artifact
 from evaluation.scorecard import Sample, Scorecard
 from resources.home import Home
 from resources.run_context import RunContext
-from resources.run_record import Champion, Kind, open_run
+from resources.run_record import Kind, ModelVersion, open_run
 from resources.settings import Settings
 
 
@@ -52,7 +52,7 @@ class HomeBuilder:
     ) -> None:
         """Add the record of a finished run with its scorecards."""
         known = (
-            Champion(
+            ModelVersion(
                 checkpoint=champion.manifest.name,
                 content_hash=champion.content_hash,
                 path=str(champion.path),

@@ -15,7 +15,7 @@ from experiments.trials import discard_saves, trial_job
 from resources.home import Home
 from resources.progress import Progress
 from resources.run_context import RunContext, StageContext
-from resources.run_record import Champion, Kind, StageReport, open_run
+from resources.run_record import Kind, ModelVersion, StageReport, open_run
 from resources.settings import Settings
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
@@ -44,7 +44,7 @@ def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") 
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
     run_context = RunContext.of(Settings(Home(tmp_path / "home"), str(profile)))
-    champion = Champion(checkpoint="before", content_hash="c", path="before")
+    champion = ModelVersion(checkpoint="before", content_hash="c", path="before")
     pipeline_run = open_run(
         run_context.home.runs,
         id,

@@ -16,7 +16,7 @@ from pipelines.sensors.stale_scores import stale_scores
 from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
-from resources.run_record import Champion, open_run
+from resources.run_record import ModelVersion, open_run
 from tests.pipelines.home_builder import HomeBuilder, card
 from tests.pipelines.ticks import tick
 
@@ -56,7 +56,7 @@ def rescored(
 ) -> None:
     """Add a finished evaluation of the champion on the validation problems."""
     checkpoint = home_builder.run_context.store.require("checkpoints", str(champion))
-    known = Champion(
+    known = ModelVersion(
         checkpoint=checkpoint.manifest.name,
         content_hash=checkpoint.content_hash,
         path=str(checkpoint.path),

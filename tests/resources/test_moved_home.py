@@ -12,7 +12,7 @@ from artifacts.moved import present_path, stored_path
 from problems.catalogue import add_source, read_sources
 from problems.reading.place import Place
 from resources.registry.ledger import Entry, Ledger
-from resources.run_record import Champion, PipelineRun, open_run
+from resources.run_record import ModelVersion, PipelineRun, open_run
 
 FOLDER = "checkpoints/one/" + "a" * 64
 
@@ -76,7 +76,7 @@ def test_a_home_by_another_name_is_the_same_home(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_trains_from_the_copys_champion(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
-    champion = Champion(checkpoint="one", content_hash="b" * 64, path=str(old / FOLDER))
+    champion = ModelVersion(checkpoint="one", content_hash="b" * 64, path=str(old / FOLDER))
     run = open_run(
         old / "runs", "chain-0001", kind="chain", base_seed=1, profile="", why="", champion=champion
     )
