@@ -23,6 +23,7 @@ from cli.lookup.damage import Damage
 from cli.provenance import of_entry, summary_rows, verify
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
+from pipelines.watch.text import print_text
 from problems.dataset.evidence import suspects_of
 from resources.home import Home, NotReady
 from resources.registry.ledger import Entry
@@ -65,12 +66,12 @@ def card(version: str, out: Path | None, wandb: bool, settings: Settings, consol
     )
     if target:
         write_atomic(target, text)
-        console.print(f"{target}", soft_wrap=True, highlight=False)
+        print_text(console, f"{target}")
     elif not wandb:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if wandb:
         place = log_artifact(entry, passport, text, settings.home)
-        console.print(place, soft_wrap=True, highlight=False)
+        print_text(console, place)
     return damage.exit_code()
 
 

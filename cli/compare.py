@@ -20,6 +20,7 @@ from cli.lookup.scorecards import NoScorecard, at_path, by_tests, is_path, short
 from evaluation.promotion.rate import Incomparable
 from evaluation.reports.compare_models import Contestant, can_show, compare_models
 from evaluation.scorecard import Scorecard
+from pipelines.watch.text import print_text
 from problems.dataset.evidence import suspects_of
 from resources.registry.mlflow import aliases_of
 from resources.registry.versions import ALIASES
@@ -62,9 +63,7 @@ def compare(
             f"no model has a score on {', '.join(unknown)}: evaluate on it first, or leave it out"
         )
     if len(contestants) == 1:
-        console.print(
-            "\n".join(can_show(contestants[0], k=k, alpha=alpha)), highlight=False, soft_wrap=True
-        )
+        print_text(console, "\n".join(can_show(contestants[0], k=k, alpha=alpha)))
         return 0
     tasks: Mapping[str, Collection[str]] = {}
     with damage.collected():
@@ -78,11 +77,7 @@ def compare(
     )
     of_logs = any(card.tool for runs in cards_by_model for run in runs for card in run)
     print_rows(rows, "score" if of_logs and k == 1 else f"pass@{k}", alpha, console)
-    console.print(
-        "\n".join([*notes(rows, alpha, power), *limits(contestants)]),
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(console, "\n".join([*notes(rows, alpha, power), *limits(contestants)]))
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return damage.exit_code()

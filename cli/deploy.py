@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from pipelines.watch.text import print_text
 from resources.config.release import Strategy
 from resources.registry.releases import Releases
 from resources.registry.versions import find
@@ -60,7 +61,7 @@ def deploy(
         for need in (needs(plan, 0.02, plan.steps[-1].share) if plan.steps else [])
     ]
     lines.append("a running `ratchet serve` carries it out; `ratchet release status` shows it")
-    console.print("\n".join(lines), highlight=False, soft_wrap=True)
+    print_text(console, "\n".join(lines))
     return 0
 
 

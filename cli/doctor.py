@@ -9,6 +9,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
+from pipelines.watch.text import print_text
 from resources.doctor import findings
 from resources.settings import Settings
 
@@ -26,12 +27,11 @@ def show_doctor(settings: Settings, console: Console) -> int:
         blocked += [finding.part] if finding.blocks else []
     console.print(table)
     name = settings.profile_name
-    console.print(
+    print_text(
+        console,
         f"The profile {name} cannot train here: {', '.join(blocked)}."
         if blocked
         else f"The profile {name} can train here.",
-        soft_wrap=True,
-        highlight=False,
     )
     return 1 if blocked else 0
 

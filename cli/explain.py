@@ -16,6 +16,7 @@ from cli.app.options import (
 from cli.display.outcome import outcome
 from evaluation.promotion.required_sample_size import required_for_promotion
 from evaluation.promotion.summary import decision_summary
+from pipelines.watch.text import print_text
 from resources.registry.ledger import Entry, champions, named
 from resources.registry.versions import find
 from resources.settings import Settings
@@ -51,27 +52,22 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
         f"{named(entry)}: {outcome(history, entry)} on {entry.created_at[:10]}, entry "
         f"{entry.entry} of the ledger; {state}."
     )
-    console.print(head, style="bold", soft_wrap=True, highlight=False)
+    print_text(console, head, style="bold")
     if "policy" in entry.decision:
-        console.print(f"{decision_summary(entry.decision)}\n", soft_wrap=True, highlight=False)
-    console.print(
-        "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])),
-        soft_wrap=True,
-        highlight=False,
-    )
+        print_text(console, f"{decision_summary(entry.decision)}\n")
+    print_text(console, "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])))
     if comparisons := _comparisons(entry.decision):
         console.print()
         console.width = max(console.width, 120)
         console.print(_numbers(comparisons))
-        console.print(
+        print_text(
+            console,
             LEGEND
             + (REGRESSION if any(c["benchmark"] == "regression" for c in comparisons) else ""),
             style="dim",
-            highlight=False,
-            soft_wrap=True,
         )
         for compared in comparisons:
-            console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
+            print_text(console, f"\n{picture(compared)}")
     console.print(
         f"\nIts inputs: `ratchet provenance {entry.version}`",
         style="dim",
@@ -84,9 +80,7 @@ def show_refusal(entry: Entry, history: list[Entry], console: Console) -> None:
     _show(entry, history, console)
     if required := required_for_promotion(entry.decision):
         console.print("\nRequired for a promotion, all of it:", style="bold")
-        console.print(
-            "\n".join(f"- {sentence}" for sentence in required), soft_wrap=True, highlight=False
-        )
+        print_text(console, "\n".join(f"- {sentence}" for sentence in required))
 
 
 def _comparisons(decision: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from cli.lookup.scorecards import at_path
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard
+from pipelines.watch.text import print_text
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.settings import Settings
@@ -98,9 +99,7 @@ def _show(sample: Sample, why: Kind, prompt: str, console: Console) -> None:
         ("Completion", sample.completion),
         ("First failing test", _test(sample)),
     ):
-        console.print(
-            f"[dim]{title}[/]\n{escape(text.rstrip())}\n", highlight=False, soft_wrap=True
-        )
+        print_text(console, f"[dim]{title}[/]\n{escape(text.rstrip())}\n")
 
 
 def _passes(sample: Sample) -> str:

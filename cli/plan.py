@@ -13,6 +13,7 @@ from rich.table import Table
 from cli.app.commands import Command
 from cli.app.options import ProfileOption, SetOption
 from cli.lookup.gpus import gpus_of
+from pipelines.watch.text import print_text
 from resources.settings import Settings
 from verl_jobs.config.algorithms import MAX_DROPPED
 from verl_jobs.config.training import Training
@@ -31,18 +32,18 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     count, gpu = gpus_of(gpus)
     training = over_machines(profile.training, count)
     fit = plan(shape_of(model or profile.base), gpu, count, training)
-    console.print(_title(fit, training), soft_wrap=True, highlight=False)
+    print_text(console, _title(fit, training))
     console.print(_memory_table(fit))
     console.print(_seconds_table(fit))
     for line in _stage_lines(fit):
-        console.print(line, soft_wrap=True, highlight=False)
+        print_text(console, line)
     if training.drops_equal_groups:
-        console.print(
+        print_text(
+            console,
             f"The rollout is for one batch. {training.algorithm} drops groups that are all solved "
             f"or all unsolved and samples others, up to {MAX_DROPPED} batches; the number depends "
             "on the problems.",
-            soft_wrap=True, highlight=False,
-        )  # fmt: skip
+        )
     lines = [f"  --profile {shlex.quote(settings.profile_name)}"] if settings.chosen else []
     changes = list(settings.changes)
     changes += [f"base={model}"] if model and model != profile.base else []
@@ -51,14 +52,15 @@ def show_plan(model: str | None, gpus: str, settings: Settings, console: Console
     changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
     lines += [escape(f"  --set {shlex.quote(line)}") for line in [*changes, *fit.changes()]]
     console.print("Options for `ratchet train`:", *lines, sep="\n", soft_wrap=True, highlight=False)
-    console.print(
+    print_text(
+        console,
         f"The KV caches hold {fit.concurrent:,} completions of full length at once. Assumed: "
         f"{fit.gpu.share:.0%} of the peak speed in updates, {training.scale.engine_memory:.0%} of "
         f"the memory for the engine, {RESERVE / GIB:.0f} GiB free, every completion at maximum "
         "length. Memory and seconds were compared with "
         "published runs (docs/measurements/gpu.md), not measured on these GPUs.",
-        style="dim", soft_wrap=True, highlight=False,
-    )  # fmt: skip
+        style="dim",
+    )
     return 0
 
 

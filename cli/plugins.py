@@ -10,6 +10,7 @@ from cli.app.options import (
     ProfileOption,
     SetOption,
 )
+from pipelines.watch.text import print_text
 from resources.plugin_check import check_plugins
 from resources.settings import Settings
 
@@ -26,9 +27,9 @@ def try_plugins(settings: Settings, console: Console) -> int:
         )
         return 0
     for line in check_plugins(settings.profile.training, unverified=True):
-        console.print(f"ok: {line}", soft_wrap=True, highlight=False)
+        print_text(console, f"ok: {line}")
     for kind, digest in plugins.hashes().items():
-        console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)
+        print_text(console, f"{kind} {digest[:12]}", style="dim")
     return 0
 
 

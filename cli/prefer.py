@@ -19,6 +19,7 @@ from cli.display.preference_result import print_result
 from cli.lookup.damage import Damage
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
 from evaluation.scorecard import Scorecard
+from pipelines.watch.text import print_text
 from problems.columns import ProblemError
 from resources.home import NotReady
 from resources.settings import Settings
@@ -67,10 +68,9 @@ def prefer(
         current = Round(folder)
         with _listening_socket(host, port) as listener:
             token, (address, number) = new_token(), listener.getsockname()[:2]
-            console.print(
+            print_text(
+                console,
                 f"{len(current.pairs)} pairs. Open http://{address}:{number}/?token={token}",
-                soft_wrap=True,
-                highlight=False,
             )
             console.print(
                 "Several judges can use the page, each under their own name. Ctrl-C stops it; the "

@@ -13,6 +13,7 @@ from cli.app.options import (
 from cli.evaluate.checkpoint import checkpoint_name, run_job
 from evaluation.promotion.summary import decision_summary
 from pipelines.launch import prepare_run
+from pipelines.watch.text import print_text
 from resources.settings import Settings
 
 
@@ -30,12 +31,8 @@ def promote(checkpoint: str, settings: Settings, console: Console) -> int:
             f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}",
             style="bold",
         )
-        console.print(decision_summary(entry.decision), highlight=False, soft_wrap=True)
-        console.print(
-            "\n".join(f"- {reason}" for reason in entry.decision["reasons"]),
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_text(console, decision_summary(entry.decision))
+        print_text(console, "\n".join(f"- {reason}" for reason in entry.decision["reasons"]))
     return code
 
 

@@ -18,6 +18,7 @@ from artifacts.store import Store
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.lookup.damage import Damage
+from pipelines.watch.text import print_text
 from resources.home import NotReady
 from resources.registry.ledger import Entry, champions
 from resources.registry.versions import UnknownVersion, find
@@ -42,7 +43,7 @@ def provenance(
     verify(passport, settings.store)
     if graph:
         write_atomic(graph, GRAPH_FORMATS[graph.suffix](passport))
-        console.print(f"{graph}", soft_wrap=True, highlight=False)
+        print_text(console, f"{graph}")
     if as_json:
         console.print_json(json.dumps(passport.as_json()))
     elif graph is None:
@@ -124,7 +125,7 @@ def show(passport: Passport, console: Console) -> None:
     console.print(tree, soft_wrap=True)
     console.print()
     for name, value in summary_rows(passport).items():
-        console.print(f"{name:<21}{value or 'unknown'}", soft_wrap=True, highlight=False)
+        print_text(console, f"{name:<21}{value or 'unknown'}")
     if passport.missing:
         console.print(f"missing: {', '.join(passport.missing)}", style="red", soft_wrap=True)
 

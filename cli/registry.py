@@ -19,6 +19,7 @@ from cli.display.outcome import outcome
 from cli.lookup.damage import Damage
 from cli.provenance import passport_of
 from evaluation.promotion.comparison import count
+from pipelines.watch.text import print_text
 from resources.registry.ledger import Entry, Ledger
 from resources.registry.mlflow import Registry, aliases_of
 from resources.registry.releases import Releases
@@ -39,11 +40,8 @@ def show_registry(settings: Settings, console: Console) -> int:
     synced = registry.is_synced(history) or sync_mlflow(registry, ledger)
     console.width = max(console.width, 120)
     console.print(_versions(history))
-    console.print(
-        f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`",
-        style="dim",
-        soft_wrap=True,
-        highlight=False,
+    print_text(
+        console, f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`", style="dim"
     )
     return 0 if synced else 1
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.display import manifests
+from pipelines.watch.text import print_text
 from resources.registry.releases import Kind, NoRelease, Release, Releases
 from resources.settings import Settings
 
@@ -154,7 +155,7 @@ def status(
     views = Views(Observations(settings.home.observations))
     release, view = shown(settings, views)
     if not watch:
-        console.print(view, highlight=False, soft_wrap=True)
+        print_text(console, view)
         raise typer.Exit(0)
     from rich.live import Live
 

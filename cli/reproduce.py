@@ -22,6 +22,7 @@ from evaluation.evaluate import evaluate
 from evaluation.promotion.rate import Rate
 from evaluation.reports.figures import Figures
 from evaluation.scorecard import Sample, Scorecard
+from pipelines.watch.text import print_text
 from resources.home import Home
 from resources.settings import Settings
 from sandbox.sandbox import Sandbox
@@ -157,20 +158,20 @@ def _report(
         if card.keeps_completions
         else "the recorded score has no completions"
     )
-    console.print(f"{name}: {state}; {texts}.", style="bold", soft_wrap=True, highlight=False)
+    print_text(console, f"{name}: {state}; {texts}.", style="bold")
     before, now = (Rate.of(each).share for each in (card, again))
     console.print(
         f"pass@1 on {len(card.first)} tasks: recorded {100 * before:.2f} %, now {100 * now:.2f} %",
         highlight=False,
     )
     for line in changed_verdicts[:MAX_DIFFERENCES]:
-        console.print(f"- {line}", soft_wrap=True, highlight=False)
+        print_text(console, f"- {line}")
     if (more := len(changed_verdicts) - MAX_DIFFERENCES) > 0:
         console.print(f"and {more} more: --out FILE writes the new scorecard")
     changed = passport_differences(made_with, card, again)
     console.print("The passport differs in:" if changed else "The passport is the same.")
     for line in changed:
-        console.print(f"- {line}", soft_wrap=True, highlight=False)
+        print_text(console, f"- {line}")
     return 1 if changed_verdicts else 0
 
 

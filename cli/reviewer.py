@@ -18,6 +18,7 @@ from cli.app.options import (
 )
 from cli.data.show import READS
 from pipelines.launch import prepare_run
+from pipelines.watch.text import print_text
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
 from resources import lease
@@ -57,10 +58,9 @@ def records(to: Path, settings: Settings, console: Console) -> int:
     if not rows:
         raise NotReady(NO_VISIBLE_TESTS)
     write_reviews(rows, to)
-    console.print(
+    print_text(
+        console,
         f"{to}: {len(rows):,} records of {len({review.problem_id for review in rows}):,} problems",
-        highlight=False,
-        soft_wrap=True,
     )
     return 0
 
@@ -80,11 +80,7 @@ def teach(
         learn(start, records, to, training)
     except (ReviewerTrainingFailed, FileExistsError, ValueError) as error:
         raise NotReady(str(error)) from error
-    console.print(
-        f"Reviewer: {to}. Use it: ratchet solve problem.md --reviewer {to}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(console, f"Reviewer: {to}. Use it: ratchet solve problem.md --reviewer {to}")
     return 0
 
 
@@ -125,11 +121,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         lease.release(home.lease)
     step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
-    console.print(
-        f"Reviewer of step {step} of {job.training.steps}: {to}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(console, f"Reviewer of step {step} of {job.training.steps}: {to}")
     return 0
 
 

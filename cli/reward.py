@@ -11,6 +11,7 @@ from rich.table import Table
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from pipelines.watch.text import print_text
 from resources.settings import Settings
 from rewards.battery.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
@@ -47,11 +48,7 @@ def new(task: str, output: Path, console: Console) -> int:
     text = (TEMPLATES / f"{task}.txt").read_text(encoding="utf-8").replace("THIS_FILE", str(output))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
-    console.print(
-        f"{output} is written. Test it: ratchet reward verify {output}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    print_text(console, f"{output} is written. Test it: ratchet reward verify {output}")
     return 0
 
 
@@ -72,7 +69,7 @@ def _show(result: BatteryResult, name: str, console: Console) -> None:
         f"{len(result.rows) - len(failed)} of {len(result.rows)} properties hold",
         style="bold",
     )
-    console.print(f"speed: {result.speed}\nhash: {result.hash}", highlight=False, soft_wrap=True)
+    print_text(console, f"speed: {result.speed}\nhash: {result.hash}")
 
 
 @app.command("verify")

@@ -17,6 +17,7 @@ from artifacts.integrity import reading
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
 from cli.registry import sync_mlflow
+from pipelines.watch.text import print_text
 from resources.registry.ledger import Entry, NothingToRollBack, Superseded, champion_of
 from resources.settings import Settings
 
@@ -48,7 +49,7 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
     except (NothingToRollBack, Superseded):
         file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
-    console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
+    print_text(console, "\n".join(entry.decision["reasons"]))
     sync_mlflow(settings.registry, ledger)
     file.unlink(missing_ok=True)
     return 0

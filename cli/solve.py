@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from cli.app.commands import Command
 from cli.app.options import ProfileOption
+from pipelines.watch.text import print_text
 from problems.prompt import prompt_text
 from problems.reading.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
@@ -182,9 +183,7 @@ def print_attempt(conversation: Conversation, console: Console) -> None:
 
 
 def _print_message(role: str, text: str, console: Console) -> None:
-    console.print(
-        f"[{STYLES[role]}]{role}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
-    )
+    print_text(console, f"[{STYLES[role]}]{role}[/]\n{escape(text.strip())}\n")
 
 
 def command(

@@ -15,6 +15,7 @@ from cli.app.options import (
     SetOption,
     UnverifiedOption,
 )
+from pipelines.watch.text import print_text
 from resources.settings import Settings
 from verl_jobs.config.overrides import overrides
 
@@ -23,14 +24,12 @@ def show_algorithm(settings: Settings, console: Console) -> int:
     """Print the algorithm, its paper and limits, and the overrides that verl gets."""
     training = settings.profile.training
     method = training.method
-    console.print(
-        f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False
-    )
-    console.print(escape(method.rule), soft_wrap=True, highlight=False)
+    print_text(console, f"[bold]{escape(method.title)}[/] ({escape(method.paper)})")
+    print_text(console, escape(method.rule))
     for limit in filter(
         None, (method.unrun, method.blocked, training.scale.unrun(training.engine))
     ):
-        console.print(f"[yellow]{escape(limit)}[/]", soft_wrap=True, highlight=False)
+        print_text(console, f"[yellow]{escape(limit)}[/]")
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
     lines = overrides(training, seed=0, loggers=[], name="<run>", **paths)
     console.print(
@@ -38,12 +37,7 @@ def show_algorithm(settings: Settings, console: Console) -> int:
         soft_wrap=True,
     )
     for line in sorted(lines, key=lambda line: line not in method.overrides):
-        console.print(
-            f"  {escape(line)}",
-            style="bold" if line in method.overrides else "",
-            soft_wrap=True,
-            highlight=False,
-        )
+        print_text(console, f"  {escape(line)}", style="bold" if line in method.overrides else "")
     return 0
 
 

@@ -22,6 +22,7 @@ from rich.live import Live
 from pipelines import instance as dagster_home
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
+from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
 from resources import lease
 from resources.capacity import check_machines, memory_gib, not_checked
@@ -76,7 +77,7 @@ def demo(settings: Settings, console: Console) -> int:
     from pipelines.watch.summary import show
 
     show(home.reports / chain_id, PipelineRun(folder).record, console)
-    console.print(TALK, soft_wrap=True, highlight=False)
+    print_text(console, TALK)
     return 0
 
 
@@ -241,7 +242,7 @@ def _wait(
 
 def _print_news(view: View, console: Console) -> None:
     for line in view.follow():
-        console.print(line, soft_wrap=True, highlight=False)
+        print_text(console, line)
 
 
 class Sampler:

@@ -14,6 +14,7 @@ from cli.data.show import datasets
 from cli.data.sources import add
 from cli.lookup.damage import Damage
 from pipelines.launch import INTERRUPTED, explain_failure, prepare_run, run_with_view, start_worker
+from pipelines.watch.text import print_text
 from pipelines.watch.view import View, stages_of
 from problems.dataset.card import CARD
 from problems.reading.place import Place
@@ -60,10 +61,9 @@ def data_build(files: list[Path], out: str, settings: Settings, console: Console
 
 def _print_place(artifact: Artifact, place: str, console: Console) -> None:
     count = artifact.manifest.facts["kept"]
-    console.print(
+    print_text(
+        console,
         f"\nDataset: {count} problems in {place}, hash {artifact.content_hash}\n"
         f"Its card: {place.rstrip('/')}/{CARD}\n"
         f"Train on it elsewhere: ratchet train --set dataset={json.dumps(place)[1:-1]}",
-        soft_wrap=True,
-        highlight=False,
     )

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from evaluation.benchmarks.registry import check_guards
+from pipelines.watch.text import print_text
 from problems.dataset.partitioned import Rules, clean
 from problems.funnel import funnel
 from problems.parallel import parallel_map
@@ -53,11 +54,10 @@ def data_clean(
     else:
         result, where = clean(source, target, parallel_map, rules, gated_problems), "here"
     console.print(Markdown(funnel(result.stages)))
-    console.print(
+    print_text(
+        console,
         f"{result.stages[-1].went_out} problems in {target}, hash {result.content_hash}, "
         f"{time.monotonic() - start:.0f} s {where}\n"
         f"Train on it: ratchet train --set dataset={target}",
-        soft_wrap=True,
-        highlight=False,
     )
     return 0

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from artifacts.atomic import write_atomic
 from cli.lookup.damage import FILES_ARE_DAMAGED
+from pipelines.watch.text import print_text
 from problems.columns import ProblemError
 from resources.settings import Settings
 
@@ -66,11 +67,10 @@ def data_leaks(
         write_atomic(out, "".join(f"{line}\n" for line in lines))
     console.print(_table(findings, MAX_ROWS if console.is_terminal else len(findings)))
     counts = Counter(finding.verdict for finding in findings)
-    console.print(
+    print_text(
+        console,
         f"{len(findings)} rows against {len(gated)} tasks: {counts['leak']} leak, "
         f"{counts['suspect']} suspect, {counts['clean']} clean, {len(rejected)} skipped",
-        highlight=False,
-        soft_wrap=True,
     )
     if counts["leak"]:
         return 1

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from cli.data.show import READS
+from pipelines.watch.text import print_text
 from resources.home import NotReady
 from resources.settings import Settings
 
@@ -39,5 +40,5 @@ def data_limits(apply: bool, settings: Settings, console: Console) -> int:
             f". Recorded in {write_choice(home.path, choice)}: {READS} uses them. "
             "Remove that file to undo this"
         )
-    console.print(f"{text}.", soft_wrap=True, highlight=False)
+    print_text(console, f"{text}.")
     return 0

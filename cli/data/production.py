@@ -11,6 +11,7 @@ from rich.console import Console
 from artifacts.atomic import write_atomic
 from cli.data.show import READS
 from cli.data.sources import add, remove
+from pipelines.watch.text import print_text
 from problems.catalogue import read_sources
 from problems.production import SOURCE
 from problems.reading.place import Place
@@ -36,11 +37,10 @@ def data_production(home: Home, console: Console) -> int:
         return 0
     _write(path, "".join(json.dumps(row) + "\n" for row in rows))
     code = add(SOURCE, replace(place or Place(), path=path), home, console)
-    console.print(
+    print_text(
+        console,
         f"`ratchet data sample {SOURCE}` lets a model write programs for them; those whose samples "
         f"agree under the tests are kept when {READS} reads the problems",
-        highlight=False,
-        soft_wrap=True,
     )
     return code
 

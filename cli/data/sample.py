@@ -13,6 +13,7 @@ from cli.data.show import READS
 from cli.evaluate.progress import progress_bar
 from evaluation.generation.completion_sources import Source, complete
 from evaluation.sampling import Prompt, Sampling
+from pipelines.watch.text import print_text
 from problems.catalogue import add_source, pinned_sources
 from problems.columns import ProblemError
 from problems.prompt import prompt_text
@@ -59,11 +60,10 @@ def data_sample(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(json.dumps(row) + "\n" for row in rows))
     add_source(home.path, name, replace(place, samples=path))
-    console.print(
+    print_text(
+        console,
         f"{len(outputs)} samples for {len(problems)} problems of {name} in {path}; {READS} "
         "verifies the problems",
-        highlight=False,
-        soft_wrap=True,
     )
     return 0
 

@@ -16,6 +16,7 @@ from artifacts.fact_texts import fact_texts
 from artifacts.store import Artifact, Store
 from assets.stages import PREPARING
 from cli.lookup.damage import Damage
+from pipelines.watch.text import print_text
 from problems.funnel import Stage, read_removed
 from problems.schema import Problem
 from resources.home import Home, NotReady
@@ -40,11 +41,7 @@ def show(problem_id: str | None, settings: Settings, console: Console) -> int:
     if not artifacts and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: {READS} reads them")
     for name, place in unread.items():
-        console.print(
-            f"{name} ({place}) has not been read yet: {READS} reads it",
-            soft_wrap=True,
-            highlight=False,
-        )
+        print_text(console, f"{name} ({place}) has not been read yet: {READS} reads it")
     with damage.collected():
         console.print(
             datasets(artifacts)
@@ -65,10 +62,9 @@ def diff(before: str, after: str, settings: Settings, console: Console) -> int:
     changes = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
         manifest = artifact.manifest
-        console.print(
+        print_text(
+            console,
             f"{mark:>4} {manifest.name} {artifact.content_hash[:12]}, {manifest.created_at}",
-            highlight=False,
-            soft_wrap=True,
         )
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for head in ("source", "before", "after", "added", "removed", "changed"):
@@ -103,17 +99,12 @@ def _list(
     most = MAX_ROWS if console.is_terminal else len(rows)
     reasons = Counter(reason.partition(":")[0] for _, reason in rows if reason)
     counts_text = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
-    console.print(
+    print_text(
+        console,
         f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{counts_text}[/]' if counts_text else ''}",
-        highlight=False,
-        soft_wrap=True,
     )
     for key, reason in rows[:most]:
-        console.print(
-            Text.assemble((f" {mark} ", style), key, (f"  {reason}", "dim")),
-            soft_wrap=True,
-            highlight=False,
-        )
+        print_text(console, Text.assemble((f" {mark} ", style), key, (f"  {reason}", "dim")))
     if len(rows) > most:
         console.print(
             f"   … and {len(rows) - most} more: `ratchet data diff … | cat` shows all",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from cli.data.show import READS
+from pipelines.watch.text import print_text
 from problems.columns import ProblemError
 from resources.home import Home
 
@@ -46,14 +47,13 @@ def add(name: str, place: Place, home: Home, console: Console) -> int:
         similar = Counter(pair for problem in loaded.problems for pair in overlooked(problem))
         for (key, column), count in similar.items():
             warning = f"{count} rows have an unknown key {key!r}, stored in extra: is it {column}?"
-            console.print(f"warning: {warning}", style="yellow", soft_wrap=True, highlight=False)
+            print_text(console, f"warning: {warning}", style="yellow")
     add_source(home.path, name, place)
     gated = sum(problem.gated for problem in loaded.problems)
-    console.print(
+    print_text(
+        console,
         f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
         f"evaluation only), {len(loaded.rejected)} rows skipped; {READS} reads the problems",
-        highlight=False,
-        soft_wrap=True,
     )
     return 0
 
@@ -77,9 +77,5 @@ def remove(name: str, home: Home, console: Console) -> int:
     from problems.catalogue import remove_source
 
     remove_source(home.path, name)
-    console.print(
-        f"{name} is removed, its files stay; {READS} reads the problems without it",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print_text(console, f"{name} is removed, its files stay; {READS} reads the problems without it")
     return 0

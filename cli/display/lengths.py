@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.lookup.gpus import gpus_of
+from pipelines.watch.text import print_text
 from problems.dataset.trainable import trainable
 from problems.prompt import prompt_text
 from problems.schema import Problem, read_parquet
@@ -48,11 +49,7 @@ def show_lengths(
         console,
     )
     changes = " ".join(f"--set {change}" for change in limit_changes)
-    console.print(
-        f"Limits for {share:.0%} of each kind: {changes}\n{fit}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    print_text(console, f"Limits for {share:.0%} of each kind: {changes}\n{fit}")
     return 0
 
 
@@ -75,11 +72,7 @@ def changes_to_train(data: str, share: float, settings: Settings, console: Conso
         )
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
-    console.print(
-        f"Limits for {share:.0%} of each kind: {', '.join(changes)}. {fit}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    print_text(console, f"Limits for {share:.0%} of each kind: {', '.join(changes)}. {fit}")
     return changes
 
 

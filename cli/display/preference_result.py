@@ -19,6 +19,7 @@ from evaluation.statistics.bradley_terry import (
     standings,
 )
 from evaluation.statistics.hypothesis_tests import Interval
+from pipelines.watch.text import print_text
 
 if TYPE_CHECKING:
     from serving.preference.round import RoundInfo
@@ -32,7 +33,7 @@ def print_result(folder: Path, matches: Sequence[PairChoice], console: Console) 
 
     info, pairs = read_round(folder)
     if not matches:
-        return console.print(f"No choices yet. Round: {folder}", soft_wrap=True, highlight=False)
+        return print_text(console, f"No choices yet. Round: {folder}")
     ranked, duels = standings(matches)
     lines = summary(matches, duels, info, len(pairs))
     heading = ("contestant", "chance to be preferred to an average one")
@@ -42,15 +43,11 @@ def print_result(folder: Path, matches: Sequence[PairChoice], console: Console) 
         table.add_row(*row)
     console.print(table)
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False)
+        print_text(console, line)
     details = "\n".join(f"- {line}" for line in lines)
     text = f"# {folder.name}\n\n{markdown(heading, rows)}\n\n{details}\n"
     write_atomic(folder / "standing.md", text)
-    console.print(
-        f"Choices, in the format of reward.preferences: {folder / 'choices.jsonl'}",
-        soft_wrap=True,
-        highlight=False,
-    )
+    print_text(console, f"Choices, in the format of reward.preferences: {folder / 'choices.jsonl'}")
 
 
 def summary(

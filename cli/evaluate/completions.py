@@ -33,6 +33,7 @@ from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Suspects
 from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin
+from pipelines.watch.text import print_text
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def evaluate_completions(
     bad_lines: list[str] | None = [] if options.partial else None
     completions = [harness.named(each) for each in read(path, harness.prefer, bad_lines)]
     for line in bad_lines or ():
-        errors.print(f"skipped: {line}", style="yellow", highlight=False, soft_wrap=True)
+        print_text(errors, f"skipped: {line}", style="yellow")
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
     submission = Submission(completions, options.origin(at, completions=str(path.absolute())), name)
     return score(harness, submission, options, console, errors, home)

@@ -10,6 +10,7 @@ from rich.table import Table
 from evaluation.promotion.rate import points
 from evaluation.reports.figures import Figures, PlottedScore, verdicts
 from evaluation.scorecard import Scorecard
+from pipelines.watch.text import print_text
 
 
 def print_scores(figures: Figures, console: Console) -> None:
@@ -24,7 +25,7 @@ def print_scores(figures: Figures, console: Console) -> None:
     for score in figures.clean or () if figures.suspect else ():
         _add_rows(table, score, f"{score.name}, clean")
     console.print(table)
-    console.print("\n".join(_details(figures, card)), highlight=False, soft_wrap=True)
+    print_text(console, "\n".join(_details(figures, card)))
 
 
 def _add_rows(table: Table, score: PlottedScore, name: str) -> None:

@@ -13,6 +13,7 @@ from rich.live import Live
 
 from cli.lookup.runs import find_run, run_state
 from pipelines.launch import INTERRUPTED, Sampler, demo
+from pipelines.watch.text import print_text
 from pipelines.watch.view import View
 from resources import lease
 from resources.home import Home
@@ -82,10 +83,9 @@ def resume(settings: Settings, console: Console) -> int:
         console.print("No pipeline run is open. `ratchet train` starts the next.")
         for record in open_runs:
             if record.kind == "study":
-                console.print(
+                print_text(
+                    console,
                     f"{record.id} is open: `{_resume_command(home, record.id)}` resumes it.",
-                    soft_wrap=True,
-                    highlight=False,
                 )
         return 0
     return demo(settings, console)

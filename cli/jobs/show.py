@@ -10,6 +10,7 @@ from rich.table import Table
 from cli.lookup.damage import Damage
 from cli.lookup.runs import find_run, folder_of, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
+from pipelines.watch.text import print_text
 from pipelines.watch.view import REWARD
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
@@ -143,7 +144,7 @@ def show_logs(run: str | None, lines: int, home: Home, console: Console) -> int:
         else []
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"({path})", style="dim", soft_wrap=True, highlight=False)
+    print_text(console, f"({path})", style="dim")
     return 0
 
 

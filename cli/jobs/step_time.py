@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from pipelines.watch.text import print_text
 from verl_jobs.config.overrides import TRACES
 from verl_jobs.job import check_metrics, metrics
 from verl_jobs.metrics.step_time import Duration, operations, phases, tasks
@@ -41,12 +42,7 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
     _print(console, "operation, rank 0, traced steps", traced)
     if timeline:
         _print(console, "Ray task, whole run, with waiting", timeline)
-    console.print(
-        f"Traces, for ui.perfetto.dev: {folder / TRACES}",
-        style="dim",
-        soft_wrap=True,
-        highlight=False,
-    )
+    print_text(console, f"Traces, for ui.perfetto.dev: {folder / TRACES}", style="dim")
     return 0
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from artifacts.integrity import reading
 from evaluation.promotion.methods import name_of_test
 from evaluation.promotion.summary import decision_summary
+from pipelines.watch.text import print_text
 from resources.run_record import Record
 
 HEAD = {
@@ -53,7 +54,7 @@ def show(report: Path, record: Record, console: Console) -> None:
             padding=(1, 2),
         )
     )
-    console.print(f"Report: {report / 'index.html'}", soft_wrap=True, highlight=False)
+    print_text(console, f"Report: {report / 'index.html'}")
 
 
 def _rate(rate: dict[str, Any], k: int, benchmark: str) -> str:
