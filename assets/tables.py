@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 
 from artifacts.store import Artifact
 from assets.markdown import markdown
 from problems.funnel import Stage, funnel, read_removed
-from problems.schema import from_row, problem_schema, read_columns
-from problems.stored import FILE
+from problems.schema import problem_schema, read_columns
+from problems.stored import FILE, stored_problems
 
 MEANINGS = {
     "problem_id": "Name of the problem: its source and a key, unique over all sources",
@@ -80,9 +79,8 @@ def examples(folder: Path, count: int = 5) -> str:
 
     Each is a section with blocks of code: in a table Dagster joins the lines of a program.
     """
-    table = pq.read_table(folder / FILE, partitioning=None)
-    rows = range(0, table.num_rows, max(1, table.num_rows // count))[:count]
-    problems = [from_row(table.slice(row, 1).to_pylist()[0], str(folder)) for row in rows]
+    stored = stored_problems(folder)
+    problems = stored[:: max(1, len(stored) // count)][:count]
     return "\n\n".join(
         f"#### {problem.problem_id}\n\n{_short(problem.statement)}\n\n"
         + "\n\n".join(
