@@ -97,7 +97,7 @@ def _unverified(stage: StageContext, job: TrainingJob) -> list[str]:
     """Return the trainings with an unverified reward, from this one back to the first start."""
     start = stage.store.current("checkpoints", start_of(stage).checkpoint)
     return [
-        *([job.chain] if job.battery.startswith("unverified") else []),
+        *([job.run_id] if job.battery.startswith("unverified") else []),
         *(unverified_by(start.manifest) if start else []),
     ]
 

@@ -65,7 +65,7 @@ def contestant_scores(
                 if "heldout" in scorecards
             )
         )
-    if record.kind != "chain":
+    if record.kind != "pipeline":
         stage.pipeline_run.change(state="done")
     if record.kind == "evaluation":
         _report_checkpoint(context, stage)

@@ -59,7 +59,7 @@ def opponent(stage: StageContext) -> ModelVersion:
         (
             each.decision
             for each in history
-            if each.chain == stage.pipeline_run.record.id and each.decision.get("champion")
+            if each.run_id == stage.pipeline_run.record.id and each.decision.get("champion")
         ),
         None,
     )

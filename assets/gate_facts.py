@@ -64,7 +64,7 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     for entry in entries:
         if comparison := entry.decision.get("comparison"):
             gate = Gate(
-                chain=entry.chain,
+                run_id=entry.run_id,
                 benchmark=comparison["benchmark"],
                 benchmark_version=comparison["benchmark_version"],
                 p_value=comparison["p_better"],
@@ -81,7 +81,7 @@ def earlier_tries(store: Store, entries: Sequence[Entry], gated: Scorecard) -> t
     """
     weights = _weights(_checkpoints(store), gated.checkpoint_hash)
     return tuple(
-        f"{entry.chain} ({entry.created_at[:10]}): {entry.kind}"
+        f"{entry.run_id} ({entry.created_at[:10]}): {entry.kind}"
         for entry in entries
         if (entry.decision.get("comparison") or {}).get("benchmark") == gated.benchmark
         and (
@@ -114,7 +114,7 @@ def alpha_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
         total += gate.level
         rows.append(
             (
-                gate.chain,
+                gate.run_id,
                 gate.benchmark,
                 f"{gate.level:.3g}",
                 f"{gate.p_value:.4f}",
@@ -192,7 +192,9 @@ def _measures(
     return measures
 
 
-def _before(history: Sequence[Entry], chain: str) -> list[Entry]:
+def _before(history: Sequence[Entry], run_id: str) -> list[Entry]:
     """Return the entries before this run's own, so that a repeated decision has the same result."""
-    end = next((index for index, entry in enumerate(history) if entry.chain == chain), len(history))
+    end = next(
+        (index for index, entry in enumerate(history) if entry.run_id == run_id), len(history)
+    )
     return list(history[:end])

@@ -75,7 +75,7 @@ def _row(
     run: str, side: str, card: Scorecard, suspects: Suspects, created_at: str
 ) -> dict[str, object]:
     names = {
-        "chain": run,
+        "run_id": run,
         "who": side,
         "checkpoint": card.checkpoint,
         "benchmark": card.benchmark,
@@ -90,7 +90,7 @@ def _row(
 
 def _board(rows: list[dict[str, object]]) -> str:
     keys = (
-        "chain",
+        "run_id",
         "who",
         "checkpoint",
         "benchmark",

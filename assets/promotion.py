@@ -58,7 +58,7 @@ def promoted_model(
             else "installed"
         )
         stage.pipeline_run.change(state="done", decision=entry.kind, error="")
-    if stage.pipeline_run.record.kind == "chain":
+    if stage.pipeline_run.record.kind == "pipeline":
         # Write the report again, now with the ledger's version and all stages' minutes.
         report(stage, Decision.model_validate(entry.decision), entry.version)
     champion = run_context.ledger.champion()
@@ -106,10 +106,10 @@ def gate(stage: StageContext) -> Entry:
     if ledger.champion() is None:
         first = scores.champion[stage.profile.policy.benchmark]
         installed = decide(None, first, stage.profile.policy)
-        _append(ledger, installed, path=start_of(stage).path, chain=f"{record.id}/first")
+        _append(ledger, installed, path=start_of(stage).path, run_id=f"{record.id}/first")
     decision = decision_of(scores, stage)
     path = str(stage.store.require("checkpoints", record.id).path)
-    entry = _append(ledger, decision, path=path, chain=record.id)
+    entry = _append(ledger, decision, path=path, run_id=record.id)
     if entry.kind == "promote":
         record_lost_tasks(stage, scores)
     return entry
@@ -175,7 +175,7 @@ def record_lost_tasks(stage: StageContext, scores: Scores) -> int:
                 benchmark=name,
                 solved_by=before.checkpoint,
                 lost_by=after.checkpoint,
-                chain=record.id,
+                run_id=record.id,
                 number=record.number,
             )
         )
@@ -216,13 +216,13 @@ def alpha_table(ledger: Ledger) -> str:
     )
 
 
-def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str) -> Entry:
+def _append(ledger: Ledger, decision: Decision, *, path: str, run_id: str) -> Entry:
     return ledger.append(
         decision.kind,
         checkpoint=decision.challenger.name,
         checkpoint_hash=decision.challenger.content_hash,
         path=path,
         decision=decision.model_dump(mode="json"),
-        chain=chain,
+        run_id=run_id,
         against=decision.champion.content_hash if decision.champion else None,
     )

@@ -52,7 +52,7 @@ def report_facts(
     gated = next(each for each in benchmarks if each.name == profile.policy.benchmark)
     ranking = store.require("datasets", "difficulty_rankings")
     return ReportFacts(
-        chain=record.id,
+        run_id=record.id,
         profile=record.profile,
         created_at=record.opened_at,
         model=_model(stage, challenger),

@@ -121,7 +121,7 @@ def _on_ray(
     )
     job = TrainingJob(
         folder=str(stage.pipeline_run.folder / "warm_up" / hash_data(inputs)[:12]),
-        chain=stage.pipeline_run.record.id,
+        run_id=stage.pipeline_run.record.id,
         start=str(base.path),
         train="",
         validation="",

@@ -21,7 +21,7 @@ def training_job(stage: StageContext, rows: Artifact) -> TrainingJob:
     run_context, sandbox = stage.run_context, stage.run_context.sandbox.config(profile)
     job = TrainingJob(
         folder="",
-        chain=record.id,
+        run_id=record.id,
         start=start.path,
         train=str(rows.path / "train.parquet"),
         validation=str(rows.path / "validation.parquet"),

@@ -25,7 +25,7 @@ def promote(checkpoint: str, settings: Settings, console: Console) -> int:
     code = run_job("evaluate_checkpoint", name, settings, why, console) or run_job(
         "promote", name, settings, why, console
     )
-    entry = next((entry for entry in settings.history if entry.chain == name), None)
+    entry = next((entry for entry in settings.history if entry.run_id == name), None)
     if code == 0 and entry:
         console.print(
             f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}",

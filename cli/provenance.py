@@ -90,15 +90,15 @@ def names_manifest(name: str, manifest: Manifest) -> bool:
 
 def of_entry(entry: Entry, index: ManifestIndex) -> Passport:
     """Return the passport of a version: its checkpoint, and the scores that its decision used."""
-    chain = entry.chain.removesuffix("/first")
+    run_id = entry.run_id.removesuffix("/first")
     scores = [
         manifest
         for manifests in index.by_content.values()
         for manifest in manifests
-        if (manifest.kind, manifest.name) == ("scores", chain)
+        if (manifest.kind, manifest.name) == ("scores", run_id)
     ]
     nodes = [("checkpoint", index.node("checkpoint", entry.checkpoint_hash))]
-    nodes += [("judged by", index.node(chain, scores[-1].content_hash))] if scores else []
+    nodes += [("judged by", index.node(run_id, scores[-1].content_hash))] if scores else []
     subject = Node(
         id=f"version {entry.version}@{entry.entry}",
         content_hash=entry.checkpoint_hash,

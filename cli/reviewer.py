@@ -114,7 +114,7 @@ def reinforce(start: Path, to: Path, settings: Settings, console: Console) -> in
         )
     home, profile = settings.home, prepare_run(settings, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(settings), profile)
-    lease.take(home.lease, job.chain)
+    lease.take(home.lease, job.run_id)
     try:
         train(job, ray_of(home, profile, job))
     finally:
@@ -145,7 +145,7 @@ def reviewer_job(
         inputs["generator"] = hash_folder(generator)
     job = TrainingJob(
         folder="",
-        chain=f"reviewer-{to.name}",
+        run_id=f"reviewer-{to.name}",
         start=str(start.absolute()),
         train="",
         validation="",

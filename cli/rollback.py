@@ -31,7 +31,7 @@ class PendingRollback:
     So a command that is killed and repeated rolls back only once.
     """
 
-    chain: str
+    run_id: str
     undoing: int  # entry of the champion at the time
     to: int | None
     at: float
@@ -45,7 +45,7 @@ def rollback(to: int | None, reason: str, settings: Settings, console: Console) 
     ledger, file = settings.ledger, settings.home.path / "rollback.json"
     pending = _pending(file, settings.history, to)
     try:
-        entry = ledger.rollback(pending.chain, reason, to=to, undoing=pending.undoing)
+        entry = ledger.rollback(pending.run_id, reason, to=to, undoing=pending.undoing)
     except (NothingToRollBack, Superseded):
         file.unlink(missing_ok=True)  # the request is answered; a repeated one is a new one
         raise
@@ -62,7 +62,7 @@ def _pending(file: Path, history: Sequence[Entry], to: int | None) -> PendingRol
             pending = PendingRollback(**json.loads(file.read_text(encoding="utf-8")))
         last = next(iter(history[::-1]), None)
         resumes = last is not None and (
-            pending.chain == last.chain or pending.undoing == _champion_entry(history)
+            pending.run_id == last.run_id or pending.undoing == _champion_entry(history)
         )
         if resumes and pending.to == to and time.time() - pending.at < SAME_S:
             return pending

@@ -48,7 +48,7 @@ def show_status(settings: Settings, console: Console) -> int:
         early = ""
         with damage.collected():
             early = _early_stop(home, record)
-        running = holder is not None and holder.chain == record.id
+        running = holder is not None and holder.run_id == record.id
         table.add_row(record.id, _run_line(record, running) + early)
     if behind := settings.registry.behind(history):
         table.add_row(
@@ -141,7 +141,7 @@ def _early_stop(home: Home, record: Record) -> str:
         (home.runs / record.id / "training").glob("*/stopped.json"),
         key=lambda path: path.stat().st_mtime,
     )
-    if record.kind != "chain" or not stopped_files:
+    if record.kind != "pipeline" or not stopped_files:
         return ""
     return escape(f"; its training stopped early: {stop_reason(stopped_files[-1].parent)}")
 

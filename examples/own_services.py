@@ -29,7 +29,7 @@ class CsvTracker(TrackerResource):
     folder: str
 
     def file(self, job):
-        return Path(self.folder).expanduser() / f"{job.chain}.csv"
+        return Path(self.folder).expanduser() / f"{job.run_id}.csv"
 
     def log(self, job, history):
         rows = [(row["step"], row.get("critic/score/mean")) for row in history]

@@ -210,7 +210,7 @@ def score(job: TrainingJob, study: Study) -> Scorecard:
     with study.stage.run_context.new_sandbox() as sandbox:
         scorecard = evaluate(
             checkpoint,
-            f"{job.chain}-{job.key[:8]}-step-{step}",
+            f"{job.run_id}-{job.key[:8]}-step-{step}",
             hash_folder(checkpoint),
             benchmark,
             sandbox,

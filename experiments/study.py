@@ -110,7 +110,7 @@ class Study:
         section = job.training.model_dump() | dict(training or {})
         training_config = type(job.training).model_validate(section)
         name = f"{self.id}-s{seed}"
-        job = job.model_copy(update={"seed": seed, "training": training_config, "chain": name})
+        job = job.model_copy(update={"seed": seed, "training": training_config, "run_id": name})
         return job.model_copy(
             update={"folder": str(self.stage.pipeline_run.folder / "training" / job.key[:12])}
         )

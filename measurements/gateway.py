@@ -214,7 +214,7 @@ def gateway(home: Path, checkpoint: Path, settings: Sequence[str]) -> Iterator[t
     home.mkdir()
     Ledger(home / "promotions.db").append(
         "install", checkpoint="tiny", checkpoint_hash=hash_folder(checkpoint),
-        path=str(checkpoint), decision={}, chain="tiny", against=None,
+        path=str(checkpoint), decision={}, run_id="tiny", against=None,
     )  # fmt: skip
     port = free_port()
     changes = [word for setting in settings for word in ("--set", setting)]

@@ -86,7 +86,7 @@ def pipeline_run(home: Path, seed: int, *, control: bool, profile: str) -> dict[
 
 def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
     """Return the table row of a finished run; shares are in percent, memory in GiB."""
-    record = json.loads((home / "runs" / "chain-0001" / "chain.json").read_text())
+    record = json.loads((home / "runs" / "chain-0001" / "run.json").read_text())
     comparison = summary["decision"]["comparison"]
     [measured] = home.glob("checkpoints/chain-0001/*/measured.json")
     steps = [

@@ -71,20 +71,20 @@ def main() -> None:
 
 def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
     """Run one night to its decision, then score the champion. Return the night's row."""
-    chain = f"chain-{night:04d}"
-    summary = home.reports / chain / "summary.json"
+    run_id = f"chain-{night:04d}"
+    summary = home.reports / run_id / "summary.json"
     if not summary.exists():
         ratchet(home, "train")
     decided = json.loads(summary.read_text())
     if control and not decided["promoted"]:
-        crown(home, chain)
+        crown(home, run_id)
     champion = Ledger(home.ledger).champion()
     assert champion
     card = fresh_card(home, champion)
     earlier = [row["solved"] for row in night_rows(home.path)][-1:]
     lost = [sum(was[task] > now for task, now in card.solved.items()) for was in earlier]
     won = [sum(was[task] < now for task, now in card.solved.items()) for was in earlier]
-    [record] = [each for each in records(home.runs) if each.id == chain]
+    [record] = [each for each in records(home.runs) if each.id == run_id]
     comparison = decided["decision"]["comparison"]
     return {
         "promoted": decided["promoted"],
@@ -98,10 +98,10 @@ def one_night(home: Home, night: int, *, control: bool) -> dict[str, Any]:
     }
 
 
-def crown(home: Home, chain: str) -> None:
+def crown(home: Home, run_id: str) -> None:
     """Make the refused challenger of this pipeline run the champion: the control."""
     ledger = Ledger(home.ledger)
-    refused = next(entry for entry in ledger.history() if entry.chain == chain)
+    refused = next(entry for entry in ledger.history() if entry.run_id == run_id)
     champion = ledger.champion()
     assert champion
     ledger.append(
@@ -110,7 +110,7 @@ def crown(home: Home, chain: str) -> None:
         checkpoint_hash=refused.checkpoint_hash,
         path=refused.path,
         decision=refused.decision,
-        chain=f"{chain}-control",
+        run_id=f"{run_id}-control",
         against=champion.checkpoint_hash,
     )
 

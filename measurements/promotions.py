@@ -124,7 +124,7 @@ def _history(rng: np.random.Generator, rule: Spending, better: float) -> tuple[i
         p = mcnemar(int((challenger & ~champion).sum()), int((champion & ~challenger).sum())).better
         gates.append(
             Gate(
-                chain="",
+                run_id="",
                 benchmark="b",
                 benchmark_version="1",
                 p_value=p,

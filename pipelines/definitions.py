@@ -22,7 +22,7 @@ from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
 from pipelines.asset_selection import read_newer_tables
 from pipelines.freshness import with_freshness
-from pipelines.jobs import CHAIN_ASSETS, JOBS
+from pipelines.jobs import JOBS, PIPELINE_ASSETS
 from pipelines.schedules import SCHEDULES
 from pipelines.sensors import sensors
 from pipelines.settings import SETTINGS
@@ -55,7 +55,7 @@ def definitions(**replaced: dg.ConfigurableResource[Any]) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             problem_sources,
-            *with_source_code(with_freshness([*CHAIN_ASSETS, benchmark_scores, deployment])),
+            *with_source_code(with_freshness([*PIPELINE_ASSETS, benchmark_scores, deployment])),
         ],
         asset_checks=CHECKS,
         jobs=JOBS,

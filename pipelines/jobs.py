@@ -1,7 +1,7 @@
 """The jobs. Every stage runs in the run's own process; heavy work is a Ray job or a sandbox.
 
-The default partition of `full_chain` and `smoke` is the open pipeline run of their home, else the
-next one. The default of `evaluate_checkpoint` and `promote` is the newest run. So `dagster job
+The default partition of `full_pipeline` and `smoke` is the open pipeline run of their home, else
+the next one. The default of `evaluate_checkpoint` and `promote` is the newest run. So `dagster job
 execute` needs no argument (docs/decisions.md). A partition that the UI, a schedule or a sensor
 gives overrides the default.
 """
@@ -36,7 +36,7 @@ SMOKE_HOME = Home(SETTINGS.home.path / "smoke")
 SOURCE_ASSETS = (raw_problems, verified_problems, augmented_problems, synthetic_problems)
 TRAINING_TAGS = {"kind": "train"}
 DATA_ASSETS = (*SOURCE_ASSETS, clean_problems)
-CHAIN_ASSETS = (
+PIPELINE_ASSETS = (
     *DATA_ASSETS,
     base_model,
     sft_checkpoint,
@@ -89,15 +89,15 @@ def _job(
     )
 
 
-full_chain = _job(
-    "full_chain",
-    needed(CHAIN_ASSETS),
+full_pipeline = _job(
+    "full_pipeline",
+    needed(PIPELINE_ASSETS),
     "Runs all stages to a decision; resumes the open pipeline run, else starts the next one.",
     run_tags={**TRAINING_TAGS, PARTITION: next_id(SETTINGS.home.runs)},
 )
 smoke = _job(
     "smoke",
-    CHAIN_ASSETS,
+    PIPELINE_ASSETS,
     (
         "Runs all stages on a small budget, in a separate home. For CI: `dagster job execute -j "
         "smoke`."
@@ -111,7 +111,7 @@ smoke = _job(
 )
 prepare = _job(
     "prepare",
-    needed(CHAIN_ASSETS[: CHAIN_ASSETS.index(checkpoint)]),
+    needed(PIPELINE_ASSETS[: PIPELINE_ASSETS.index(checkpoint)]),
     "Runs the stages that several trainings share, for `ratchet train --seeds`.",
     run_tags={"ratchet/kind": "study", PARTITION: "study"},
 )
@@ -213,7 +213,7 @@ def tell_mlflow() -> None:
 
 
 JOBS = [
-    full_chain,
+    full_pipeline,
     smoke,
     prepare,
     refresh_data,

@@ -58,14 +58,14 @@ def demo(settings: Settings, console: Console) -> int:
     if holder := lease.holder(home.lease):
         print(f"error: {lease.LeaseHeld(holder, home.lease)}", file=sys.stderr)
         return BUSY
-    chain_id = next_id(home.runs)
-    folder = home.runs / chain_id
-    record_file = folder / "chain.json"
+    run_id = next_id(home.runs)
+    folder = home.runs / run_id
+    record_file = folder / "run.json"
     resumed = ", resumed" if record_file.exists() else ""
-    title = f"{chain_id}{resumed} · profile {settings.title}"
+    title = f"{run_id}{resumed} · profile {settings.title}"
     view = View(folder, title, stages_of(settings.profile))
     code = run_with_view(
-        lambda: start_worker(settings, "full_chain", chain_id, "ratchet demo"),
+        lambda: start_worker(settings, "full_pipeline", run_id, "ratchet demo"),
         view,
         PipelineRun(folder),
         console,
@@ -76,7 +76,7 @@ def demo(settings: Settings, console: Console) -> int:
         return code
     from pipelines.watch.summary import show
 
-    show(home.reports / chain_id, PipelineRun(folder).record, console)
+    show(home.reports / run_id, PipelineRun(folder).record, console)
     print_text(console, TALK)
     return 0
 
@@ -257,10 +257,7 @@ class Sampler:
 
     def sample(self, view: View) -> None:
         now = time.monotonic()
-        if (
-            now - self.sampled_at < SAMPLE_S
-            or not (self.pipeline_run.folder / "chain.json").exists()
-        ):
+        if now - self.sampled_at < SAMPLE_S or not (self.pipeline_run.folder / "run.json").exists():
             return
         view.memory_gib = pss_bytes(run_processes(str(self.pipeline_run.folder))) / 2**30
         record = self.pipeline_run.record

@@ -5,7 +5,7 @@ all benchmarks each week.
 import dagster as dg
 
 from assets.partitions import checkpoints
-from pipelines.jobs import evaluate_checkpoint, full_chain
+from pipelines.jobs import evaluate_checkpoint, full_pipeline
 from pipelines.settings import SETTINGS
 from resources import lease
 from resources.run_context import RunContext
@@ -16,7 +16,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 
 
 @dg.schedule(
-    job=full_chain,
+    job=full_pipeline,
     cron_schedule=CRON.nightly,
     execution_timezone="UTC",
     default_status=RUNNING,
@@ -30,9 +30,9 @@ def nightly_retraining(
 ) -> dg.RunRequest | dg.SkipReason:
     if holder := lease.holder(run_context.home.lease):
         return dg.SkipReason(f"{holder} already trains in this home")
-    chain = next_id(run_context.home.runs)
-    context.instance.add_dynamic_partitions(str(checkpoints.name), [chain])
-    return dg.RunRequest(partition_key=chain, tags={"ratchet/why": "nightly schedule"})
+    run_id = next_id(run_context.home.runs)
+    context.instance.add_dynamic_partitions(str(checkpoints.name), [run_id])
+    return dg.RunRequest(partition_key=run_id, tags={"ratchet/why": "nightly schedule"})
 
 
 def champion_schedule(name: str, cron: str, kind: Kind, description: str) -> dg.ScheduleDefinition:

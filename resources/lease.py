@@ -24,11 +24,11 @@ class Holder(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     pid: int
-    chain: str
+    run_id: str
     since: str  # UTC, ISO 8601
 
     def __str__(self) -> str:
-        return f"{self.chain} (process {self.pid}) since {self.since} UTC"
+        return f"{self.run_id} (process {self.pid}) since {self.since} UTC"
 
 
 class LeaseHeld(RuntimeError):
@@ -40,7 +40,7 @@ class LeaseHeld(RuntimeError):
         self.holder = holder
 
 
-def take(path: Path, chain: str) -> None:
+def take(path: Path, run_id: str) -> None:
     """Take the lease for this process, or keep it if the process has it. Raises LeaseHeld."""
     if path not in _FILES:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,7 +54,7 @@ def take(path: Path, chain: str) -> None:
     lease_file.truncate(0)
     lease_file.write(
         Holder(
-            pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+            pid=os.getpid(), run_id=run_id, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         ).model_dump_json()
     )
     lease_file.flush()

@@ -127,7 +127,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
             raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
         self.home.make()
         run = self.pipeline_run(context.run.tags)
-        if trains and run.record.kind == "chain":
+        if trains and run.record.kind == "pipeline":
             lease.take(self.home.lease, run.record.id)
         if run.record.kind not in ("data", "study", "score"):
             context.instance.add_dynamic_partitions(CHECKPOINTS, [run.record.id])
@@ -139,7 +139,7 @@ class RunContext(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         The run's partition names the record; without one it is the open pipeline run.
         """
-        kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
+        kind = KINDS.validate_python(tags.get("ratchet/kind", "pipeline"))
         champion = champion_of(history_of(self.ledger, self.home.runs))
         known = (
             ModelVersion(

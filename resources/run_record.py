@@ -1,6 +1,6 @@
 """The record of a pipeline run: one pass from raw problems to a decision.
 
-`runs/<id>/chain.json` holds its settings and its state. The file is replaced as a whole under a
+`runs/<id>/run.json` holds its settings and its state. The file is replaced as a whole under a
 lock, so that a kill at any moment leaves the old or the new one.
 A checkpoint added by hand has a record of the same kind. A record that is scored on held-out tasks
 owns a range of them: its draw.
@@ -23,7 +23,7 @@ from artifacts.integrity import CorruptArtifact, reading, seal, unseal
 from artifacts.moved import present_path, stored_path
 from resources.progress import Progress
 
-Kind = Literal["chain", "evaluation", "rescore", "validation", "score", "data", "study"]
+Kind = Literal["pipeline", "evaluation", "rescore", "validation", "score", "data", "study"]
 FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
 
@@ -100,7 +100,7 @@ class PipelineRun:
 
     @property
     def record(self) -> Record:
-        return _read(self.folder / "chain.json")
+        return _read(self.folder / "run.json")
 
     @property
     def progress_file(self) -> Path:
@@ -165,7 +165,7 @@ class PipelineRun:
         An edit in between then throws no training away. A later run uses the new code.
         """
         record = self.record
-        resumed = record.kind in ("chain", "study") and record.state == "open"
+        resumed = record.kind in ("pipeline", "study") and record.state == "open"
         return record.code.get(artifact, "") if resumed else ""
 
     def fail(self, error: str) -> Record:
@@ -179,7 +179,7 @@ class PipelineRun:
 
     def _write(self, record: Record) -> Record:
         stored = _moved(record, stored_path, self.folder.parents[1])
-        write_atomic(self.folder / "chain.json", seal(stored.model_dump_json(indent=1)))
+        write_atomic(self.folder / "run.json", seal(stored.model_dump_json(indent=1)))
         return record
 
 
@@ -221,7 +221,7 @@ def open_run(
     """
     with _locked(runs):
         run = PipelineRun(runs / id)
-        if not (run.folder / "chain.json").exists():
+        if not (run.folder / "run.json").exists():
             number = (
                 0
                 if kind == "data"
@@ -247,7 +247,7 @@ def open_run(
 
 def records(runs: Path) -> list[Record]:
     """Return all records, by number. Raises CorruptArtifact for one that was changed."""
-    return sorted(map(_read, runs.glob("*/chain.json")), key=lambda record: record.number)
+    return sorted(map(_read, runs.glob("*/run.json")), key=lambda record: record.number)
 
 
 def readable(runs: Path) -> list[Record]:
@@ -265,7 +265,7 @@ def unreadable(runs: Path) -> dict[str, CorruptArtifact]:
 
 def _read_each(runs: Path) -> dict[str, Record | CorruptArtifact]:
     each: dict[str, Record | CorruptArtifact] = {}
-    for path in sorted(runs.glob("*/chain.json")):
+    for path in sorted(runs.glob("*/run.json")):
         try:
             each[path.parent.name] = _read(path)
         except CorruptArtifact as error:
@@ -302,12 +302,12 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
     ours = [
         record
         for record in readable(runs)
-        if record.kind == "chain" and record.id.rpartition("-")[0] == prefix
+        if record.kind == "pipeline" and record.id.rpartition("-")[0] == prefix
     ]
     if ours and ours[-1].state == "open":
         return ours[-1].id
     names = [record.id for record in ours]
-    names += [path.parent.name for path in runs.glob(f"{prefix}-*/chain.json")]
+    names += [path.parent.name for path in runs.glob(f"{prefix}-*/run.json")]
     numbers = [int(tail) for name in names if (tail := name.rpartition("-")[2]).isdigit()]
     return f"{prefix}-{max(numbers, default=0) + 1:04d}"
 

@@ -152,7 +152,7 @@ class TrackerResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         if "wandb" in self.loggers:
             links["wandb"] = wandb_link(job.path)
         if "mlflow" in self.loggers:
-            links["mlflow"] = mlflow_link(registry, job.chain)
+            links["mlflow"] = mlflow_link(registry, job.run_id)
         return links
 
 

@@ -136,11 +136,11 @@ def _write_score(store: Store, name: str, checkpoint: Artifact, benchmark: str) 
 
 def _write_training(home: Home) -> None:
     run = open_run(
-        home.runs, RUN, kind="chain", base_seed=1, profile="small", why="a test", champion=None
+        home.runs, RUN, kind="pipeline", base_seed=1, profile="small", why="a test", champion=None
     )
     run.change(state="done", decision="refuse")
     job = TrainingJob(
-        folder=str(run.folder / "training" / "1"), chain=RUN, start="start",
+        folder=str(run.folder / "training" / "1"), run_id=RUN, start="start",
         train="train.parquet", validation="validation.parquet", inputs={},
         training=Training(steps=2, save_every=2), reward=RewardConfig(), reward_hash="c",
         isolation="auto", seed=1,
@@ -166,7 +166,7 @@ def _write_other_records(home: Home, problems: list[Problem]) -> None:
     home.batteries.mkdir()
     (home.batteries / "5.json").write_text(seal('{\n "passed": true\n}'), encoding="utf-8")
     RegressionSet(home.regressions).remember(
-        problems[:2], benchmark="heldout", solved_by="one", lost_by="two", chain=RUN, number=1
+        problems[:2], benchmark="heldout", solved_by="one", lost_by="two", run_id=RUN, number=1
     )
     with CompletionCache(home.path / "answers", {"model": "one"}, Sampling()) as cache:
         cache.add([(Key("hash of a prompt", 0), CompletionOutput("x = 1", 5, False, 0.1))])
@@ -198,13 +198,13 @@ def fill_ledger(home: Home) -> None:
         f"{RUN}/first": ("install", champion),
         RUN: ("refuse", challenger),
     }
-    for chain, (kind, artifact) in kinds.items():
+    for run_id, (kind, artifact) in kinds.items():
         Ledger(home.ledger).append(
             kind,
             checkpoint=artifact.manifest.name,
             checkpoint_hash=artifact.content_hash,
             path=str(artifact.path),
             decision={"reasons": ["a test"]},
-            chain=chain,
+            run_id=run_id,
             against=None if kind == "install" else champion.content_hash,
         )

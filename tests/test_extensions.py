@@ -200,7 +200,7 @@ weights.mkdir(parents=True)
 (weights / "model.safetensors").write_bytes(b"weights")
 Ledger(home.ledger).append(
     "promote", checkpoint="one", checkpoint_hash=content_of(hashes_of(weights)),
-    path=str(weights), decision={}, chain="chain-0001", against=None,
+    path=str(weights), decision={}, run_id="chain-0001", against=None,
 )
 chat = {"model": "champion", "messages": [{"role": "user", "content": "Hello?"}]}
 with TestClient(make_app(home, Serving(engine="echo"))) as client:

@@ -57,7 +57,7 @@ class TrainingJob(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     folder: str
-    chain: str
+    run_id: str
     start: str  # a Hugging Face folder, or a hub id on a GPU
     train: str  # parquet with verl's columns
     validation: str
@@ -79,7 +79,7 @@ class TrainingJob(BaseModel):
 
     @property
     def key(self) -> str:
-        names = {"chain", "inputs", "training", "reward", "reward_hash", "seed"}
+        names = {"run_id", "inputs", "training", "reward", "reward_hash", "seed"}
         fields = self.model_dump(include=names, mode="json")
         return hash_data(fields | {"packages": sorted(self.packages)})
 
@@ -87,14 +87,16 @@ class TrainingJob(BaseModel):
     def mirror(self) -> str:
         """URL of the copies of its saves, unique to this job; empty: no copies."""
         return (
-            f"{self.store.rstrip('/')}/trainings/{self.chain}/{self.key[:12]}" if self.store else ""
+            f"{self.store.rstrip('/')}/trainings/{self.run_id}/{self.key[:12]}"
+            if self.store
+            else ""
         )
 
     @property
     def tags(self) -> dict[str, str]:
         """Tags of its runs, the same in W&B and MLflow."""
         tags = {
-            "chain": self.chain,
+            "run_id": self.run_id,
             "algorithm": self.training.algorithm,
             "seed": str(self.seed),
             "key": self.key[:12],

@@ -34,9 +34,9 @@ def stop(run: str | None, home: Home, console: Console) -> int:
             f"no run {run} in {home.path}: known runs are "
             f"{', '.join(record.id for record in readable(home.runs)) or 'none yet'}"
         )
-    if holder is None or (run and holder.chain != run):
+    if holder is None or (run and holder.run_id != run):
         state = f"{run} is not training" if run else "No training is running"
-        other = f"; {holder.chain} is" if holder else ""
+        other = f"; {holder.run_id} is" if holder else ""
         console.print(f"{state}{other}.", soft_wrap=True)
         return 0
     os.kill(holder.pid, signal.SIGTERM)
@@ -44,15 +44,15 @@ def stop(run: str | None, home: Home, console: Console) -> int:
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:
             print(
-                f"error: {holder.chain} has not ended within {STOP_TIMEOUT_S:.0f} s: see "
+                f"error: {holder.run_id} has not ended within {STOP_TIMEOUT_S:.0f} s: see "
                 f"{home.path / 'ray'}",
                 file=sys.stderr,
             )
             return 1
         time.sleep(0.5)
     console.print(
-        f"{holder.chain} is stopped; its checkpoints stay. "
-        f"`{_resume_command(home, holder.chain)}` resumes it.",
+        f"{holder.run_id} is stopped; its checkpoints stay. "
+        f"`{_resume_command(home, holder.run_id)}` resumes it.",
         soft_wrap=True,
     )
     return 0
@@ -79,7 +79,7 @@ def resume(settings: Settings, console: Console) -> int:
     """Resume the open pipeline run. Without one, name the commands that resume open studies."""
     home = settings.home
     open_runs = [record for record in readable(home.runs) if record.state == "open"]
-    if not any(record.kind == "chain" for record in open_runs):
+    if not any(record.kind == "pipeline" for record in open_runs):
         console.print("No pipeline run is open. `ratchet train` starts the next.")
         for record in open_runs:
             if record.kind == "study":
@@ -95,10 +95,10 @@ def watch(run: str | None, home: Home, console: Console) -> int:
     """Show the live view of a run of another process, until the run ends or Ctrl-C."""
     if (
         (holder := lease.holder(home.lease))
-        and run in (None, holder.chain)
-        and (home.runs / holder.chain).is_dir()
+        and run in (None, holder.run_id)
+        and (home.runs / holder.run_id).is_dir()
     ):  # it may not have a training folder yet
-        pipeline_run = PipelineRun(home.runs / holder.chain)
+        pipeline_run = PipelineRun(home.runs / holder.run_id)
         record = pipeline_run.record
     else:
         record, folder = find_run(run, home)
@@ -113,7 +113,7 @@ def watch(run: str | None, home: Home, console: Console) -> int:
     sampler = Sampler(pipeline_run, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:
-            while (holder := lease.holder(home.lease)) and holder.chain == record.id:
+            while (holder := lease.holder(home.lease)) and holder.run_id == record.id:
                 view.follow()
                 sampler.sample(view)
                 time.sleep(0.5)

@@ -32,7 +32,7 @@ def list_jobs(home: Home, console: Console) -> int:
         table.add_column(name, no_wrap=name != "profile")
     damage, broken = Damage(), unreadable(home.runs)
     for record in readable(home.runs):
-        if record.kind in ("chain", "study"):
+        if record.kind in ("pipeline", "study"):
             rows, step = [], ""
             if folder := training_folder(home, record.id):
                 rows = metrics(folder)

@@ -47,7 +47,7 @@ def find_run(run: str | None, home: Home) -> tuple[Record, Path]:
     """
     folder = folder_of(run, home)
     pipeline_run = PipelineRun(folder.parents[1])
-    if not (file := pipeline_run.folder / "chain.json").exists():
+    if not (file := pipeline_run.folder / "run.json").exists():
         raise FileNotFoundError(f"{file} is missing: restore it, or delete its folder")
     return pipeline_run.record, folder
 
@@ -68,7 +68,7 @@ def training_folder(home: Home, run: str) -> Path | None:
 def run_state(home: Home, record: Record) -> str:
     """Return the run's state or decision in one or two words."""
     holder = lease.holder(home.lease)
-    if holder and holder.chain == record.id:
+    if holder and holder.run_id == record.id:
         return "training"
     states = {
         "open": "interrupted",

@@ -259,7 +259,7 @@ def validity(
     used = next((gate for gate in earlier if gate.benchmark_version == c.benchmark_version), None)
     if policy.spending == "fresh" and used:
         sentence = (
-            f"These tasks decided an earlier gate ({used.chain}), so alpha would be spent twice: "
+            f"These tasks decided an earlier gate ({used.run_id}), so alpha would be spent twice: "
             "draw new tasks, or set policy.spending to lord or saffron."
         )
         yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=sentence)

@@ -99,14 +99,14 @@ class Decision(Plain):
             [f"{self.challenger.name}: {verdict}.", *(f"- {reason}" for reason in self.reasons)]
         )
 
-    def gate(self, chain: str) -> Gate | None:
+    def gate(self, run_id: str) -> Gate | None:
         """Return the entry that the next gate's alpha depends on; None without a comparison."""
         c = self.comparison
         if c is None:
             return None
         level = self.level if self.level is not None else self.policy.alpha
         return Gate(
-            chain=chain,
+            run_id=run_id,
             benchmark=c.benchmark,
             benchmark_version=c.benchmark_version,
             p_value=c.p_better,

@@ -140,7 +140,7 @@ class Effort(Fact):
 class ReportFacts(Fact):
     """The results of one pipeline run, from raw problems to a decision."""
 
-    chain: str
+    run_id: str
     profile: str
     created_at: str
     model: Model

@@ -24,7 +24,7 @@ class Gate(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    chain: str
+    run_id: str
     benchmark: str
     benchmark_version: str
     p_value: float

@@ -56,7 +56,7 @@ def settings_of(device: str, folder: Path) -> Settings:
 def state(settings: Settings) -> str:
     """Return the state of the pipeline run: open, done or failed."""
     run = PipelineRun(settings.home.runs / RUN)
-    return run.record.state if (run.folder / "chain.json").exists() else "open"
+    return run.record.state if (run.folder / "run.json").exists() else "open"
 
 
 def run_pipeline(folder: Path, settings: Settings, console: Console) -> int:

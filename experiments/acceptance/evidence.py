@@ -63,7 +63,7 @@ def collect(
         device=device,
         findings=findings,
         training=profile.training,
-        record=PipelineRun(run).record if (run / "chain.json").exists() else None,
+        record=PipelineRun(run).record if (run / "run.json").exists() else None,
         rows=[row for row in metrics(training) if UPDATED in row] if training else [],
         attempts=_attempts(training) if training else [],
         finished=training is not None and TrainingJob.read(training / "job.json").done is not None,

@@ -12,7 +12,7 @@ from datetime import datetime
 import dagster as dg
 
 from evaluation.statistics.online.fall import fall_of
-from pipelines.jobs import full_chain
+from pipelines.jobs import full_pipeline
 from pipelines.sensors.retraining import retraining, started, wait_reason
 from pipelines.sensors.sensor import sensor
 from resources.registry.releases import Release, Releases, deployed
@@ -22,7 +22,7 @@ from resources.run_record import readable
 CAUSE = "degraded"
 
 
-@sensor(job=full_chain)
+@sensor(job=full_pipeline)
 def degraded_champion(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -49,7 +49,7 @@ def _rolled_back(run_context: RunContext, releases: list[Release]) -> tuple[str,
         return None
     last = releases[-1]
     trained_since = any(
-        record.kind == "chain"
+        record.kind == "pipeline"
         and datetime.fromisoformat(record.opened_at).timestamp() > last.last.time
         for record in readable(run_context.home.runs)
     )

@@ -15,7 +15,7 @@ from assets.partitions import checkpoints
 from evaluation.promotion.gate import Regression, regressed
 from evaluation.promotion.regression import same_supply
 from evaluation.scorecard import Scorecard
-from pipelines.jobs import evaluate_checkpoint, full_chain
+from pipelines.jobs import evaluate_checkpoint, full_pipeline
 from pipelines.sensors.sensor import sensor
 from problems.catalogue import read_sources
 from resources import lease
@@ -27,7 +27,7 @@ from resources.run_record import Record, next_id, readable
 MAX_STARTS = 100  # that are read of Dagster's runs, newest first
 
 
-@sensor(job=full_chain)
+@sensor(job=full_pipeline)
 def changed_problems(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -71,7 +71,7 @@ def changed_problems(
     )
 
 
-@sensor(jobs=[full_chain, evaluate_checkpoint])
+@sensor(jobs=[full_pipeline, evaluate_checkpoint])
 def champion_regression(
     context: dg.SensorEvaluationContext, run_context: RunContext
 ) -> dg.SensorResult:
@@ -185,20 +185,22 @@ def _promotion_scorecards(run_context: RunContext, champion: Entry) -> dict[str,
         for e in run_context.ledger.history()
         if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash
     )
-    scores = read_scores(run_context.store.require("scores", origin.chain.removesuffix("/first")))
+    scores = read_scores(run_context.store.require("scores", origin.run_id.removesuffix("/first")))
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
 def retraining(run_context: RunContext, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
-    chain, tags = (
+    run_id, tags = (
         next_id(run_context.home.runs),
         {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),
     )
     return dg.SensorResult(
         run_requests=[
-            dg.RunRequest(run_key=run_key, job_name="full_chain", partition_key=chain, tags=tags)
+            dg.RunRequest(
+                run_key=run_key, job_name="full_pipeline", partition_key=run_id, tags=tags
+            )
         ],
-        dynamic_partitions_requests=[checkpoints.build_add_request([chain])],
+        dynamic_partitions_requests=[checkpoints.build_add_request([run_id])],
     )
 
 

@@ -139,7 +139,7 @@ def last_scores(
         None,
     )
     names = [record.id for record in rescored[::-1]] + (
-        [origin.chain.removesuffix("/first")] if origin else []
+        [origin.run_id.removesuffix("/first")] if origin else []
     )
     for name in names:
         if artifact := run_context.store.current("scores", name):

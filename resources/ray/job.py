@@ -88,7 +88,7 @@ def train(
             attempt, reached = 0, saved
         if attempt == attempts or end.status != DEAD:
             raise TrainingFailed(
-                f"training {job.chain} ended {end.status}: {end.cause} (log: {job.path / LOG})"
+                f"training {job.run_id} ended {end.status}: {end.cause} (log: {job.path / LOG})"
             )
         attempt += 1
         start = f"step {reached}" if reached else "its start"
@@ -235,7 +235,7 @@ def _submit(
         str(job.path / "job.json"),
         owner.OWNED,
     ]
-    name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
+    name = f"{job.run_id}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
     entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
     deadline = owner.Deadline(ray_head.START_S, still_s=SUBMISSION_S)
     while _status(client, name) is None:
@@ -266,7 +266,7 @@ def _attach_name(client: Any, job: TrainingJob) -> str | None:
     The folder is compared because homes that share a Ray use the same names for their pipeline
     runs.
     """
-    prefix, file = f"{job.chain}-{job.key[:10]}-", (job.path / "job.json").resolve()
+    prefix, file = f"{job.run_id}-{job.key[:10]}-", (job.path / "job.json").resolve()
     ours = [
         each
         for each in client.list_jobs()

@@ -59,14 +59,14 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
             ["python", "-m", "verl_jobs.trainer.entry", str(job.path / "job.json")]
         ),
         "runtimeEnvYAML": yaml.safe_dump(_environment(job, profile.ray.patience_s)),
-        "jobId": f"{job.chain}-{job.key[:10]}-kuberay",
+        "jobId": f"{job.run_id}-{job.key[:10]}-kuberay",
         "entrypointNumCpus": 0,
         "backoffLimit": 2,
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
         "rayClusterSpec": _cluster(kubernetes, settings),
     }
-    metadata = _metadata(f"{job.chain}-{job.key[:10]}", kubernetes, settings)
+    metadata = _metadata(f"{job.run_id}-{job.key[:10]}", kubernetes, settings)
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 

@@ -47,7 +47,7 @@ class Entry:
     path: str
     predecessor: int
     decision: dict[str, Any]
-    chain: str
+    run_id: str
     created_at: str
 
 
@@ -106,11 +106,11 @@ class Ledger:
 
         decided: pipeline run -> kind of its decision, as its run record has it.
         """
-        kinds: dict[str, str] = {entry.chain: entry.kind for entry in self.history()}
-        for chain, kind in decided.items():
-            if kinds.get(chain) != kind:
+        kinds: dict[str, str] = {entry.run_id: entry.kind for entry in self.history()}
+        for run_id, kind in decided.items():
+            if kinds.get(run_id) != kind:
                 raise LedgerChanged(
-                    f"{self.place}: the decision on {chain} is {kinds.get(chain, 'missing')}, in "
+                    f"{self.place}: the decision on {run_id} is {kinds.get(run_id, 'missing')}, in "
                     f"its run record {kind}: put a backup of the ledger in its place"
                 )
 
@@ -130,7 +130,7 @@ class Ledger:
         checkpoint_hash: str,
         path: str,
         decision: dict[str, Any],
-        chain: str,
+        run_id: str,
         against: str | None,
     ) -> Entry:
         """Record one decision permanently, and return its entry.
@@ -146,10 +146,10 @@ class Ledger:
             raise ValueError(f"`kind` must be install, promote or refuse, got {kind!r}")
         with self._database.writing() as cursor:
             entries = self._entries(cursor)
-            if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
+            if (entry_of_run := next((e for e in entries if e.run_id == run_id), None)) is not None:
                 if entry_of_run.checkpoint_hash != checkpoint_hash:
                     raise ValueError(
-                        f"pipeline run {chain} has decided on {entry_of_run.checkpoint} already: "
+                        f"pipeline run {run_id} has decided on {entry_of_run.checkpoint} already: "
                         "start a new one"
                     )
                 return entry_of_run
@@ -174,13 +174,13 @@ class Ledger:
                     path,
                     predecessor,
                     decision,
-                    chain,
+                    run_id,
                     _now(),
                 ),
             )
 
     def rollback(
-        self, chain: str, reason: str = "", *, to: int | None = None, undoing: int | None = None
+        self, run_id: str, reason: str = "", *, to: int | None = None, undoing: int | None = None
     ) -> Entry:
         """Make the champion before this one champion again, or the version `to`.
 
@@ -191,7 +191,7 @@ class Ledger:
         """
         with self._database.writing() as cursor:
             entries = self._entries(cursor)
-            if (entry_of_run := next((e for e in entries if e.chain == chain), None)) is not None:
+            if (entry_of_run := next((e for e in entries if e.run_id == run_id), None)) is not None:
                 return entry_of_run
             stack = champions(entries)
             if undoing is not None and stack and stack[-1].entry != undoing:
@@ -221,7 +221,7 @@ class Ledger:
             place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
             return self._insert(
                 cursor,
-                Entry(_next(entries), "rollback", *place, first.entry, decision, chain, _now()),
+                Entry(_next(entries), "rollback", *place, first.entry, decision, run_id, _now()),
             )
 
     def sync_lock(self) -> AbstractContextManager[None]:

@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS promotions (
     path TEXT NOT NULL,
     predecessor BIGINT NOT NULL,
     decision TEXT NOT NULL,
-    chain TEXT NOT NULL UNIQUE,
+    run_id TEXT NOT NULL UNIQUE,
     created_at TEXT NOT NULL
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_successor ON promotions (predecessor) WHERE kind <> 'refuse';
@@ -65,7 +65,7 @@ def sqlite_triggers(table: str, same: str, prefix: str = "") -> list[str]:
 SQLITE_TRIGGERS = "".join(
     sqlite_triggers(
         "promotions",
-        "entry = NEW.entry OR chain = NEW.chain OR "
+        "entry = NEW.entry OR run_id = NEW.run_id OR "
         "(predecessor = NEW.predecessor AND kind <> 'refuse' AND NEW.kind <> 'refuse')",
     )
     + sqlite_triggers("entry_hashes", "entry = NEW.entry", "hash_")

@@ -192,7 +192,7 @@ class Registry:
             HASH_TAG: entry.checkpoint_hash,
             "checkpoint": entry.checkpoint,
             "ratchet_version": str(entry.version),
-            "chain": entry.chain,
+            "run_id": entry.run_id,
         }
         # The first decision about it, and where it is stored.
         tags |= {"gate": entry.kind, "path": entry.path}

@@ -38,7 +38,7 @@ class LostTask:
     benchmark: str
     solved_by: str
     lost_by: str
-    chain: str
+    run_id: str
     number: int
     problem: dict[str, Any]
     at: str = ""
@@ -63,7 +63,7 @@ class RegressionSet:
         benchmark: str,
         solved_by: str,
         lost_by: str,
-        chain: str,
+        run_id: str,
         number: int,
     ) -> list[LostTask]:
         """Append the tasks that are new, and return those. A task is recorded once."""
@@ -78,7 +78,7 @@ class RegressionSet:
                     benchmark,
                     solved_by,
                     lost_by,
-                    chain,
+                    run_id,
                     number,
                     to_row(problem),
                     now,

@@ -52,7 +52,7 @@ def stage(
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="p",
         why="test",

@@ -24,7 +24,7 @@ def stage(tmp_path: Path) -> StageContext:
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",

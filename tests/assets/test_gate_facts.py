@@ -64,15 +64,15 @@ def artifact(
         ).manifest
 
 
-def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
-    pipeline_run = PipelineRun(home_builder.run_context.home.runs / chain)
+def stage(home_builder: HomeBuilder, run_id: str) -> StageContext:
+    pipeline_run = PipelineRun(home_builder.run_context.home.runs / run_id)
     with pipeline_run.stage("promoted_model") as report:
         return StageContext(home_builder.run_context, pipeline_run, report)
 
 
 def challenge(
     home_builder: HomeBuilder,
-    chain: str,
+    run_id: str,
     solved: int,
     version: str = "",
     copied: Artifact | None = None,
@@ -84,17 +84,17 @@ def challenge(
     before = home_builder.run_context.ledger.champion()
     assert before is not None
     champion = home_builder.run_context.store.require("checkpoints", before.checkpoint)
-    new, version = copied or home_builder.checkpoint(chain), version or f"draw of {chain}"
+    new, version = copied or home_builder.checkpoint(run_id), version or f"draw of {run_id}"
     home_builder.scored(
-        chain,
-        "chain",
+        run_id,
+        "pipeline",
         {
             "champion": card(champion, 100, 400, version),
             "challenger": card(new, solved, 400, version),
         },
         champion,
     )
-    return stage(home_builder, chain)
+    return stage(home_builder, run_id)
 
 
 def test_a_passport_is_complete_until_a_link_is_missing(tmp_path: Path) -> None:
@@ -150,15 +150,15 @@ def test_the_gate_decides_nothing_on_a_changed_file(
     cache.write_text(json.dumps(hashes), encoding="utf-8")
     with pytest.raises(CorruptArtifact, match=path.name.partition(".")[0]):
         gate(stage_context)
-    assert [entry.chain for entry in home_builder.run_context.ledger.history()] == ["first"]
+    assert [entry.run_id for entry in home_builder.run_context.ledger.history()] == ["first"]
 
 
-def decision_of_run(home_builder: HomeBuilder, chain: str) -> dict[str, object]:
+def decision_of_run(home_builder: HomeBuilder, run_id: str) -> dict[str, object]:
     from assets.contestant_scores import read_scores
 
     return decision_of(
-        read_scores(home_builder.run_context.store.require("scores", chain)),
-        stage(home_builder, chain),
+        read_scores(home_builder.run_context.store.require("scores", run_id)),
+        stage(home_builder, run_id),
     ).model_dump(mode="json")
 
 
@@ -208,7 +208,7 @@ def test_every_gate_is_in_the_ledger_of_alpha(home_builder: HomeBuilder) -> None
     for number, solved in ((2, 101), (3, 160)):
         gate(challenge(home_builder, f"chain-000{number}", solved))
     gates = gates_of(home_builder.run_context.ledger.history())
-    assert [(g.chain, g.significant) for g in gates] == [
+    assert [(g.run_id, g.significant) for g in gates] == [
         ("chain-0002", False),
         ("chain-0003", True),
     ]

@@ -27,7 +27,7 @@ def job(folder: Path, training: str) -> TrainingJob:
     pipeline_run = open_run(
         run_context.home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="p",
         why="test",

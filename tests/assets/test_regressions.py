@@ -28,7 +28,7 @@ from resources.run_record import PipelineRun, open_run
 from tests.evaluation.test_policy import scorecard_of
 from tests.pipelines.home_builder import HomeBuilder
 
-ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "chain": "chain-0002"}
+ORIGIN = {"benchmark": "heldout", "solved_by": "old", "lost_by": "new", "run_id": "chain-0002"}
 DRAW = heldout_draw(FamilyConfig(), 2, 60)
 
 
@@ -75,8 +75,8 @@ def home_builder(tmp_path: Path) -> HomeBuilder:
     return builder
 
 
-def stage(home_builder: HomeBuilder, chain: str) -> StageContext:
-    pipeline_run = PipelineRun(home_builder.run_context.home.runs / chain)
+def stage(home_builder: HomeBuilder, run_id: str) -> StageContext:
+    pipeline_run = PipelineRun(home_builder.run_context.home.runs / run_id)
     with pipeline_run.stage("promoted_model") as report:
         return StageContext(home_builder.run_context, pipeline_run, report)
 
@@ -99,7 +99,7 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
             "chain-0002", new.content_hash, problems, range(1), range(1, len(problems))
         ),
     }
-    home_builder.scored("chain-0002", "chain", cards, old)
+    home_builder.scored("chain-0002", "pipeline", cards, old)
     entry = gate(stage(home_builder, "chain-0002"))
     assert entry.kind == "promote", entry.decision["reasons"]
     lost = {problems[0].problem_id}
@@ -112,7 +112,7 @@ def test_a_promotion_stores_its_lost_tasks_for_later_runs(
     open_run(
         home_builder.run_context.home.runs,
         "chain-0003",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",
@@ -199,7 +199,7 @@ def test_only_a_run_after_a_regression_samples_by_weight(
         open_run(
             home_builder.run_context.home.runs,
             name,
-            kind="chain",
+            kind="pipeline",
             base_seed=1,
             profile="small",
             why="test",

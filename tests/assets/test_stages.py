@@ -99,7 +99,7 @@ def test_a_resumed_run_keeps_what_it_made_with_edited_code(tmp_path: Path) -> No
             champion=None,
         )
 
-    run, dataset = opened("chain-0001", "chain"), opened("data", "data")
+    run, dataset = opened("chain-0001", "pipeline"), opened("data", "data")
     for each in (run, dataset):
         each.keep_code("sft_checkpoint", "before the edit")
     assert run.code_of("sft_checkpoint") == "before the edit"

@@ -38,7 +38,7 @@ COMMANDS = (
     "data limits",
 )
 FILES = (
-    "runs/chain-0001/chain.json",
+    "runs/chain-0001/run.json",
     "runs/chain-0001/training/*/job.json",
     "runs/chain-0001/training/*/done.json",
     "runs/chain-0001/training/*/metrics-001.jsonl",
@@ -122,7 +122,7 @@ def run(ratchet: Called, home: Path, command: str) -> tuple[object, list[str]]:
 def test_a_training_whose_record_is_damaged_is_named(
     ratchet: Called, home: Path, command: str
 ) -> None:
-    path = damage(home, "runs/chain-0001/chain.json")
+    path = damage(home, "runs/chain-0001/run.json")
     code, _, errors = ratchet(home, *command.split())
     assert code == 2 and errors.startswith(f"error: {path}: cannot be read")
 
@@ -132,14 +132,14 @@ def test_a_damaged_record_does_not_cost_the_files_of_its_training(
     ratchet: Called, home: Path, command: str
 ) -> None:
     intact = ratchet(home, *command.split(), "chain-0001")
-    damage(home, "runs/chain-0001/chain.json")
+    damage(home, "runs/chain-0001/run.json")
     assert ratchet(home, *command.split(), "chain-0001") == intact
 
 
 def test_the_other_trainings_are_listed(ratchet: Called, home: Path) -> None:
     runs = home / "runs"
-    open_run(runs, "chain-0002", kind="chain", base_seed=1, profile="", why="", champion=None)
-    record = damage(home, "runs/chain-0002/chain.json")
+    open_run(runs, "chain-0002", kind="pipeline", base_seed=1, profile="", why="", champion=None)
+    record = damage(home, "runs/chain-0002/run.json")
     job = damage(home, "runs/chain-0001/training/*/job.json")
     code, output, errors = ratchet(home, "jobs", "list")
     assert code == 2 and "chain-0001" in output

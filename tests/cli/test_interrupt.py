@@ -71,7 +71,7 @@ def test_in_a_wait_for_input(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_in_the_loop_that_follows_a_run(tmp_path: Path) -> None:
-    options = {"kind": "chain", "base_seed": 1, "profile": "small", "why": "test"}
+    options = {"kind": "pipeline", "base_seed": 1, "profile": "small", "why": "test"}
     open_run(tmp_path / "runs", "chain-0001", champion=None, **options)  # type: ignore[arg-type]
     lease.take(tmp_path / "training.lease", "chain-0001")
     try:

@@ -42,7 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     pipeline_run = open_run(
         home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="t",
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     folder.mkdir(parents=True)
     job = TrainingJob(
         folder=str(folder),
-        chain="chain-0001",
+        run_id="chain-0001",
         start="start",
         train="t",
         validation="v",

@@ -61,7 +61,7 @@ def home(home_builder: HomeBuilder, monkeypatch: pytest.MonkeyPatch) -> HomeBuil
             checkpoint_hash=checkpoint.content_hash,
             path=str(checkpoint.path),
             decision=decision.model_dump(mode="json"),
-            chain=name,
+            run_id=name,
             against=before.checkpoint_hash if before else None,
         )
         before = scored if decision.promoted else before

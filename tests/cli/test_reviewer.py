@@ -152,7 +152,9 @@ def test_the_reviewer_trains_under_the_lease_of_the_home(
         assert not trained
     with pytest.raises(TrainingFailed):
         reinforce(tmp_path / "start", tmp_path / "better", Settings.read(), quiet())
-    assert trained[0] and trained[0].chain == "reviewer-better" and lease.holder(lease_file) is None
+    assert (
+        trained[0] and trained[0].run_id == "reviewer-better" and lease.holder(lease_file) is None
+    )
 
 
 def test_a_reviewer_passes_the_preflight_checks_first(

@@ -155,7 +155,7 @@ def test_an_added_or_removed_file_is_named(home: Home) -> None:
         ("checkpoints/chain-0001/*/model.safetensors", flip, "provenance chain-0001"),
         ("checkpoints/base_model/*/manifest.json", flip, "card 2"),
         ("checkpoints/chain-0001/current.json", flip, "promote chain-0001"),
-        ("runs/chain-0001/chain.json", flip, "status"),
+        ("runs/chain-0001/run.json", flip, "status"),
     ],
     ids=lambda value: value if isinstance(value, str) and "*" not in value else None,
 )
@@ -184,7 +184,7 @@ def assert_refused(ratchet: Called, home: Home, name: str, command: str) -> None
 
 
 def test_no_statement_replaces_a_recorded_entry(home: Home) -> None:
-    columns = "kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain"
+    columns = "kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, run_id"
     ledger = Ledger(home.ledger)
     history = ledger.history()
     with (

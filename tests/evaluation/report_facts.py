@@ -66,7 +66,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         note="It has a million parameters and has seen small compositions only",
     )
     facts = ReportFacts(
-        chain="chain-0002",
+        run_id="chain-0002",
         profile="embedded",
         created_at="2026-11-21 03:14 UTC",
         version=2,
@@ -191,7 +191,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
             },
             hardware={"cpu": "Intel Xeon", "cores": 2, "memory_gib": 23.4},
             isolation=before.isolation,
-            seeds={"chain": 1, "training": 2},
+            seeds={"pipeline run": 1, "training": 2},
         ),
         minutes=7.9,
         stages=(

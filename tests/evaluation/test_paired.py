@@ -29,7 +29,7 @@ changes = st.integers(2, 300).flatmap(
 
 
 def gate(p_value: float, level: float = 0.0) -> Gate:
-    return Gate(chain="", benchmark="b", benchmark_version="1", p_value=p_value, level=level)
+    return Gate(run_id="", benchmark="b", benchmark_version="1", p_value=p_value, level=level)
 
 
 @given(

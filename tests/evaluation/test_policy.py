@@ -23,7 +23,7 @@ from tests.evaluation.test_gate import BETTER, OLD, card
 
 GATES = tuple(
     Gate(
-        chain=f"chain-{i}", benchmark="heldout", benchmark_version=f"v{i}", p_value=0.3, level=0.01
+        run_id=f"chain-{i}", benchmark="heldout", benchmark_version=f"v{i}", p_value=0.3, level=0.01
     )
     for i in range(9)
 )

@@ -172,7 +172,7 @@ def test_a_stored_score_is_used_only_for_its_own_draw(tmp_path: Path) -> None:
     )
     job = TrainingJob(
         folder=str(tmp_path),
-        chain="study-a-s1",
+        run_id="study-a-s1",
         start="s",
         train="t",
         validation="v",

@@ -41,7 +41,7 @@ def good() -> Evidence:
     shape = shape_of_start(profile)
     assert shape is not None
     record = Record(
-        id="chain-0001", number=1, kind="chain", seed=1, profile="p", why="", champion=None,
+        id="chain-0001", number=1, kind="pipeline", seed=1, profile="p", why="", champion=None,
         opened_at="", minutes=14.0,
     )  # fmt: skip
     return Evidence(

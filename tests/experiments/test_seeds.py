@@ -26,7 +26,7 @@ def finished_job(folder: Path, seed: int, validations: dict[int, float]) -> Trai
     """Write the files of a finished training with these validations; return its job."""
     job = TrainingJob(
         folder=str(folder),
-        chain=f"study-a-s{seed}",
+        run_id=f"study-a-s{seed}",
         start="s",
         train="t",
         validation="v",

@@ -44,7 +44,7 @@ SCHEMA = json.loads(Path(__file__).with_name("wandb-sweeps-0.3.0.json").read_tex
 def base(folder: Path) -> TrainingJob:
     return TrainingJob(
         folder=str(folder / "training" / "x"),
-        chain="study-a-s1001",
+        run_id="study-a-s1001",
         start="s",
         train="t",
         validation="v",

@@ -40,7 +40,7 @@ def main(folder: Path, trials: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     base = TrainingJob(
         folder=str(folder / "training" / "x"),
-        chain="toy",
+        run_id="toy",
         start="s",
         train="t",
         validation="v",

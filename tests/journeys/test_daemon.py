@@ -52,7 +52,7 @@ def test_a_killed_daemon_does_not_stop_a_pipeline_run(tmp_path: Path) -> None:
         "-w",
         str(home / "dagster" / "workspace.yaml"),
         "-j",
-        "full_chain",
+        "full_pipeline",
         "--tags",
         tags,
     ]

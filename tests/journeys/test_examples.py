@@ -91,7 +91,7 @@ def tiny_job(training: Training, reward: Any, folder: Path, visible_tests: int =
     )
     return TrainingJob(
         folder=str(folder),
-        chain="examples",
+        run_id="examples",
         start=str(folder / "start"),
         train=str(folder / "train.parquet"),
         validation=str(folder / "validation.parquet"),

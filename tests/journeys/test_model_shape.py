@@ -90,7 +90,7 @@ def test_the_shape_of_half_a_billion_parameters_trains_resumes_and_is_scored(
     )
     job = TrainingJob(
         folder=str(tmp_path),
-        chain="shape",
+        run_id="shape",
         start=str(tmp_path / "start"),
         train=str(tmp_path / "train.parquet"),
         validation=str(tmp_path / "validation.parquet"),

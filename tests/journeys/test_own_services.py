@@ -63,7 +63,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
         "RATCHET_HOME": str(path / "home"),
         "RATCHET_PROFILE": str(path / "tiny.yaml"),
     }
-    command = ["dagster", "job", "execute", "-f", "mine.py", "-j", "full_chain"]
+    command = ["dagster", "job", "execute", "-f", "mine.py", "-j", "full_pipeline"]
     ended = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=path,

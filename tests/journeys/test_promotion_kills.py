@@ -57,7 +57,7 @@ def step(ledger: Ledger, rng: random.Random) -> Entry:
         checkpoint_hash=name,
         path="",
         decision={"reasons": []},
-        chain=name,
+        run_id=name,
         against=against,
     )
 
@@ -148,7 +148,7 @@ def kill_repeatedly(home: Path, kills: int, seed: int) -> Counter[str]:
         assert [entry.entry for entry in history] == list(range(1, len(history) + 1))
         moves = [entry.predecessor for entry in history if entry.kind != "refuse"]
         assert len(moves) == len(set(moves))
-        assert len({entry.chain for entry in history}) == len(history)
+        assert len({entry.run_id for entry in history}) == len(history)
     expected = {
         alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()
     }

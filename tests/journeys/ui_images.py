@@ -78,7 +78,7 @@ def take_images(home: Path, folder: Path) -> None:
     """Save an image of each page. Raises AssertionError if a page lacks its text."""
     folder.mkdir(parents=True, exist_ok=True)
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-        [run] = instance.get_runs(dg.RunsFilter(job_name="full_chain"), limit=1)
+        [run] = instance.get_runs(dg.RunsFilter(job_name="full_pipeline"), limit=1)
         [step] = instance.fetch_observations(dg.AssetKey("checkpoint"), limit=1).records
     names = {"run": run.run_id, "observed": round(1000 * step.timestamp)}
     with (

@@ -82,7 +82,7 @@ class HomeBuilder:
         """Add a champion with the score of its decision."""
         checkpoint, before = self.checkpoint(name), self.run_context.ledger.champion()
         scorecard = card(checkpoint, solved, tasks, f"draw of {name}")
-        self.scored(name, "chain", {"challenger" if before else "champion": scorecard}, None)
+        self.scored(name, "pipeline", {"challenger" if before else "champion": scorecard}, None)
         kind: Literal["promote", "install"] = "promote" if before else "install"
         self.run_context.ledger.append(
             kind,
@@ -90,7 +90,7 @@ class HomeBuilder:
             checkpoint_hash=checkpoint.content_hash,
             path=str(checkpoint.path),
             decision={"reasons": ["test"]},
-            chain=name,
+            run_id=name,
             against=before.checkpoint_hash if before else None,
         )
         return checkpoint

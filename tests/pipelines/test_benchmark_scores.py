@@ -57,7 +57,7 @@ def champion(home_builder: HomeBuilder) -> Artifact:
         checkpoint_hash=checkpoint.content_hash,
         path=str(checkpoint.path),
         decision={"reasons": []},
-        chain="tiny",
+        run_id="tiny",
         against=None,
     )
     return checkpoint

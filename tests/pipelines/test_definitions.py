@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
-from pipelines.jobs import CHAIN_ASSETS, record_failure
+from pipelines.jobs import PIPELINE_ASSETS, record_failure
 from problems.schema import problem_schema
 from resources.run_record import open_run
 from tests.pipelines.home_builder import HomeBuilder
@@ -91,7 +91,7 @@ def test_every_check_but_one_blocks() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "full_chain",
+        "full_pipeline",
         "smoke",
         "refresh_data",
         "evaluate_checkpoint",
@@ -154,7 +154,7 @@ def test_a_failed_manual_promotion_is_no_failed_pipeline_run(
     pipeline_run = open_run(
         home_builder.run_context.home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",
@@ -176,7 +176,7 @@ def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilde
     pipeline_run = open_run(
         home_builder.run_context.home.runs,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",
@@ -185,7 +185,7 @@ def test_a_failed_stage_counts_as_a_failed_pipeline_run(home_builder: HomeBuilde
     home_builder.run_context.home.sources.write_text("{broken", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
-        job = defs.resolve_job_def("full_chain")
+        job = defs.resolve_job_def("full_pipeline")
         ended = job.execute_in_process(
             instance=instance,
             partition_key="chain-0001",
@@ -205,12 +205,12 @@ def test_a_run_without_a_partition_fails_at_its_first_stage(
     """`dagster job launch` starts a run like this: it omits the tags of the job."""
     bare = dg.define_asset_job(
         "bare",
-        dg.AssetSelection.assets(*CHAIN_ASSETS),
+        dg.AssetSelection.assets(*PIPELINE_ASSETS),
         hooks={record_failure},
         executor_def=dg.in_process_executor,
     )
     job = dg.Definitions(
-        assets=CHAIN_ASSETS, jobs=[bare], resources=_of(home_builder)
+        assets=PIPELINE_ASSETS, jobs=[bare], resources=_of(home_builder)
     ).resolve_job_def("bare")
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
@@ -227,7 +227,7 @@ def test_an_unpartitioned_stage_materializes_without_a_partition(
 ) -> None:
     """The page of the asset in the UI starts a run like this, without a partition."""
     job = dg.Definitions(
-        assets=CHAIN_ASSETS, resources=_of(home_builder)
+        assets=PIPELINE_ASSETS, resources=_of(home_builder)
     ).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(
@@ -266,10 +266,12 @@ def test_every_asset_links_to_its_code() -> None:
         for spec in defs.resolve_all_asset_specs()
         if "dagster/code_references" in spec.metadata
     }
-    expected = {asset.key.to_user_string() for asset in CHAIN_ASSETS}
+    expected = {asset.key.to_user_string() for asset in PIPELINE_ASSETS}
     assert linked == expected | {"benchmark_scores", "deployment"}
 
 
 def test_trainings_share_a_pool() -> None:
-    pools = {asset.key.to_user_string(): asset.op.pool for asset in CHAIN_ASSETS if asset.op.pool}
+    pools = {
+        asset.key.to_user_string(): asset.op.pool for asset in PIPELINE_ASSETS if asset.op.pool
+    }
     assert pools == {"sft_checkpoint": "training", "checkpoint": "training"}

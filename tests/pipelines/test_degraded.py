@@ -49,7 +49,7 @@ def fallen(run_context: RunContext) -> None:
 
 def launch(instance: dg.DagsterInstance, request: dg.RunRequest) -> None:
     instance.create_run_for_job(
-        dg.job(name="full_chain")(lambda: None),
+        dg.job(name="full_pipeline")(lambda: None),
         tags={**request.tags, "dagster/run_key": str(request.run_key)},
     )
 
@@ -59,7 +59,7 @@ def test_a_rollback_starts_one_retraining(
 ) -> None:
     rolled_back(run_context)
     [request] = look(degraded_champion, home_builder, instance).run_requests or []
-    assert request.job_name == "full_chain"
+    assert request.job_name == "full_pipeline"
     assert "release-0001 was rolled back: quality: worse." in request.tags["ratchet/why"]
     launch(instance, request)
     assert "was started" in str(look(degraded_champion, home_builder, instance).skip_reason)

@@ -54,4 +54,4 @@ def test_dagster_lists_the_jobs_without_a_flag() -> None:
         text=True,
         check=True,
     )
-    assert "Job: full_chain" in listed.stdout
+    assert "Job: full_pipeline" in listed.stdout

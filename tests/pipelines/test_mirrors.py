@@ -97,7 +97,7 @@ def test_seeds_trials_and_variants_do_not_share_checkpoints(tmp_path: Path, root
 
 
 def test_the_mirror_path_of_a_pipeline_run_is_stable(tmp_path: Path) -> None:
-    run = study(tmp_path, str(tmp_path / "store") + "/", "chain-0001", "chain")
+    run = study(tmp_path, str(tmp_path / "store") + "/", "chain-0001", "pipeline")
     job = training_job(run.stage, run.rows)
     assert job.mirror == f"{tmp_path}/store/trainings/chain-0001/{job.key[:12]}"
     assert TrainingJob.read(job.write()) == job

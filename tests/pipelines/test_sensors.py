@@ -119,7 +119,7 @@ def test_a_new_or_changed_source_starts_one_retraining(
     [changed] = look(changed_problems, home_builder, instance).run_requests or []
     assert added.run_key == again.run_key != changed.run_key
     assert (
-        added.job_name == "full_chain"
+        added.job_name == "full_pipeline"
         and added.partition_key == "chain-0001"
         and added.tags["ratchet/why"] == "problems changed: own"
     )
@@ -174,7 +174,7 @@ def test_a_significant_regression_starts_a_retraining(
     rescored(home_builder, solved=30)
     result = look(champion_regression, home_builder, instance)
     [request] = result.run_requests or []
-    assert request.job_name == "full_chain" and "30 of 100" in request.tags["ratchet/why"]
+    assert request.job_name == "full_pipeline" and "30 of 100" in request.tags["ratchet/why"]
     # With this cause, the run samples more problems that resemble lost tasks.
     assert request.tags["ratchet/cause"] == "regression"
     assert len(json.loads(str(result.cursor))) == 1
@@ -193,7 +193,7 @@ def test_one_cause_starts_one_retraining(
     rescored(home_builder, solved=30)
     [request] = look(champion_regression, home_builder, instance).run_requests or []
     instance.create_run_for_job(
-        dg.job(name="full_chain")(lambda: None), tags={"dagster/run_key": str(request.run_key)}
+        dg.job(name="full_pipeline")(lambda: None), tags={"dagster/run_key": str(request.run_key)}
     )
     assert not look(champion_regression, home_builder, instance).run_requests
 

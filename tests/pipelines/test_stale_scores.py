@@ -174,7 +174,7 @@ def test_a_daily_validation_reports_failures_and_cost(
         checkpoint_hash=checkpoint.content_hash,
         path=str(checkpoint.path),
         decision={"reasons": []},
-        chain="tiny",
+        run_id="tiny",
         against=None,
     )
     request = tick(daily_validation, instance, home_builder.run_context.resources)

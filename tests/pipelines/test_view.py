@@ -21,7 +21,7 @@ def test_the_view_shows_stages_and_the_reward_curve(tmp_path: Path) -> None:
     pipeline_run = open_run(
         tmp_path,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",
@@ -54,7 +54,7 @@ def test_a_long_message_does_not_shorten_stage_names(tmp_path: Path) -> None:
     pipeline_run = open_run(
         tmp_path,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",
@@ -73,7 +73,7 @@ def test_a_later_view_does_not_repeat_old_news(tmp_path: Path) -> None:
     pipeline_run = open_run(
         tmp_path,
         "chain-0001",
-        kind="chain",
+        kind="pipeline",
         base_seed=1,
         profile="small",
         why="test",

@@ -9,7 +9,7 @@ def put(
     ledger: Ledger,
     name: str,
     kind: Kind = "promote",
-    chain: str | None = None,
+    run_id: str | None = None,
     against: Entry | None = None,
 ) -> Entry:
     compared = against or ledger.champion()
@@ -19,6 +19,6 @@ def put(
         checkpoint_hash=f"hash-{name}",
         path=f"/checkpoints/{name}",
         decision={"reasons": [name]},
-        chain=chain or f"chain-{name}",
+        run_id=run_id or f"chain-{name}",
         against=compared.checkpoint_hash if compared else None,
     )

@@ -26,7 +26,7 @@ SCHEMA = json.loads(
 )
 JOB = TrainingJob(
     folder="/var/lib/ratchet/runs/chain-0001/training/abc",
-    chain="chain-0001",
+    run_id="chain-0001",
     start="s",
     train="t",
     validation="v",
@@ -159,7 +159,7 @@ def test_the_manifest_runs_the_job_file_of_the_training() -> None:
         manifest["spec"]["entrypoint"] == f"python -m verl_jobs.trainer.entry {JOB.folder}/job.json"
     )
     # A step that attaches to a running job looks for this prefix.
-    assert manifest["spec"]["jobId"].startswith(f"{JOB.chain}-{JOB.key[:10]}-")
+    assert manifest["spec"]["jobId"].startswith(f"{JOB.run_id}-{JOB.key[:10]}-")
 
 
 def test_the_manifest_sets_the_environment_of_a_joined_ray() -> None:

@@ -42,7 +42,7 @@ def test_a_held_lease_names_its_holder_and_time(path: Path) -> None:
         with pytest.raises(lease.LeaseHeld, match=rf"chain-0007\b.*\b{process.pid}\b.*20.*UTC"):
             lease.take(path, "chain-0008")
         holder = lease.holder(path)
-        assert holder is not None and (holder.pid, holder.chain) == (process.pid, "chain-0007")
+        assert holder is not None and (holder.pid, holder.run_id) == (process.pid, "chain-0007")
     finally:
         process.kill()
         process.wait()

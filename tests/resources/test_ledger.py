@@ -58,9 +58,9 @@ def test_a_repeated_pipeline_run_records_nothing_twice(ledger: Ledger) -> None:
 
 
 def test_a_pipeline_run_has_one_candidate(ledger: Ledger) -> None:
-    put(ledger, "a", "install", chain="one")
+    put(ledger, "a", "install", run_id="one")
     with pytest.raises(ValueError, match=r"pipeline run one .* a\b"):
-        put(ledger, "b", chain="one")
+        put(ledger, "b", run_id="one")
 
 
 def test_a_promotion_against_a_former_champion_is_refused(ledger: Ledger) -> None:
@@ -94,7 +94,7 @@ def test_the_database_refuses_two_successors_of_one_champion(ledger: Ledger) -> 
         pytest.raises(Exception, match=r"append-only|one_successor"),
         ledger._database.writing() as cursor,
     ):
-        ledger._insert(cursor, replace(second, entry=3, chain="by hand", predecessor=first.entry))
+        ledger._insert(cursor, replace(second, entry=3, run_id="by hand", predecessor=first.entry))
 
 
 def test_a_rollback_to_a_version_undoes_all_later_ones(ledger: Ledger) -> None:
@@ -125,7 +125,7 @@ def test_a_rollback_of_a_former_champion_is_refused(ledger: Ledger) -> None:
 def test_a_repeated_checkpoint_keeps_its_version(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     put(ledger, "b", "refuse")
-    assert put(ledger, "b", chain="next night").version == 2
+    assert put(ledger, "b", run_id="next night").version == 2
 
 
 @settings(max_examples=30)
@@ -161,7 +161,7 @@ for i in range(rounds):
     mine = f"{name}{i}"
     try:
         ledger.append(
-            "promote", checkpoint=mine, checkpoint_hash=mine, path="", decision={}, chain=mine,
+            "promote", checkpoint=mine, checkpoint_hash=mine, path="", decision={}, run_id=mine,
             against=against,
         )
         print("promoted", flush=True)
@@ -218,7 +218,7 @@ while True:
     name, against = str(i), str(i - 1) if i else None
     ledger.append(
         "promote" if i else "install", checkpoint=name, checkpoint_hash=name, path="", decision={},
-        chain=name, against=against,
+        run_id=name, against=against,
     )
     print(i, flush=True)
     i += 1
@@ -277,7 +277,7 @@ READ_ONLY = """
 import os, sys; from pathlib import Path; from resources.registry.ledger import Ledger
 os.setuid(65534) if os.geteuid() == 0 else None
 Ledger(Path(sys.argv[1])).append(
-    "promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, chain="b",
+    "promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, run_id="b",
     against="hash-a",
 )
 """

@@ -36,7 +36,7 @@ def put(ledger: Ledger, name: str, kind: Kind, path: str = "/checkpoints") -> No
         checkpoint_hash=f"hash-{name}",
         path=path,
         decision={"reasons": [f"{name} came"]},
-        chain=f"chain-{name}",
+        run_id=f"chain-{name}",
         against=champion.checkpoint_hash if champion else None,
     )
 

@@ -25,7 +25,7 @@ def install(home: Path) -> Entry:
         checkpoint_hash="b" * 64,
         path=str(home / FOLDER),
         decision={},
-        chain="chain-0001",
+        run_id="chain-0001",
         against=None,
     )
 
@@ -53,7 +53,7 @@ def test_a_rollback_in_a_copy_restores_the_copys_checkpoint(tmp_path: Path) -> N
         checkpoint_hash="c" * 64,
         path=str(tmp_path / "old" / "checkpoints" / "two"),
         decision={},
-        chain="chain-0002",
+        run_id="chain-0002",
         against=first.checkpoint_hash,
     )
     shutil.copytree(tmp_path / "old", tmp_path / "new")
@@ -78,7 +78,13 @@ def test_an_interrupted_run_trains_from_the_copys_champion(tmp_path: Path) -> No
     old, new = tmp_path / "old", tmp_path / "new"
     champion = ModelVersion(checkpoint="one", content_hash="b" * 64, path=str(old / FOLDER))
     run = open_run(
-        old / "runs", "chain-0001", kind="chain", base_seed=1, profile="", why="", champion=champion
+        old / "runs",
+        "chain-0001",
+        kind="pipeline",
+        base_seed=1,
+        profile="",
+        why="",
+        champion=champion,
     )
     assert run.change(minutes=1.0).champion == champion == run.record.champion
     shutil.copytree(old, new)

@@ -67,7 +67,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def job(tmp_path: Path) -> TrainingJob:
-    job = a_job(tmp_path, chain=tmp_path.name)
+    job = a_job(tmp_path, run_id=tmp_path.name)
     job.write()
     return job
 
@@ -128,7 +128,7 @@ def jobs_of(job: TrainingJob, cluster: Path) -> list[Any]:
     return [
         each
         for each in client_of(cluster).list_jobs()
-        if (each.submission_id or "").startswith(f"{job.chain}-{job.key[:10]}-")
+        if (each.submission_id or "").startswith(f"{job.run_id}-{job.key[:10]}-")
     ]
 
 
@@ -154,7 +154,7 @@ def test_equal_run_names_in_two_homes_do_not_collide(
     job: TrainingJob, owned: Callable[[TrainingJob], Future[None]]
 ) -> None:
     (job.path / "other").mkdir()
-    other = a_job(job.path / "other", chain=job.chain)
+    other = a_job(job.path / "other", run_id=job.run_id)
     other.write()
     assert other.key == job.key
     owners = {each.folder: owned(each) for each in (job, other)}

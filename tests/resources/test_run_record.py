@@ -36,7 +36,7 @@ while True:
 """
 
 
-def opened(runs: Path, name: str, kind: Kind = "chain") -> PipelineRun:
+def opened(runs: Path, name: str, kind: Kind = "pipeline") -> PipelineRun:
     return open_run(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
 
 
@@ -55,10 +55,10 @@ def test_an_open_run_is_resumed(tmp_path: Path) -> None:
 
 def test_run_numbers_are_never_reused(tmp_path: Path) -> None:
     kinds: list[tuple[str, Kind]] = [
-        ("chain-0001", "chain"),
+        ("chain-0001", "pipeline"),
         ("put-by-hand", "evaluation"),
         ("rescore-1", "rescore"),
-        ("chain-0002", "chain"),
+        ("chain-0002", "pipeline"),
     ]
     assert [opened(tmp_path, name, kind).record.number for name, kind in kinds] == [1, 2, 3, 4]
     assert len({record.seed for record in records(tmp_path)}) == 4

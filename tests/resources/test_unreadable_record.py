@@ -21,10 +21,10 @@ def home(tmp_path: Path) -> Home:
     home = Home(tmp_path)
     for name in ("chain-0001", "chain-0002"):
         run = open_run(
-            home.runs, name, kind="chain", base_seed=1, profile="", why="test", champion=None
+            home.runs, name, kind="pipeline", base_seed=1, profile="", why="test", champion=None
         )
         run.change(state="done")
-    truncated = home.runs / "chain-0002" / "chain.json"
+    truncated = home.runs / "chain-0002" / "run.json"
     truncated.write_bytes(truncated.read_bytes()[:40])
     return home
 
@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Home:
 def test_the_other_records_are_read_and_it_is_named(home: Home) -> None:
     assert [record.id for record in readable(home.runs)] == ["chain-0001"]
     [line] = map(str, unreadable(home.runs).values())
-    assert "chain-0002/chain.json" in line
+    assert "chain-0002/run.json" in line
 
 
 def test_its_name_is_not_given_to_another_run(home: Home) -> None:
@@ -44,7 +44,7 @@ def test_no_run_is_opened_while_its_held_out_tasks_are_unknown(home: Home) -> No
         records(home.runs)
     with pytest.raises(CorruptArtifact, match="chain-0002"):
         open_run(
-            home.runs, "chain-0003", kind="chain", base_seed=1, profile="", why="", champion=None
+            home.runs, "chain-0003", kind="pipeline", base_seed=1, profile="", why="", champion=None
         )
 
 

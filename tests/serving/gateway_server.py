@@ -61,7 +61,7 @@ def promoted(ledger: Ledger, name: str, path: Path) -> Entry:
         checkpoint_hash=hash_folder(path),
         path=str(path),
         decision={},
-        chain=f"chain-{name}-{time.monotonic_ns()}",
+        run_id=f"chain-{name}-{time.monotonic_ns()}",
         against=champion.checkpoint_hash if champion else None,
     )
 

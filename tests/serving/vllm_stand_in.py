@@ -60,7 +60,7 @@ def promote(ledger: Ledger, name: str, folder: Path) -> None:
         checkpoint_hash=hash_folder(folder),
         path=str(folder),
         decision={},
-        chain=f"chain-{name}",
+        run_id=f"chain-{name}",
         against=champion.checkpoint_hash if champion else None,
     )
 

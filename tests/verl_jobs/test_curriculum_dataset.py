@@ -208,7 +208,7 @@ def a_job(
     )
     return TrainingJob(
         folder=str(folder),
-        chain="c",
+        run_id="c",
         start=str(rows / "model"),
         train=str(rows / "train.parquet"),
         validation=str(rows / "validation.parquet"),

@@ -15,7 +15,7 @@ from verl_jobs.job import TrainingJob, metrics, next_attempt
 def a_job(folder: Path, **changes: object) -> TrainingJob:
     values = {
         "folder": str(folder),
-        "chain": "chain-0001",
+        "run_id": "chain-0001",
         "start": "start",
         "train": "train.parquet",
         "validation": "validation.parquet",

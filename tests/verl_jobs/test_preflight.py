@@ -42,7 +42,7 @@ def job(start: Path, tmp_path: Path) -> TrainingJob:
     write_verl(problems(2), tmp_path / "validation.parquet")
     return TrainingJob(
         folder=str(tmp_path / "job"),
-        chain="chain-0001",
+        run_id="chain-0001",
         start=str(tmp_path / "start"),
         train=str(tmp_path / "train.parquet"),
         validation=str(tmp_path / "validation.parquet"),

@@ -63,7 +63,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
     ]:
         jobs[name] = TrainingJob(
             folder=str(home / name),
-            chain=name,
+            run_id=name,
             start=str(home / "start"),
             train=str(home / "train.parquet"),
             validation=str(home / "validation.parquet"),

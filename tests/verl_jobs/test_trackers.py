@@ -35,7 +35,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
     monkeypatch.setenv("WANDB_SILENT", "true")
     job_ = TrainingJob(
         folder=str(tmp_path / "job"),
-        chain="chain-0007",
+        run_id="chain-0007",
         start="start",
         train="t",
         validation="v",
@@ -62,7 +62,9 @@ def test_both_trackers_get_the_same_name_and_tags(job: TrainingJob) -> None:
 
     # verl's trainer does this before it makes its loggers
     AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
-    loggers = Tracking("ratchet", job.chain, ["file", "mlflow", "wandb"], {"trainer": {"steps": 1}})
+    loggers = Tracking(
+        "ratchet", job.run_id, ["file", "mlflow", "wandb"], {"trainer": {"steps": 1}}
+    )
     loggers.log({"critic/score/mean": 0.5}, step=1)
     assert wandb.run is not None
     in_wandb = (
@@ -105,7 +107,7 @@ def test_a_training_of_a_sweep_joins_the_run_of_its_agent(
         json.dumps({"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "run00007"})
     )
     AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
-    loggers = Tracking("ratchet", job.chain, ["wandb"], {"trainer": {"steps": 1}})
+    loggers = Tracking("ratchet", job.run_id, ["wandb"], {"trainer": {"steps": 1}})
     assert wandb.run is not None
     joined = wandb.run.id, wandb.run.sweep_id
     loggers.finish()

@@ -72,7 +72,7 @@ class TinyTraining:
         }
         lines = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
         TrainingJob(
-            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows),
+            folder=str(self.folder), run_id="trial", start=str(self.model), train=str(self.rows),
             validation=str(self.rows), inputs={}, training=self.training, reward=RewardConfig(),
             reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
         ).write()  # fmt: skip

@@ -180,7 +180,7 @@ def publish_candidate(
     files = hashed(temporary, known or {})
     manifest = Manifest(
         kind="checkpoints",
-        name=f"{job.chain}-step-{step}",
+        name=f"{job.run_id}-step-{step}",
         key=f"{job.key}-{step}",
         content_hash=content_of(files),
         files=files,

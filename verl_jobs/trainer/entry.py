@@ -105,7 +105,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     resumed = repair(job.path)
     if session:
         session.log.info(
-            f"training {job.chain}: "
+            f"training {job.run_id}: "
             f"{'from step ' + str(resumed) if resumed else 'from the start'}, "
             f"{job.training.steps} steps"
         )
@@ -135,7 +135,7 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         validation=Path(job.validation),
         folder=job.path,
         loggers=loggers,
-        name=job.chain,
+        name=job.run_id,
     )
     if job.training.trace:
         (job.path / TRACES).mkdir(exist_ok=True)
