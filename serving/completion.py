@@ -118,3 +118,8 @@ def gather(replies: Sequence[EngineReply], delta: Delta) -> None:
             each.prompt_tokens = delta.prompt_tokens
     if delta.ending:
         reply.finish_reason = delta.ending
+
+
+def one_line(error: BaseException) -> str:
+    """Return the first line of an error's message, else its type."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

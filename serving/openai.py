@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from resources.registry.ledger import Entry
-from serving.engines import Chat, Delta, EngineReply, EngineRequest, TokenLogprob
+from serving.completion import Chat, Delta, EngineReply, EngineRequest, TokenLogprob
 
 Text = Annotated[str, Field(max_length=1_000_000)]
 StopText = Annotated[str, Field(min_length=1, max_length=200)]

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt
 
 from resources.registry.ledger import Entry
-from serving.engines import EngineReply, EngineRequest
-from serving.openai import Strict, Text
+from serving.completion import EngineReply, EngineRequest
+from serving.openai import Strict, Text, TextFormat
 
 
 class TextPart(Strict):
@@ -38,10 +38,6 @@ class InputMessage(Strict):
         if isinstance(content, list):
             content = "".join(part.text for part in content)
         return {"role": "system" if self.role == "developer" else self.role, "content": content}
-
-
-class TextFormat(Strict):
-    type: Literal["text"] = "text"
 
 
 class TextSettings(Strict):

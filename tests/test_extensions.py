@@ -127,7 +127,8 @@ ENGINE = '''
 
 from collections.abc import AsyncGenerator
 
-from serving.engines import Delta, EngineKind, EngineRequest
+from serving.completion import Delta, EngineRequest
+from serving.engines import EngineKind
 
 
 class Echo:

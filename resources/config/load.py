@@ -146,7 +146,7 @@ def _resolve_benchmarks(data: dict[str, Any], folder: Path) -> None:
             named[at] = settings | {"name": str((folder / name).absolute())}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, of: str = "a profile must be a mapping of sections") -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
@@ -154,9 +154,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
-        raise ProfileError(
-            f"{path}: a profile must be a mapping of sections, got a {type(data).__name__}"
-        )
+        raise ProfileError(f"{path}: {of}, got a {type(data).__name__}")
     return data
 
 
@@ -171,20 +169,9 @@ def policy_file(path: Path, profile: Path) -> dict[str, Any]:
     Raises ProfileError.
     """
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(
-            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a "
-            "YAML file beside the profile"
-        ) from error
-    if not isinstance(data, dict):
-        raise ProfileError(
-            f"{path}: a policy must be a mapping of keys such as alpha and margins, got a "
-            f"{type(data).__name__}"
-        )
-    return data
+        return _read(path, "a policy must be a mapping of keys such as alpha and margins")
+    except ProfileError as error:
+        raise ProfileError(f"{profile}: policy: {error}") from error
 
 
 def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:

@@ -117,11 +117,6 @@ class Ledger:
     def champion(self) -> Entry | None:
         return champion_of(self.history())
 
-    def previous(self) -> Entry | None:
-        """Return the entry that would be champion after a rollback."""
-        stack = champions(self.history())
-        return stack[-2] if len(stack) > 1 else None
-
     def append(
         self,
         kind: Kind,

@@ -50,7 +50,7 @@ def sqlite_triggers(table: str, same: str, prefix: str = "") -> list[str]:
     same: condition under which a stored row and NEW exclude each other: `INSERT OR REPLACE` deletes
     without firing a trigger for deletions.
     """
-    body = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;"
+    body = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
     events = {
         "changed": f"UPDATE ON {table}",
         "deleted": f"DELETE ON {table}",

@@ -146,14 +146,6 @@ class Releases:
         """Return the open release."""
         return next((release for release in self.all() if release.open), None)
 
-    def head(self) -> int:
-        """Return the number of events, without verifying them: a cheap look for a change."""
-        with self._database.reading() as cursor:
-            if cursor is None or not has_table(cursor, EVENTS):
-                return 0
-            cursor.execute(f"SELECT COALESCE(MAX(entry), 0) FROM {EVENTS}")
-            return int(cursor.fetchone()[0])
-
     def open(
         self,
         champion: int,

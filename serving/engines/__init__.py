@@ -13,37 +13,7 @@ from pathlib import Path
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from sandbox.discovery import declared, load
-from serving.completion import (
-    Chat,
-    Delta,
-    Ending,
-    Engine,
-    EngineFailed,
-    EngineReply,
-    EngineRequest,
-    TokenLogprob,
-    TooLong,
-    Unsupported,
-    complete,
-    gather,
-)
-
-__all__ = [
-    "Chat",
-    "Delta",
-    "Ending",
-    "Engine",
-    "EngineFailed",
-    "EngineKind",
-    "EngineReply",
-    "EngineRequest",
-    "TokenLogprob",
-    "TooLong",
-    "Unsupported",
-    "complete",
-    "engine_of",
-    "gather",
-]
+from serving.completion import Engine
 
 
 @dataclass(frozen=True)

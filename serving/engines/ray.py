@@ -14,15 +14,8 @@ from typing import Any
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import (
-    Delta,
-    EngineFailed,
-    EngineKind,
-    EngineRequest,
-    TooLong,
-    Unsupported,
-    engine_of,
-)
+from serving.completion import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
+from serving.engines import EngineKind, engine_of
 
 KNOWN = {each.__name__: each for each in (TooLong, Unsupported, EngineFailed)}
 _starting = threading.Lock()

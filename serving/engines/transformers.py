@@ -22,16 +22,17 @@ from jinja2 import TemplateError
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import (
+from serving.completion import (
     Chat,
     Delta,
     EngineFailed,
-    EngineKind,
     EngineRequest,
     TokenLogprob,
     TooLong,
     Unsupported,
+    one_line,
 )
+from serving.engines import EngineKind
 
 if TYPE_CHECKING:
     from decoding.batch import Batch, Row
@@ -155,8 +156,8 @@ class TransformersEngine:
             # In a thread: a prompt of a megabyte takes seconds, and others' requests go on.
             return await asyncio.to_thread(self.checkpoint.encode, chat)
         except (TemplateError, TypeError, ValueError) as error:  # not a fault of the version
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise Unsupported(f"the model's chat template refuses this: {reason}") from error
+            reason = f"the model's chat template refuses this: {one_line(error)}"
+            raise Unsupported(reason) from error
 
     def healthy(self) -> bool:
         return self._thread.is_alive()
@@ -178,8 +179,7 @@ class TransformersEngine:
             try:
                 self._advance(batch)
             except Exception as error:  # any failure of the model: its requests are told
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-                self._tell_all(EngineFailed(f"the model failed: {reason}"))
+                self._tell_all(EngineFailed(f"the model failed: {one_line(error)}"))
                 batch.leave(batch.rows)
         self._tell_all(EngineFailed("the version was unloaded"))
 

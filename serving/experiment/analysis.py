@@ -20,7 +20,7 @@ from evaluation.statistics.online.confidence_sequence import mean_sequence
 from evaluation.statistics.online.pairs import concurrent_pairs, epochs
 from evaluation.statistics.online.welch import Welch, welch_test
 from serving.experiment.decision import Primary
-from serving.experiment.feedback import KeyLimit, Vote, counted, outliers
+from serving.experiment.feedback import KeyLimit, counted, outliers
 from serving.gateway.observations import Feedback, Observation
 
 FEWEST = 20  # units of each arm for Welch's test
@@ -140,13 +140,8 @@ def _votes(
 ) -> list[Value]:
     """Return a value for each response with votes, which is the mean of its keys' last votes."""
     by_response = {o.response: o for o in observations if not o.shadow}
-    own = counted(
-        [
-            Vote(v.response, v.key, v.unit, by_response[v.response].arm, v.value)
-            for v in sorted(votes, key=lambda vote: vote.time)
-            if v.response in by_response
-        ]
-    )
+    known = (vote for vote in votes if vote.response in by_response)
+    own = counted(sorted(known, key=lambda vote: vote.time))
     means = _means([(vote.response, vote.value) for vote in own])
     cast = Counter(vote.response for vote in votes)
     return [

@@ -7,11 +7,10 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.statistics.alpha_spending import level_at
-from evaluation.statistics.hypothesis_tests import Floats, Interval
+from evaluation.statistics.hypothesis_tests import Interval
 from evaluation.statistics.online.running_sequence import RunningSequence
 
 
@@ -57,19 +56,6 @@ class Harm:
     def cleared(self) -> bool:
         """Whether more harm than the margin is ruled out."""
         return self.interval.high < self.guardrail.margin
-
-
-def measured_harm(
-    guardrail: Guardrail, differences: Sequence[float] | Floats, level: float
-) -> Harm:
-    """Return the state of a guardrail after these pairs, oldest first.
-
-    differences: challenger minus champion, each in [-high, high].
-    """
-    sequence = sequence_of(guardrail)
-    for difference in differences:
-        sequence.add(float(difference))
-    return shown_harm(guardrail, sequence, level)
 
 
 def sequence_of(guardrail: Guardrail) -> RunningSequence:

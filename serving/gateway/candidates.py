@@ -21,7 +21,7 @@ from problems.columns import ProblemError
 from problems.production import SOURCE
 from problems.sources.production import PRODUCTION
 from resources.config.production import Production
-from serving.engines import Chat
+from serving.completion import Chat
 from serving.gateway.observations import WAIT_S, append_only
 from serving.openai import Tests
 

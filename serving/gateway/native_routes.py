@@ -11,12 +11,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from resources.registry.ledger import Entry
+from serving.completion import one_line
 from serving.gateway.keeper import Keeper
 from serving.gateway.observations import Feedback, Observations
 from serving.gateway.openai_routes import LEFT, Answers, unless_gone
 from serving.gateway.pool import CannotLoad
 from serving.gateway.recorder import PAUSE_S, Recorder
-from serving.gateway.refusals import Refused, one_line
+from serving.gateway.refusals import Refused
 from serving.openai import Strict, Text, TextRequest
 
 VALUES = {"accepted": 1.0, "edited": 0.5, "rejected": 0.0}
@@ -41,21 +42,17 @@ def native_routes(
         if body.stream:
             raise Refused(400, "unsupported", "stream: use /v1/completions for a stream")
         task = answers.task(body, request)
-        more: dict[str, Any] = {}
-        if body.tests:
-            best = await unless_gone(request, answers.best(task, body))
-            replies, more = ([best.reply], {"verdict": best.verdict()}) if best else (None, {})
-        else:
-            replies = await unless_gone(request, answers.replies(task))
-        if replies is None:
+        answer = await unless_gone(request, answers.replies(task, body))
+        if answer is None:
             return Response(status_code=LEFT)
+        replies, verdict = answer
         assert task.entry is not None
         completions = [
             {"text": r.text, "finish_reason": r.finish_reason, "tokens": r.completion_tokens}
             for r in replies
         ]
         named = {"version": task.entry.version, "checkpoint": task.entry.checkpoint}
-        return JSONResponse({"id": task.id, **named, "completions": completions, **more})
+        return JSONResponse({"id": task.id, **named, "completions": completions, **verdict})
 
     @routes.post("/feedback")
     async def feedback(body: Vote, request: Request) -> dict[str, str]:

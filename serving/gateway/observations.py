@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
+from resources.registry.ledger_database import sqlite_triggers
+
 WAIT_S = 30.0  # wait for another process that writes
 TOGETHER = 1000  # rows of one statement; SQLite takes 32,766 values
 FALLBACK, NAMED = "fallback", "named"  # arms outside of any comparison
@@ -76,19 +78,7 @@ class Feedback:
 
 def append_only(table: str) -> str:
     """Return SQL that makes a table with a column `number` refuse changes and deletions."""
-    return "".join(
-        # `INSERT OR REPLACE` deletes without firing a trigger for deletions, hence the third.
-        f"CREATE TRIGGER IF NOT EXISTS {table}_{name} BEFORE {event} "
-        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END;"
-        for name, event in (
-            ("never_changed", f"UPDATE ON {table}"),
-            ("never_deleted", f"DELETE ON {table}"),
-            (
-                "never_replaced",
-                f"INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE number = NEW.number)",
-            ),
-        )
-    )
+    return "".join(sqlite_triggers(table, "number = NEW.number", f"{table}_"))
 
 
 TABLES = {"observations": Observation, "feedback": Feedback}
@@ -186,11 +176,6 @@ class Observations:
         """Return the votes on the responses of a release, oldest first."""
         where = "response IN (SELECT response FROM observations WHERE release = ?)"
         return [Feedback(*row) for _, *row in self._rows("feedback", where, [release])]
-
-    def feedback(self, after: int = 0) -> Iterator[tuple[int, Feedback]]:
-        """Yield (number, vote) of those recorded after this number, oldest first."""
-        for number, *row in self._rows("feedback", "number > ?", [after]):
-            yield number, Feedback(*row)
 
     def verdicts(self, version: int) -> list[bool]:
         """Return whether this version's answers passed their tests, oldest first: the first answer

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from serving.engines import Delta, EngineReply, gather
+from serving.completion import Delta, EngineReply
 from serving.gateway.candidates import Candidate
 from serving.gateway.keys import Key
 from serving.gateway.metrics import Metrics
 from serving.gateway.refusals import Refused
 from serving.gateway.service import CHAMPION, Service, Task
-from serving.gateway.verified import Judge, Verified, verified
-from serving.openai import ChatRequest, TextRequest, chunk, completion, head, models, usage
+from serving.gateway.verified import Judge, Verified, verified, whole
+from serving.openai import ChatRequest, Tests, TextRequest, chunk, completion, head, models, usage
 from serving.responses import ResponseRequest
 
 Answer = TypeVar("Answer")
@@ -56,21 +56,22 @@ class Answers:
         value = request.headers.get(name, "") if name else ""
         return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
 
-    async def replies(self, task: Task) -> list[EngineReply]:
-        replies = [EngineReply() for _ in range(task.request.n)]
-        async with aclosing(self.service.stream(task)) as deltas:
-            async for delta in deltas:
-                gather(replies, delta)
-        return replies
+    async def replies(
+        self, task: Task, body: ChatRequest | TextRequest
+    ) -> tuple[list[EngineReply], dict[str, Any]]:
+        """Return whole completions, and the field `verdict` where the request has tests."""
+        if body.tests is None:
+            return await whole(self.service, task), {}
+        best = await self._best(task, body.tests)
+        return [best.reply], {"verdict": best.verdict()}
 
-    async def best(self, task: Task, body: ChatRequest | TextRequest) -> Verified:
-        assert body.tests is not None
-        result = await verified(self.service, task, body.tests, self.judge)
+    async def _best(self, task: Task, tests: Tests) -> Verified:
+        result = await verified(self.service, task, tests, self.judge)
         outcome = "first" if result.first else "another" if result.passed else "none"
         self.metrics.verified.labels(outcome).inc()
         failed = result.measured and not result.passed
         if task.consent and task.model == CHAMPION and failed:
-            self.keep(Candidate(time.time(), task.key, task.request.chat, body.tests))
+            self.keep(Candidate(time.time(), task.key, task.request.chat, tests))
         return result
 
 
@@ -114,17 +115,10 @@ def openai_routes(answers: Answers) -> APIRouter:
             counted = bool(options and options.include_usage)
             events = partial(_events, task=task, chat=chat_, counted=counted)
             return await streamed(service, task, request, events)
-        verdict: dict[str, Any] = {}
-        if body.tests:
-            best = await unless_gone(request, answers.best(task, body))
-            if best is None:
-                return Response(status_code=LEFT)
-            replies, verdict = [best.reply], {"verdict": best.verdict()}
-        else:
-            whole = await unless_gone(request, answers.replies(task))
-            if whole is None:
-                return Response(status_code=LEFT)
-            replies = whole
+        answer = await unless_gone(request, answers.replies(task, body))
+        if answer is None:
+            return Response(status_code=LEFT)
+        replies, verdict = answer
         assert task.entry is not None
         reply = completion(task.id, task.entry, replies, chat=chat_) | verdict
         return JSONResponse(reply)

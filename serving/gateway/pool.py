@@ -17,10 +17,10 @@ from pathlib import Path
 from artifacts.integrity import CorruptArtifact, check_champion
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import Engine, EngineFailed, EngineRequest, Unsupported, complete
+from serving.completion import Engine, EngineFailed, EngineRequest, Unsupported, complete, one_line
 from serving.gateway.admission import Admission
 from serving.gateway.breaker import Breaker
-from serving.gateway.refusals import Refused, one_line
+from serving.gateway.refusals import Refused
 
 OpenEngine = Callable[[Entry, Serving], Engine]
 WARM_UP = EngineRequest([{"role": "user", "content": "1 + 1"}], 4)

@@ -31,8 +31,3 @@ class Refused(Exception):
 
 def failure(message: str, kind: str, code: str) -> dict[str, object]:
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-
-def one_line(error: BaseException) -> str:
-    """Return the first line of an error's message, else its type."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -13,10 +13,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from serving.engines import Delta, EngineReply, gather
+from serving.completion import Delta, EngineReply, gather
 from serving.gateway.openai_routes import EVENTS, LEFT, Answers, streamed, unless_gone
 from serving.gateway.refusals import Refused
 from serving.gateway.service import Task
+from serving.gateway.verified import whole as whole_replies
 from serving.responses import ResponseRequest, message, part, response
 
 
@@ -30,7 +31,7 @@ def response_routes(answers: Answers) -> APIRouter:
         if body.stream:
             events = partial(_events, task=task, body=body, created_at=created_at)
             return await streamed(answers.service, task, request, events)
-        replies = await unless_gone(request, answers.replies(task))
+        replies = await unless_gone(request, whole_replies(answers.service, task))
         if replies is None:
             return Response(status_code=LEFT)
         assert task.entry is not None

@@ -18,12 +18,12 @@ from functools import cached_property, partial
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import Delta, EngineFailed, EngineRequest, TooLong, Unsupported
+from serving.completion import Delta, EngineFailed, EngineRequest, TooLong, Unsupported, one_line
 from serving.gateway.catalog import Catalog
 from serving.gateway.declined import MAX_READ, asks_for_code, declined
 from serving.gateway.observations import FALLBACK, NAMED, ErrorKind, Observation
 from serving.gateway.pool import Loaded, Pool
-from serving.gateway.refusals import Refused, one_line
+from serving.gateway.refusals import Refused
 from serving.gateway.routing import Choice, Router, as_assigned
 from serving.running_clock import RunningClock, running_clock
 

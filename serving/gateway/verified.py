@@ -18,7 +18,7 @@ from rewards.extraction import extract_code
 from sandbox.config import SandboxConfig
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, run_all
-from serving.engines import EngineReply, gather
+from serving.completion import EngineReply, gather
 from serving.gateway.refusals import Refused
 from serving.gateway.service import Service, Task
 from serving.openai import Tests
@@ -109,7 +109,7 @@ async def verified(service: Service, task: Task, tests: Tests, judge: Judge) -> 
     task.held, began, stood_still = [], clock.now(), clock.stood_still
     best: Verified | None = None
     try:
-        first = await _whole(service, task)
+        [first] = await whole(service, task)
         best = Verified(first, None, None, 0)
         # A tenth is left for the way back.
         left_s = 0.9 * service.settings.deadline_s - (clock.now() - began)
@@ -161,12 +161,13 @@ async def _judged(
                 return
 
 
-async def _whole(service: Service, task: Task) -> EngineReply:
-    replies = [EngineReply()]
+async def whole(service: Service, task: Task) -> list[EngineReply]:
+    """Return whole completions, in the order of their index."""
+    replies = [EngineReply() for _ in range(task.request.n)]
     async with aclosing(service.stream(task)) as deltas:
         async for delta in deltas:
             gather(replies, delta)
-    return replies[0]
+    return replies
 
 
 async def _each(service: Service, task: Task) -> AsyncGenerator[EngineReply, None]:

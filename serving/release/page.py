@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, Response
 from resources.home import Home
 from resources.registry.ledger import Ledger, LedgerChanged
 from resources.registry.ledger_database import LedgerUnreachable
-from resources.registry.releases import Releases
+from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
 from serving.page_headers import HEADERS
@@ -64,16 +64,19 @@ def release_routes(home: Home, ledger: Ledger) -> APIRouter:
 
         `latest` is the newest one.
         """
-        with readable():
-            known = releases.all()
-        found = [
-            each for each in known if each.id == name or (name == "latest" and each is known[-1])
-        ]
-        if not found:
-            raise HTTPException(404, f"no release {name[:80]!r}")
-        return views.of(found[0])
+        return views.of(found(releases, name))
 
     return routes
+
+
+def found(releases: Releases, name: str) -> Release:
+    """Return a release by its id, or the `latest`; answer 404 without one."""
+    with readable():
+        known = releases.all()
+    release = next((each for each in known[::-1] if name in (each.id, "latest")), None)
+    if release is None:
+        raise HTTPException(404, f"no release {name[:80]!r}")
+    return release
 
 
 @contextmanager

@@ -26,12 +26,7 @@ def overview(releases: Releases) -> list[dict[str, Any]]:
     """Return every release in short, newest first."""
     return [
         {
-            "id": release.id,
-            "state": release.state,
-            "strategy": release.plan.get("strategy", "unknown"),
-            "champion": release.champion,
-            "challenger": release.challenger,
-            "challengers": list(release.challengers),
+            **_names(release),
             "opened_at": release.events[0].created_at,
             "reasons": release.last.detail["reasons"],
         }
@@ -138,12 +133,7 @@ def _arm(
 def _facts(release: Release) -> dict[str, Any]:
     """Return what the record has of a release, without its plan's details."""
     return {
-        "id": release.id,
-        "state": release.state,
-        "strategy": release.plan.get("strategy", "unknown"),
-        "champion": release.champion,
-        "challenger": release.challenger,
-        "challengers": list(release.challengers),
+        **_names(release),
         "events": [
             {
                 "time": event.created_at,
@@ -153,6 +143,17 @@ def _facts(release: Release) -> dict[str, Any]:
             }
             for event in release.events
         ],
+    }
+
+
+def _names(release: Release) -> dict[str, Any]:
+    return {
+        "id": release.id,
+        "state": release.state,
+        "strategy": release.plan.get("strategy", "unknown"),
+        "champion": release.champion,
+        "challenger": release.challenger,
+        "challengers": list(release.challengers),
     }
 
 

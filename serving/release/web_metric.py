@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from pydantic import BaseModel
 
 from resources.home import Home
@@ -14,7 +14,7 @@ from resources.registry.ledger import Ledger
 from resources.registry.releases import Release, Releases
 from serving.gateway.observations import Observations
 from serving.release.manifests import shares_of
-from serving.release.page import readable
+from serving.release.page import found
 from serving.release.plan import OtherPlan
 from serving.release.view import Views
 
@@ -41,11 +41,7 @@ def analysis_routes(home: Home, ledger: Ledger) -> APIRouter:
     @routes.get("/releases/{name}/analysis")
     def analysis(name: str) -> Analysis:
         """Whether a release may continue, and the share of each version. `latest`: the newest."""
-        with readable():
-            known = releases.all()
-        release = next((r for r in known[::-1] if name in (r.id, "latest")), None)
-        if release is None:
-            raise HTTPException(404, f"no release {name[:80]!r}")
+        release = found(releases, name)
         return analysis_of(release, views.of(release))
 
     return routes

@@ -11,7 +11,7 @@ from decoding.checkpoint import Checkpoint, load
 from decoding.draws import nth_seed
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
-from serving.engines import EngineReply, EngineRequest, complete
+from serving.completion import EngineReply, EngineRequest, complete
 from serving.engines.transformers import TransformersEngine
 from verl_jobs.sft.tiny_model import TinyModel, make
 

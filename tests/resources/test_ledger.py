@@ -22,6 +22,7 @@ from resources.registry.ledger import (
     Ledger,
     NothingToRollBack,
     Superseded,
+    champions,
 )
 from resources.registry.ledger_database import LedgerUnreachable
 from tests.resources.ledger_entries import put
@@ -37,7 +38,7 @@ def test_the_last_promoted_checkpoint_is_champion(ledger: Ledger) -> None:
     put(ledger, "a", "install")
     put(ledger, "b")
     assert (champion := ledger.champion()) and champion.checkpoint == "b" and champion.version == 2
-    assert (previous := ledger.previous()) and previous.checkpoint == "a"
+    assert [entry.checkpoint for entry in champions(ledger.history())] == ["a", "b"]
 
 
 def test_a_refused_checkpoint_changes_no_champion(ledger: Ledger) -> None:
@@ -104,7 +105,7 @@ def test_a_rollback_to_a_version_undoes_all_later_ones(ledger: Ledger) -> None:
     [sentence] = back.decision["reasons"]
     assert re.search(r"version 4 \(d\), version 3 \(c\).*version 2 \(b\)", sentence)
     assert (champion := ledger.champion()) and champion.version == 2
-    assert (previous := ledger.previous()) and previous.version == 1
+    assert [entry.version for entry in champions(ledger.history())] == [1, 2]
     with pytest.raises(NothingToRollBack, match=r"version 3\b.*version 1\b"):
         ledger.rollback("undo more", to=3)
     with pytest.raises(NothingToRollBack, match="version 2"):
@@ -145,11 +146,7 @@ def test_champion_and_previous_follow_promotions_and_rollbacks(
             expected.append(f"c{i}")
         else:
             put(ledger, f"c{i}", "refuse")
-    champion, previous = ledger.champion(), ledger.previous()
-    assert (champion.checkpoint if champion else None) == (expected[-1] if expected else None)
-    assert (previous.checkpoint if previous else None) == (
-        expected[-2] if len(expected) > 1 else None
-    )
+    assert [entry.checkpoint for entry in champions(ledger.history())] == expected
 
 
 RACER = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.engines import Delta, EngineFailed, EngineRequest
+from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.engines.transformers import TransformersEngine
 
 

@@ -15,7 +15,7 @@ from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Entry
 from serving import openai
-from serving.engines import Delta, EngineRequest
+from serving.completion import Delta, EngineRequest
 from serving.gateway.candidates import Candidate, Candidates
 from serving.gateway.keys import Keys
 from serving.gateway.observations import Observations

@@ -16,7 +16,7 @@ import pytest
 from resources.config.serving import Serving
 from resources.home import Home
 from resources.registry.ledger import Entry
-from serving.engines import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
+from serving.completion import Delta, EngineFailed, EngineReply, EngineRequest, TooLong, complete
 from serving.engines.transformers import TransformersEngine
 from serving.gateway import pool
 from serving.gateway.pool import CannotLoad, Pool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,15 +14,8 @@ from evaluation.statistics.hypothesis_tests import Interval
 from serving.experiment.analysis import Analysis, analyze
 from serving.experiment.assignment import CHAMPION, assigned, position
 from serving.experiment.decision import Primary, decide
-from serving.experiment.feedback import (
-    Vote,
-    acceptance,
-    counted,
-    outliers,
-    user_means,
-    weights,
-)
-from serving.experiment.guardrail import Guardrail, Harm, guardrail_level, measured_harm
+from serving.experiment.feedback import counted, outliers
+from serving.experiment.guardrail import Guardrail, Harm, guardrail_level, sequence_of, shown_harm
 from serving.gateway.observations import Feedback, Observation
 
 USERS = [f"user-{number}" for number in range(4000)]
@@ -61,23 +54,31 @@ def test_shares_above_one_are_refused() -> None:
         assigned("salt", "ann", {"a": 0.6, "b": 0.5})
 
 
+def measured(differences: Iterable[float], level: float) -> Harm:
+    """Return the state of the guardrail after these pairs."""
+    sequence = sequence_of(ERRORS)
+    for difference in differences:
+        sequence.add(float(difference))
+    return shown_harm(ERRORS, sequence, level)
+
+
 def test_a_harm_within_the_margin_is_no_breach() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
         differences = (rng.random(500) < 0.12).astype(float) - (rng.random(500) < 0.1)
-        assert not measured_harm(ERRORS, differences, 0.001).breached
+        assert not measured(differences, 0.001).breached
 
 
 def test_a_large_harm_is_a_breach_within_few_pairs() -> None:
-    harm = measured_harm(ERRORS, [1.0] * 20, 0.01)
+    harm = measured([1.0] * 20, 0.01)
     assert harm.breached
     assert harm.interval.low > ERRORS.margin
-    assert not measured_harm(ERRORS, [0.0] * 20, 0.01).breached
+    assert not measured([0.0] * 20, 0.01).breached
 
 
 def test_a_guardrail_is_cleared_by_enough_equal_pairs() -> None:
-    assert not measured_harm(ERRORS, [0.0] * 100, 0.05).cleared
-    assert measured_harm(ERRORS, [0.0] * 1000, 0.05).cleared
+    assert not measured([0.0] * 100, 0.05).cleared
+    assert measured([0.0] * 1000, 0.05).cleared
 
 
 def test_a_margin_as_large_as_the_worst_value_is_refused() -> None:
@@ -91,31 +92,17 @@ def test_guardrails_arms_and_releases_share_alpha() -> None:
     assert total < 0.05
 
 
-def vote(response: str, user: str, value: float = 1.0, arm: str = "champion") -> Vote:
-    return Vote(response, f"key of {user}", user, arm, value)
-
-
 def test_the_last_vote_of_a_key_on_a_response_counts() -> None:
-    votes = [vote("r", "ann", 0.0), vote("r", "bob"), vote("r", "ann", 1.0)]
-    assert sorted(v.value for v in counted(votes)) == [1.0, 1.0]
-
-
-def test_a_users_votes_weigh_at_most_the_cap() -> None:
-    votes = [vote(f"r{number}", "ann", 0.0) for number in range(100)] + [vote("s", "bob")]
-    assert sum(weights(votes)[:100]) == pytest.approx(5.0)
-    assert acceptance(votes)["champion"] == pytest.approx(1 / 6)
-
-
-def test_a_user_is_one_observation_however_many_votes_he_cast() -> None:
-    votes = [vote(f"r{number}", "ann", number % 2) for number in range(100)] + [vote("s", "bob")]
-    assert user_means(votes, "champion") == {"ann": 0.5, "bob": 1.0}
+    votes = [
+        Feedback("r", float(at), key, "user", value)
+        for at, (key, value) in enumerate([("ann", 0.0), ("bob", 1.0), ("ann", 1.0)])
+    ]
+    assert [vote.value for vote in counted(votes)] == [1.0, 1.0]
 
 
 def test_a_stuffer_stands_out_and_others_do_not() -> None:
-    votes = [vote(f"r{user}", user) for user in USERS[:20]]
-    votes += [vote(f"s{number}", "ann") for number in range(30)]
-    assert outliers(each.user for each in votes) == {"ann": 30}
-    assert outliers(each.user for each in votes[:7]) == {}
+    assert outliers([*USERS[:20], *["ann"] * 30]) == {"ann": 30}
+    assert outliers(USERS[:7]) == {}
 
 
 def harm(p_value: float = 1.0, high: float = 0.0, pairs: int = 500) -> Harm:

@@ -12,7 +12,8 @@ import pytest
 
 from resources.config.serving import Serving
 from resources.home import Home
-from serving.engines import Engine, EngineRequest, complete, engine_of
+from serving.completion import Engine, EngineRequest, complete
+from serving.engines import engine_of
 from serving.engines.transformers import TransformersEngine
 from serving.server_versions import ADAPTER, Served, ServerProgram, base_of
 from tests.children import children

@@ -34,7 +34,7 @@ def test_observations_are_read_in_order_from_any_number_on(observations: Observa
 def test_every_vote_is_kept_in_order(observations: Observations) -> None:
     votes = [Feedback("chatcmpl-1", 2.0, "k", "u", value) for value in (1.0, 0.0)]
     observations.append([ROW, *votes])
-    assert [vote for _, vote in observations.feedback()] == votes
+    assert observations.votes_on("r1") == votes
 
 
 def test_votes_are_found_by_the_release_of_their_response(observations: Observations) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from resources.config.serving import Replicas
 from resources.home import Home
-from serving.engines import EngineFailed
+from serving.completion import EngineFailed
 from tests.sandbox.engines import cmdline, ray_cluster
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 

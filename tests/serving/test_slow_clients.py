@@ -16,7 +16,7 @@ import pytest
 
 from resources.config.serving import Breaker
 from resources.home import Home
-from serving.engines import Delta, EngineRequest
+from serving.completion import Delta, EngineRequest
 from serving.gateway.admission import Admission
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.home import Home
-from serving.engines import Delta, EngineRequest
+from serving.completion import Delta, EngineRequest
 from serving.gateway.observations import Observations
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 
