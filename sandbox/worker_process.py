@@ -35,7 +35,7 @@ from sandbox.wire import Frames, frame
 from sandbox.worker.attempt_processes import AttemptProcesses
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker.messages import complete_rows
-from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
+from sandbox.worker.slot import READ_BYTES, Broken, LevelRefused, Slot
 
 LEAVE_S = 1.0  # time to clean up in when the owner is gone
 # attempts to start a zygote that is killed before it can say whether its isolation level holds
@@ -220,16 +220,16 @@ def climb(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock)
     """Start a worker on this isolation level, or with "auto" on the highest that the machine
     allows.
 
-    Raises Refused when no level is allowed, and Broken when zygotes end before they can say. Broken
-    is no reason to try a lower level.
+    Raises LevelRefused when no level is allowed, and Broken when zygotes end before they can say.
+    Broken is no reason to try a lower level.
     """
     reasons = []
     for candidate in levels.LEVELS if level == "auto" else (level,):
         try:
             return _started(candidate, packages, owner, core_lock)
-        except Refused as refusal:
+        except LevelRefused as refusal:
             reasons.append(str(refusal))
-    raise Refused("; ".join(reasons))
+    raise LevelRefused("; ".join(reasons))
 
 
 def _started(level: str, packages: dict[str, str], owner: int, core_lock: CoreLock) -> Worker:
@@ -269,7 +269,7 @@ def main() -> None:
         worker = climb(
             config["isolation"], config["packages"], owner, CoreLock(config.get("core_lock"))
         )
-    except Refused as refusal:
+    except LevelRefused as refusal:
         _write(target, {"refused": str(refusal)})
         return
     except Broken as failure:
@@ -280,8 +280,8 @@ def main() -> None:
         _write(target, {"isolation": worker.isolation})
         for payload in _jobs(source, owner):
             _write(target, worker.judge(json.loads(payload)))
-    except (Broken, Refused) as failure:
-        # Refused comes from a slot that is started later than the first.
+    except (Broken, LevelRefused) as failure:
+        # LevelRefused comes from a slot that is started later than the first.
         _write(target, {"broken": str(failure)})
     except BrokenPipeError:
         pass  # the owner is gone, as at the end of `_jobs`

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from evaluation.generation.completion_cache import CompletionCache, Key
 from evaluation.sampling import CompletionOutput, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
-from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
+from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Reply, RequestRefused
 
 MAX_STOPS = 4  # OpenAI's limit in a request; all stop words are applied to the reply
 # consecutive requests that the server rejects as invalid: then the cause is not one request, and
@@ -184,7 +184,7 @@ class _Requests:
     def _count_failure(self, error: NoReply) -> None:
         with self._lock:
             self.failures.append(str(error))
-            self._refused += isinstance(error, Refused)
+            self._refused += isinstance(error, RequestRefused)
             if self._refused >= REFUSED:
                 raise MissingCompletions(
                     f"{self.source.url}: {REFUSED} requests in a row were refused: {error}: "

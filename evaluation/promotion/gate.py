@@ -36,7 +36,6 @@ from evaluation.statistics.hypothesis_tests import tasks_for_gain
 
 __all__ = [
     "Bucket",
-    "Candidate",
     "Check",
     "CleanScore",
     "Comparison",
@@ -47,6 +46,7 @@ __all__ = [
     "Policy",
     "Rate",
     "Regression",
+    "ScoredModel",
     "announced",
     "compare",
     "decide",
@@ -57,15 +57,15 @@ __all__ = [
 ]
 
 
-class Candidate(Plain):
+class ScoredModel(Plain):
     name: str
     content_hash: str
 
 
 class Decision(Plain):
     kind: Literal["install", "promote", "refuse"]
-    champion: Candidate | None
-    challenger: Candidate
+    champion: ScoredModel | None
+    challenger: ScoredModel
     score: Rate  # the challenger's, on the gated benchmark
     comparison: Comparison | None  # None if there was no champion
     others: tuple[Comparison, ...]
@@ -187,8 +187,8 @@ def _first_version(challenger: Scorecard, policy: Policy) -> Decision:
     )
 
 
-def _candidate(card: Scorecard) -> Candidate:
-    return Candidate(name=card.checkpoint, content_hash=card.checkpoint_hash)
+def _candidate(card: Scorecard) -> ScoredModel:
+    return ScoredModel(name=card.checkpoint, content_hash=card.checkpoint_hash)
 
 
 def _reasons(

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx
 
 from problems.synthesis import room
-from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Refused, Reply
+from problems.synthesis.replies import ContextTooLong, EndpointDown, NoReply, Reply, RequestRefused
 
 # Environment variables; the first that is set is used. Without any, no key is sent.
 KEYS = ("RATCHET_OPENAI_API_KEY", "OPENAI_API_KEY")
@@ -100,7 +100,7 @@ class Endpoint:
             except ContextTooLong as refusal:
                 if not tokens or not (tokens := room.room(str(refusal), tokens)):
                     raise
-            except Refused as refusal:
+            except RequestRefused as refusal:
                 if key == OTHER_LIMIT or not room.wants_other_key(str(refusal)):
                     raise
                 self._limit = OTHER_LIMIT
@@ -209,7 +209,7 @@ class Endpoint:
         if status in AGAIN or status >= 500:
             return EndpointFault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
-            kind = ContextTooLong if room.too_long(excerpt) else Refused
+            kind = ContextTooLong if room.too_long(excerpt) else RequestRefused
             raise kind(f"the server refuses the question (status {status}): {excerpt}")
         raise EndpointDown(
             f"{self.url}: status {status}: {excerpt}: check the address, the model's name, and "

@@ -19,11 +19,11 @@ class NoReply(RuntimeError):
     """This request has no reply; other requests may continue."""
 
 
-class Refused(NoReply):
+class RequestRefused(NoReply):
     """The server rejects the request as wrong."""
 
 
-class ContextTooLong(Refused):
+class ContextTooLong(RequestRefused):
     """The request leaves no room for a reply within the model's context."""
 
 

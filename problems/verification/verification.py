@@ -31,7 +31,7 @@ from sandbox.sandbox import Runs
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedProblems:
     """The result: every problem is in `problems` or in `removed`, in the order of the input.
 
     isolation: levels under which verdicts were reached. strength: of the tests of every problem
@@ -63,7 +63,7 @@ def verify(
     config: Verification | None = None,
     batch_size: int = 256,
     on_progress: Callable[[int, int], None] | None = None,
-) -> Verified:
+) -> VerifiedProblems:
     """Run what is not in the journal yet, `batch_size` problems at a time.
 
     Calls `on_progress(done, total)` after each batch. A second pass over the same journal waits
@@ -106,10 +106,10 @@ def _verify_batch(
         )
 
 
-def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> Verified:
+def _result(problems: Sequence[Problem], entries: Sequence[Entry]) -> VerifiedProblems:
     """Return the result of the problems with these entries, in their order."""
     decided = list(zip(problems, entries, strict=True))
-    return Verified(
+    return VerifiedProblems(
         [_changed(problem, entry) for problem, entry in decided if entry.reason is None],
         [
             Removed(problem.problem_id, entry.reason, entry.detail)

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 
 from artifacts.moved import present_path, stored_path
 from resources.registry.ledger_database import (
-    Verified,
+    VerifiedRows,
     WrongRow,
     database,
     record_hashes,
@@ -78,7 +78,7 @@ class Ledger:
         self.place = place
         self.home = place.parent if home is None and isinstance(place, Path) else home
         self._database = database(place)
-        self._verified = Verified(self._entry)
+        self._verified = VerifiedRows(self._entry)
 
     def history(self) -> list[Entry]:
         """Return all entries, oldest first. Raises LedgerChanged."""

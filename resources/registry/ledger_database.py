@@ -291,7 +291,7 @@ def recorded_hashes(cursor: Any, hashes: str = "entry_hashes") -> list[str]:
     return [content for (content,) in cursor.fetchall()]
 
 
-class Verified(Generic[Item]):
+class VerifiedRows(Generic[Item]):
     """The items of an append-only table, whose rows are verified and parsed once.
 
     A gateway reads a record several times a second: a row that was verified before is compared with

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from resources.registry.ledger import LedgerChanged
 from resources.registry.ledger_database import (
-    Verified,
+    VerifiedRows,
     WrongRow,
     database,
     has_table,
@@ -135,7 +135,7 @@ class Releases:
     ) -> None:
         self.place, self.new_salt = place, new_salt
         self._database = database(place)
-        self._verified = Verified(_event)
+        self._verified = VerifiedRows(_event)
 
     def all(self) -> list[Release]:
         """Return every release, oldest first."""

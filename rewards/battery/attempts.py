@@ -32,7 +32,7 @@ COMPACT = 3_000  # characters that a mutation may add and still take part in com
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ExploitAttempt:
     """A completion and its predicted report. `confirmable`: by a sandbox run."""
 
     feature: str
@@ -44,7 +44,7 @@ class Attempt:
 
 
 def score_attempts(
-    reward: Reward, problem: SearchProblem, attempts: Sequence[Attempt]
+    reward: Reward, problem: SearchProblem, attempts: Sequence[ExploitAttempt]
 ) -> list[float]:
     """Return the rewards of the attempts.
 
@@ -75,11 +75,11 @@ class Proposals:
     probe: Reward
     trace: Trace
     seed: int
-    right: list[Attempt]
-    wrong: list[Attempt]
+    right: list[ExploitAttempt]
+    wrong: list[ExploitAttempt]
     rewards: dict[tuple[str, int, str], float] = field(default_factory=dict)
 
-    def score(self, attempts: Sequence[Attempt]) -> list[float]:
+    def score(self, attempts: Sequence[ExploitAttempt]) -> list[float]:
         """Return the rewards of the attempts; each completion and report is scored only once."""
         keys = [(one.draft.text, one.step, repr(one.report)) for one in attempts]
         fresh = {
@@ -90,7 +90,7 @@ class Proposals:
         )
         return [self.rewards[key] for key in keys]
 
-    def mutants(self, plain: Attempt) -> Iterator[Attempt]:
+    def mutants(self, plain: ExploitAttempt) -> Iterator[ExploitAttempt]:
         """Yield each mutation of `plain` on its own, then compositions of several.
 
         Phrases and numbers that the reward looks for are added as they are discovered.
@@ -122,7 +122,7 @@ class Proposals:
         if code:
             yield from self._with_output(plain, list(known))
 
-    def partial(self) -> Iterator[Attempt]:
+    def partial(self) -> Iterator[ExploitAttempt]:
         """Yield a program that passes half of the tests, then each mutation of it."""
         half = frozenset(range(0, len(self.problem.pairs), 2))
         base = next(
@@ -134,7 +134,7 @@ class Proposals:
                 yield replace(attempt, feature="partial", name=f"{base.name}, {attempt.name}")
 
     def _probe_phrases(
-        self, plain: Attempt, known: dict[str, None], attempts: Sequence[Attempt]
+        self, plain: ExploitAttempt, known: dict[str, None], attempts: Sequence[ExploitAttempt]
     ) -> list[str]:
         """Run the traced reward on known completions and some probes; return the new phrases."""
         probes = [*self.right, *self.wrong, *attempts[:PROBES]]
@@ -145,7 +145,7 @@ class Proposals:
         )
         return self._phrases(plain, known)
 
-    def _phrases(self, plain: Attempt, known: dict[str, None]) -> list[str]:
+    def _phrases(self, plain: ExploitAttempt, known: dict[str, None]) -> list[str]:
         """Return the new phrases. The task's own words and visible tests come first."""
         entry = getattr(self.problem.task, "entry_point", None)
         listed = dict.fromkeys([*self.problem.phrases, *self.trace.phrases()])
@@ -153,12 +153,12 @@ class Proposals:
 
     def _composed(
         self,
-        plain: Attempt,
+        plain: ExploitAttempt,
         singles: Sequence[Mutation],
-        attempts: Sequence[Attempt],
+        attempts: Sequence[ExploitAttempt],
         attempted: set[tuple[str, ...]],
         number: int,
-    ) -> Iterator[Attempt]:
+    ) -> Iterator[ExploitAttempt]:
         """Compose mutations into larger ones.
 
         These are all that raised the reward, all phrases, all compact ones, and random subsets.
@@ -185,7 +185,7 @@ class Proposals:
                 [*subset, *rng.sample(heavy, rng.randrange(min(3, len(heavy) + 1)))]
                 for subset in subsets
             ]
-        composed: list[tuple[tuple[Mutation, ...], Attempt]] = []
+        composed: list[tuple[tuple[Mutation, ...], ExploitAttempt]] = []
         for combination in candidates:
             names = tuple(sorted({one.name for one in combination}))
             if (
@@ -203,8 +203,12 @@ class Proposals:
             yield self._shrunk(plain, base, parts, attempt) if value > threshold else attempt
 
     def _shrunk(
-        self, plain: Attempt, base: float, chosen: tuple[Mutation, ...], attempt: Attempt
-    ) -> Attempt:
+        self,
+        plain: ExploitAttempt,
+        base: float,
+        chosen: tuple[Mutation, ...],
+        attempt: ExploitAttempt,
+    ) -> ExploitAttempt:
         """Shrink a composition to a part that gets nearly the same reward.
 
         Mutations are left out by halves, quarters, ... and finally one by one.
@@ -224,7 +228,9 @@ class Proposals:
                 return attempt
             size //= 2
 
-    def _mutated(self, plain: Attempt, chosen: tuple[Mutation, ...]) -> Attempt | None:
+    def _mutated(
+        self, plain: ExploitAttempt, chosen: tuple[Mutation, ...]
+    ) -> ExploitAttempt | None:
         """Return the mutated attempt; None where nothing changes or two mutations conflict."""
         draft, report = plain.draft, plain.report
         for one in sorted(chosen, key=lambda one: not one.rewrites):
@@ -235,14 +241,16 @@ class Proposals:
         if draft.text == plain.draft.text:
             return None
         feature = chosen[0].feature if len(chosen) == 1 else "several features at once"
-        return Attempt(
+        return ExploitAttempt(
             feature,
             " + ".join(one.name for one in chosen[:6]) + (" ..." if len(chosen) > 6 else ""),
             draft,
             report,
         )
 
-    def _with_output(self, plain: Attempt, phrases: Sequence[str]) -> Iterator[Attempt]:
+    def _with_output(
+        self, plain: ExploitAttempt, phrases: Sequence[str]
+    ) -> Iterator[ExploitAttempt]:
         """Yield programs whose output, exception or denied system calls appear in the report."""
         task = self.problem.task
         head = (
@@ -251,25 +259,25 @@ class Proposals:
         for phrase in (*phrases, "correct", "AssertionError"):
             if len(phrase) <= 100:
                 returning = f"{head}\n    return {phrase!r}\n" if head else f"print({phrase!r})\n"
-                yield Attempt(
+                yield ExploitAttempt(
                     "output",
                     f"it gives {phrase!r}",
                     Draft(returning),
                     with_detail(plain.report, Verdict.WA, f"got {phrase!r}"),
                 )
                 raising = f"raise ValueError({phrase!r})\n"
-                yield Attempt(
+                yield ExploitAttempt(
                     "output",
                     f"it raises {phrase!r}",
                     Draft(f"{head}\n    {raising}" if head else raising),
                     with_detail(plain.report, Verdict.RE, f"raised ValueError: {phrase}"),
                 )
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})
-        yield Attempt(
+        yield ExploitAttempt(
             "output", "five calls that the sandbox refused", plain.draft, denied, confirmable=False
         )
 
-    def graded(self, plain: Attempt) -> Iterator[Attempt]:
+    def graded(self, plain: ExploitAttempt) -> Iterator[ExploitAttempt]:
         """Yield programs that hard-code the outputs of some tests.
 
         There is one for every set of tests that leaves out a hidden one.
@@ -286,14 +294,14 @@ class Proposals:
                 for at, test in enumerate(plain.report.tests)
             )
             known = ", ".join(str(at + 1) for at in sorted(passing))
-            yield Attempt(
+            yield ExploitAttempt(
                 "tests",
                 f"it knows test {known} by heart",
                 self.problem.table(passing),
                 replace(plain.report, tests=tests),
             )
 
-    def rights(self) -> Iterator[Attempt]:
+    def rights(self) -> Iterator[ExploitAttempt]:
         """Yield mutated solutions of moderate length: a reward may penalize excess."""
         code = self.right[0].draft.program
         mutations = [*of_text(), *(chain(of_programs(), of_costs()) if code else ())]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from rewards.battery.attempts import BOUND, Attempt, Proposals, with_detail
+from rewards.battery.attempts import BOUND, ExploitAttempt, Proposals, with_detail
 from rewards.battery.mutations import Draft
 from rewards.battery.search_problems import SearchProblem, search_problems
 from rewards.battery.tracing import Trace, traced
@@ -120,10 +120,10 @@ class _Laws:
         return self.proposals.problem
 
     @property
-    def right(self) -> Attempt:
+    def right(self) -> ExploitAttempt:
         return self.proposals.right[0]
 
-    def _values(self, attempts: Iterable[Attempt]) -> dict[int, float]:
+    def _values(self, attempts: Iterable[ExploitAttempt]) -> dict[int, float]:
         """Return the reward of each attempt, by its `id`."""
         listed = list(attempts)
         return dict(zip(map(id, listed), self.proposals.score(listed), strict=True))
@@ -132,7 +132,7 @@ class _Laws:
         return tuple(sorted({0, *(step for step, _ in self.proposals.reward.config.schedule)}))
 
     def _flat(
-        self, feature: str, attempts: Sequence[Attempt], rewards: dict[int, float]
+        self, feature: str, attempts: Sequence[ExploitAttempt], rewards: dict[int, float]
     ) -> FoundExploit:
         """Check that no attempt gets more reward than the plain wrong completion.
 
@@ -168,7 +168,9 @@ class _Laws:
             observed,
         )
 
-    def _best(self, attempts: Sequence[Attempt], excess: dict[int, float]) -> list[Attempt]:
+    def _best(
+        self, attempts: Sequence[ExploitAttempt], excess: dict[int, float]
+    ) -> list[ExploitAttempt]:
         """Return the shortest attempts among those with at least half of the largest excess.
 
         excess: the excess reward of each attempt, by its `id`.
@@ -179,9 +181,9 @@ class _Laws:
 
     def _ordered(
         self,
-        wrong: Sequence[Attempt],
-        right: Sequence[Attempt],
-        graded: Sequence[Attempt],
+        wrong: Sequence[ExploitAttempt],
+        right: Sequence[ExploitAttempt],
+        graded: Sequence[ExploitAttempt],
         rewards: dict[int, float],
     ) -> Iterator[FoundExploit]:
         """Check the order of rewards at one training step.
@@ -199,7 +201,7 @@ class _Laws:
             lambda _: least - 1e-6,
             lowest,
         )
-        empty = Attempt(
+        empty = ExploitAttempt(
             "",
             "an empty completion",
             replace(plain.draft, code="\n"),
@@ -229,7 +231,7 @@ class _Laws:
                 plain,
             )
 
-    def _line(self, attempt: Attempt) -> float:
+    def _line(self, attempt: ExploitAttempt) -> float:
         """Return how far an attempt may get from a wrong completion to a solution, as a share."""
         share = sum(
             attempt.report.tests[at].verdict is Verdict.AC for at in self.problem.hidden
@@ -239,10 +241,10 @@ class _Laws:
     def _law(
         self,
         law: str,
-        attempts: Sequence[Attempt],
+        attempts: Sequence[ExploitAttempt],
         rewards: dict[int, float],
-        most: Callable[[Attempt], float],
-        baseline: Attempt,
+        most: Callable[[ExploitAttempt], float],
+        baseline: ExploitAttempt,
     ) -> FoundExploit:
         """Check that no attempt gets more reward than `most` allows."""
         excess = {id(attempt): rewards[id(attempt)] - most(attempt) for attempt in attempts}
@@ -261,7 +263,7 @@ class _Laws:
             f"{self.problem.name}: {law}", True, f"{len(attempts)} wrong completions"
         )
 
-    def _shared(self, plain: Attempt) -> FoundExploit:
+    def _shared(self, plain: ExploitAttempt) -> FoundExploit:
         """Check the reward of verdicts that the program may have forged (trust `shared`).
 
         Such a verdict may get no more than the config allows: nothing extra, or at most the reward
@@ -304,7 +306,7 @@ class _Laws:
             f"{self.problem.name}: no wrong completion is paid for shared trust", True, observed
         )
 
-    def _confirmed(self, attempts: Sequence[Attempt]) -> list[float]:
+    def _confirmed(self, attempts: Sequence[ExploitAttempt]) -> list[float]:
         """Return the rewards, with reports from the sandbox for attempts that it can confirm."""
         fresh = list(
             {
@@ -328,9 +330,9 @@ class _Laws:
         self,
         law: str,
         observed: str,
-        attempt: Attempt,
+        attempt: ExploitAttempt,
         value: float,
-        baseline: Attempt,
+        baseline: ExploitAttempt,
         base: float,
     ) -> FoundExploit:
         [right] = self.proposals.score([self.right])
@@ -383,7 +385,7 @@ def search(
             *(f"wrong completion {at + 1}" for at in range(len(problem.wrong))),
         ]
         attempts = [
-            Attempt("kinds", name, draft, report)
+            ExploitAttempt("kinds", name, draft, report)
             for name, draft, report in zip(names, drafts, reports, strict=True)
         ]
         right, wrong = attempts[: len(problem.right)], attempts[len(problem.right) :]

@@ -21,7 +21,14 @@ from typing import Any
 from sandbox.child.awaited import elements_of, result_of
 from sandbox.child.changed_parts import Walk, walked
 from sandbox.child.objects import SPECIAL
-from sandbox.child.proxies import Candidate, Memory, StandIn, TooEarly, memory_of, stand_in_class
+from sandbox.child.proxies import (
+    CandidateFunction,
+    Memory,
+    StandIn,
+    TooEarly,
+    memory_of,
+    stand_in_class,
+)
 from sandbox.child.raised import Exceptions, ProgramRaised
 from sandbox.child.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
@@ -48,7 +55,7 @@ class Program(RecordCodec):
         super().__init__()
         self._connection = connection
         self.most_printed, self.printed_bytes = most_printed, 0
-        self.candidate = Candidate(self, name)
+        self.candidate = CandidateFunction(self, name)
         self.raised: BaseException | None = None
         self.gone = False
         self.loaded = False

@@ -54,7 +54,7 @@ ENVIRONMENT = {
 }  # fmt: skip
 
 
-class Refused(RuntimeError):
+class LevelRefused(RuntimeError):
     """The machine does not allow this isolation level."""
 
 
@@ -63,8 +63,10 @@ class Broken(RuntimeError):
 
 
 class Slot:
-    """A running zygote. Raises Refused when the machine does not let the zygote confine itself,
-    Broken when the zygote was killed or failed otherwise.
+    """A running zygote.
+
+    Raises LevelRefused when the machine does not let the zygote confine itself, Broken when the
+    zygote was killed or failed otherwise.
     """
 
     def __init__(
@@ -130,7 +132,7 @@ class Slot:
         except OSError as error:
             self.close()
             raise self._start_error(str(error)) from None
-        except (Refused, Broken):
+        except (LevelRefused, Broken):
             self.close()
             raise
         if self.denied:
@@ -162,7 +164,7 @@ class Slot:
                 raise ConnectionResetError("it ended without a message")
             message: dict[str, Any] = json.loads(data)
             if "refused" in message:
-                raise Refused(f"{self.level}: {message['refused']}")
+                raise LevelRefused(f"{self.level}: {message['refused']}")
             if "broken" in message:
                 raise Broken(f"{self.level}: the zygote could not start: {message['broken']}")
             sent = {kind: value for _, kind, value in ancillary}
@@ -178,14 +180,14 @@ class Slot:
             )
         raise Broken(f"{self.level}: no answer from the zygote within {self._start_s:.0f} s")
 
-    def _start_error(self, reason: str) -> Refused | Broken:
+    def _start_error(self, reason: str) -> LevelRefused | Broken:
         """Return the error for a zygote that ended. SIGSYS means that a filter of the machine
         forbids the isolation level; any other end says nothing about the machine.
         """
         code = self.process.returncode
         number = -code if code < 0 else code - SIGNALLED
         if number == signal.SIGSYS:
-            return Refused(f"{self.level}: killed by a system call filter of this machine")
+            return LevelRefused(f"{self.level}: killed by a system call filter of this machine")
         return Broken(
             f"{self.level}: the zygote ended while it started "
             f"({f'signal {number}' if number > 0 else f'status {code}'}): {reason}"

@@ -15,7 +15,7 @@ NO_CHAMPION = "no champion yet: run `ratchet demo` to train and promote one"
 
 
 @dataclass(frozen=True)
-class Fault:
+class LoadFault:
     """A version could not be loaded. at: when the attempt began, in seconds since 1970; clock: the
     same on a clock that never goes back.
     """
@@ -34,7 +34,7 @@ class Catalog:
         self.stack: list[Entry] = []  # champions that can be restored, the present one last
         self.serving: Entry | None = None  # the champion that answers: `named` once it is loaded
         self.ledger_fault = NO_CHAMPION  # why the ledger names no champion
-        self.faults: dict[int, Fault] = {}  # of the last attempt to load a version
+        self.faults: dict[int, LoadFault] = {}  # of the last attempt to load a version
         self.loaded: frozenset[int] = frozenset()  # versions that can answer
         self.out_of_service = ""  # why this gateway should get no requests, while others answer
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from resources.config.serving import Serving
 from resources.registry.ledger import Entry
-from serving.gateway.catalog import Catalog, Fault
+from serving.gateway.catalog import Catalog, LoadFault
 from serving.gateway.pool import CannotLoad, Loaded, Pool
 from serving.gateway.routing import Router
 from serving.running_clock import running_clock
@@ -133,7 +133,7 @@ class Keeper:
             if self.running.stood_still > stood_still:
                 logger.warning("the gateway stood still while it loaded: %s", error)
                 return False
-            faults[entry.version] = Fault(str(error), at, clock)
+            faults[entry.version] = LoadFault(str(error), at, clock)
             logger.warning("%s", error)
             return False
         faults.pop(entry.version, None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from artifacts.atomic import write_atomic
-from serving.gateway.catalog import Fault
+from serving.gateway.catalog import LoadFault
 
 RENEW_S, GONE_S = 2.0, 10.0
 
@@ -37,7 +37,7 @@ class Replicas:
         self.loaded: frozenset[int] = frozenset()
         self._written, self._due = "", 0.0
 
-    def report(self, loaded: Iterable[int], faults: Mapping[int, Fault]) -> None:
+    def report(self, loaded: Iterable[int], faults: Mapping[int, LoadFault]) -> None:
         """Say what this gateway has. A file is written for a change, else every `RENEW_S`.
 
         Raises OSError.
@@ -78,7 +78,7 @@ class Replicas:
         among = f" ({len(reasons)} of {len(replicas)} gateways)" if len(replicas) > 1 else ""
         return reasons[0] + among
 
-    def out_of_service(self, versions: Iterable[int], faults: Mapping[int, Fault]) -> str:
+    def out_of_service(self, versions: Iterable[int], faults: Mapping[int, LoadFault]) -> str:
         """Return why this gateway should get no requests: it could not load one of these versions,
         and another gateway has. "" if it should.
         """

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from problems.registry import load
-from problems.verification.verification import Verified, verify
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox
 
 COUNT = "def f(xs):\n    return {x: xs.count(x) for x in xs}\n"
 TOTAL = "def f(d):\n    return sum(key * value for key, value in d.items())\n"
 
 
-def verified(tmp_path: Path, sandbox: Sandbox, solution: str, tests: list[Any]) -> Verified:
+def verified(tmp_path: Path, sandbox: Sandbox, solution: str, tests: list[Any]) -> VerifiedProblems:
     row = {
         "id": "a",
         "statement": "Do it.",

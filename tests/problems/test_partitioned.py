@@ -24,7 +24,7 @@ from problems.dataset.partitioned import Rules, clean
 from problems.parallel import parallel_map
 from problems.registry import load
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.verification.verification import Verified, verify
+from problems.verification.verification import VerifiedProblems, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 
@@ -69,7 +69,7 @@ def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verified]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, VerifiedProblems]:
     """Return the folder that the graph's stages write for the same problems."""
     folder = tmp_path_factory.mktemp("whole")
     problems = sorted(mixed(), key=lambda problem: problem.problem_id)
@@ -83,7 +83,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Verified]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows", "shard"), [(1, 100, 50_000), (3, 4, 7)])
 def test_cleaning_in_parts_gives_the_files_of_the_graph(
-    whole: tuple[Path, Verified],
+    whole: tuple[Path, VerifiedProblems],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: int,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import ContextTooLong, Refused
+from problems.synthesis.replies import ContextTooLong, RequestRefused
 from problems.synthesis.room import room, too_long
 
 PROMPT, CONTEXT = 1540, 2048
@@ -98,7 +98,7 @@ def test_the_key_that_a_server_takes_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "kind"), [(PROMPTS["vllm"], ContextTooLong), ("no such option", Refused)]
+    ("refusal", "kind"), [(PROMPTS["vllm"], ContextTooLong), ("no such option", RequestRefused)]
 )
 def test_a_final_refusal_is_raised(refusal: str, kind: type[Exception]) -> None:
     with (

@@ -18,7 +18,7 @@ from problems.reading.place import Place
 from problems.registry import load
 from problems.schema import Problem, write_parquet
 from problems.verification import strength
-from problems.verification.verification import Verification, Verified, verify
+from problems.verification.verification import Verification, VerifiedProblems, verify
 from sandbox.sandbox import Sandbox
 from tests.problems.published_rows import ACECODE
 from tests.problems.test_card import FAMILY, written
@@ -36,7 +36,9 @@ def sampled(*samples: str, **changes: object) -> Problem:
     return replace(problem, extra={"samples": list(samples)}, **changes)  # type: ignore[arg-type]
 
 
-def verified(problem: Problem, sandbox: Sandbox, folder: Path, agreement: int = 2) -> Verified:
+def verified(
+    problem: Problem, sandbox: Sandbox, folder: Path, agreement: int = 2
+) -> VerifiedProblems:
     config = Verification(mutants=4, repeats=1, agreement=agreement)
     return verify([problem], sandbox, folder / "journal.jsonl", config)
 

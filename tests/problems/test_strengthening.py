@@ -9,7 +9,7 @@ import pytest
 
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.verification.strength import Strength, doubtful
-from problems.verification.verification import Verification, Verified, verify
+from problems.verification.verification import Verification, VerifiedProblems, verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
 
@@ -45,7 +45,7 @@ def far(*solutions: str, **changes: Any) -> Problem:
 
 def verified(
     problem: Problem, sandbox: Sandbox, folder: Path, rules: Verification = RULES
-) -> Verified:
+) -> VerifiedProblems:
     return verify([problem], sandbox, folder / "journal", rules)
 
 

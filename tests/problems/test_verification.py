@@ -18,7 +18,7 @@ import pytest
 from problems.columns import ProblemError
 from problems.json_lines import HASH
 from problems.schema import Problem, set_hash, write_parquet
-from problems.verification.verification import Verification, Verified, verify
+from problems.verification.verification import Verification, VerifiedProblems, verify
 from problems.verification.verification_batch import NoVerdict, idle_answer
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
@@ -199,7 +199,7 @@ def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: P
 
 
 def test_an_empty_set_verifies(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert verify([], sandbox, tmp_path / "j") == Verified([], [])
+    assert verify([], sandbox, tmp_path / "j") == VerifiedProblems([], [])
 
 
 KILLED = """

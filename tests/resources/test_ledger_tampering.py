@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resources.registry.ledger import COLUMNS, Ledger, LedgerChanged
-from resources.registry.ledger_database import Verified, chained
+from resources.registry.ledger_database import VerifiedRows, chained
 from tests.resources.ledger_entries import put
 
 
@@ -66,7 +66,7 @@ def test_an_entry_that_was_read_before_is_still_compared(ledger: Ledger) -> None
 
 def test_a_row_is_parsed_once() -> None:
     parsed: list[Sequence[Any]] = []
-    verified = Verified(parsed.append)
+    verified = VerifiedRows(parsed.append)
     rows: list[tuple[Any, ...]] = [(1, "a"), (2, "b")]
     for count in (1, 2, 2):
         verified.items(rows[:count], chained(rows[:count]))

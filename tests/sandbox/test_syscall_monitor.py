@@ -238,5 +238,5 @@ def test_without_landlock_bare_is_refused_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older(tmp_path, monkeypatch, 0)
-    with pytest.raises(slot.Refused, match="Landlock"):
+    with pytest.raises(slot.LevelRefused, match="Landlock"):
         Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.gateway.catalog import Fault
+from serving.gateway.catalog import LoadFault
 from serving.gateway.replicas import Replicas
 from serving.release.plan import plan_of
 from serving.release.router import ReleaseRouter
@@ -47,7 +47,7 @@ def test_a_fault_of_the_challenger_counts_from_the_opening_on(
 ) -> None:
     at = site.open().events[0].time + after_s
     replicas = Replicas(tmp_path / "gateways")
-    replicas.report([1], {2: Fault("no memory", at, 0.0)})
+    replicas.report([1], {2: LoadFault("no memory", at, 0.0)})
     site.controller.replicas = replicas
     assert site.tick() == event
 
@@ -56,7 +56,7 @@ def gateways(site: Site, folder: Path, failing: int, loading: int = 0, good: int
     """Let so many gateways report that they cannot load version 2, are loading it, or have it."""
     at = site.last().events[0].time + 1
     for number in range(failing + loading + good):
-        fault = {2: Fault("no memory", at, 0.0)} if number < failing else {}
+        fault = {2: LoadFault("no memory", at, 0.0)} if number < failing else {}
         loaded = [1, 2] if number >= failing + loading else [1]
         site.controller.replicas = Replicas(folder, f"gateway-{number}")
         site.controller.replicas.report(loaded, fault)
@@ -87,7 +87,7 @@ def test_a_gateway_without_the_challenger_is_out_of_service_where_another_has_it
     site: Site, tmp_path: Path
 ) -> None:
     site.open()
-    faults = {2: Fault("no memory", time.time(), 0.0)}
+    faults = {2: LoadFault("no memory", time.time(), 0.0)}
     alone = Replicas(tmp_path / "gateways", "alone")
     alone.report([1], faults)
     assert alone.out_of_service([1, 2], faults) == ""

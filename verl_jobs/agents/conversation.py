@@ -58,7 +58,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class ProgramAttempt:
     """A program of the Generator, the Executor's finding, and the Reviewer's comment."""
 
     completion: str
@@ -75,7 +75,7 @@ class Conversation:
 
     problem: Problem
     messages: list[Message]
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[ProgramAttempt] = field(default_factory=list)
     ended: str = ""
     stream: Stream | None = None  # its tokens, if the trained policy writes it
 

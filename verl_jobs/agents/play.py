@@ -17,9 +17,9 @@ from verl_jobs.agents.conversation import (
     SILENT,
     SOLVED,
     TURNS,
-    Attempt,
     Conversation,
     Finding,
+    ProgramAttempt,
     comment_of,
     correction_request,
     review_request,
@@ -70,7 +70,9 @@ async def converse(
         active = await write_messages(active, generator)
         findings = await asyncio.to_thread(executor.findings, active)
         for conversation, finding in zip(active, findings, strict=True):
-            conversation.attempts.append(Attempt(conversation.messages[-1]["content"], finding))
+            conversation.attempts.append(
+                ProgramAttempt(conversation.messages[-1]["content"], finding)
+            )
             conversation.ended = _end_reason(finding, turns_left)
             if on_attempt:
                 on_attempt(conversation)

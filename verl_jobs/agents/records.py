@@ -23,7 +23,13 @@ from problems.schema import Problem, write_table
 from problems.syntax import parse
 from problems.verification.mutants import mutants
 from sandbox.protocol import Verdict
-from verl_jobs.agents.conversation import Attempt, Conversation, Message, begin, reviewer_prompt
+from verl_jobs.agents.conversation import (
+    Conversation,
+    Message,
+    ProgramAttempt,
+    begin,
+    reviewer_prompt,
+)
 from verl_jobs.agents.play import Reports
 
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
@@ -70,7 +76,7 @@ def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> 
         comment = difference(program, problem.solutions[0])
         if comment is None or finding.verdict in (Verdict.AC, Verdict.INFRA) or not finding.total:
             continue
-        conversation.attempts.append(Attempt(program, finding))
+        conversation.attempts.append(ProgramAttempt(program, finding))
         messages = [*reviewer_prompt(conversation), {"role": "assistant", "content": comment}]
         records.append(Review(problem.problem_id, program, finding.text, comment, messages))
     return records

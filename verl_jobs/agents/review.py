@@ -16,8 +16,8 @@ from rewards.score import Score
 from sandbox.protocol import Verdict
 from verl_jobs.agents.conversation import (
     UNANSWERED,
-    Attempt,
     Conversation,
+    ProgramAttempt,
     begin,
     comment_of,
     correction_request,
@@ -98,7 +98,7 @@ async def _first_programs(
     for conversation, finding in zip(
         written, await asyncio.to_thread(executor.findings, written), strict=True
     ):
-        conversation.attempts.append(Attempt(conversation.messages[-1]["content"], finding))
+        conversation.attempts.append(ProgramAttempt(conversation.messages[-1]["content"], finding))
     return {
         truth: conversation
         for truth, conversation in conversations.items()
