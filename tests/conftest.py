@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,3 +75,16 @@ def empty_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("mlflow")
     Registry(home)._client().search_registered_models()
     return home / "mlflow.db"
+
+
+@pytest.fixture(scope="module")
+def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Use three of the shipped simple problems; tests/problems/test_simple.py verifies all."""
+    from problems.sources import simple
+
+    content = json.loads(simple.FILE.read_text(encoding="utf-8"))
+    file = tmp_path_factory.mktemp("simple") / simple.FILE.name
+    file.write_text(json.dumps(content | {"problems": content["problems"][:3]}), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simple, "FILE", file)
+        yield

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from problems.sources import simple
 from resources.run_context import RunContext
 from tests.assets.data_stages import at, refresh
-
-
-@pytest.fixture(scope="module")
-def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Use three of the shipped simple problems; tests/problems/test_simple.py verifies all."""
-    content = json.loads(simple.FILE.read_text(encoding="utf-8"))
-    file = tmp_path_factory.mktemp("simple") / simple.FILE.name
-    file.write_text(json.dumps(content | {"problems": content["problems"][:3]}), encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simple, "FILE", file)
-        yield
 
 
 @pytest.fixture

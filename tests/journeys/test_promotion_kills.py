@@ -190,8 +190,8 @@ def received(receiver: Connection) -> list[tuple[str, int]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_five_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
-    kill_repeatedly(tmp_path, 5, seed=11)
+def test_two_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
+    kill_repeatedly(tmp_path, 2, seed=11)
 
 
 @pytest.mark.soak
@@ -240,7 +240,7 @@ def test_a_killed_and_repeated_rollback_undoes_one_promotion(
     assert rolled_back(tmp_path, None)
     seconds = time.monotonic() - began
     kills = 0
-    for share in (0.0, 0.1, 0.4, 0.8):  # of the seconds of a complete rollback
+    for share in (0.1, 0.6):  # of the seconds of a complete rollback
         before = len(ledger.history())
         while not rolled_back(tmp_path, share * seconds):
             kills += 1

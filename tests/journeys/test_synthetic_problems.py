@@ -110,9 +110,8 @@ def test_proposals_with_agreeing_solutions_are_accepted(tmp_path: Path) -> None:
     assert curate(verified, []).problems == verified
 
 
-def test_the_stage_records_every_rejected_proposal(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.usefixtures("few_simple_problems")
+def test_the_stage_records_every_rejected_proposal(tmp_path: Path) -> None:
     from pipelines.definitions import defs
     from verl_jobs.sft.tiny_model import TinyModel, make
 

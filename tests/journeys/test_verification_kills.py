@@ -155,7 +155,7 @@ def compare_with_undisturbed(folder: Path, count: int, times: int) -> None:
 
 @pytest.mark.slow
 def test_two_kills_repeat_no_verdict(tmp_path: Path) -> None:
-    compare_with_undisturbed(tmp_path, 24, 2)
+    compare_with_undisturbed(tmp_path, 16, 2)
 
 
 @pytest.mark.soak
