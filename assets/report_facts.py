@@ -28,7 +28,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples
 from problems.difficulty.difficulty import read_ranks
-from problems.funnel import Stage as Counts
+from problems.funnel import Stage
 from resources.config.profile import Profile
 from resources.run_context import StageContext
 from resources.run_record import Record
@@ -189,7 +189,7 @@ def _funnel(stage: StageContext) -> tuple[Step, ...]:
         manifest = artifact.manifest
         if manifest.name in STAGES and STAGES[manifest.name].removes:
             name = manifest.name.removesuffix("_problems")
-            counts = Counts.of(name, manifest.facts)
+            counts = Stage.of(name, manifest.facts)
             removed = {} if name == "raw" else dict(counts.reasons)
             steps.append(
                 Step(

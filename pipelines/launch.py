@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from pipelines import instance as dagster_home
+from pipelines import instance
 from pipelines.process import pss_bytes, run_processes
 from pipelines.run_worker import BUSY
 from pipelines.watch.text import print_text
@@ -136,7 +136,7 @@ def prepare_run(settings: Settings, *, trains: bool = True, base: Path | None = 
         check_machines(profile)
         if warning := not_checked(profile):
             print(warning, file=sys.stderr)
-    dagster_home.prepare(home, profile.orchestration)
+    instance.prepare(home, profile.orchestration)
     return profile
 
 

@@ -27,7 +27,7 @@ from verl_jobs import faults
 from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.planner.engine import check_engine
 from verl_jobs.planner.preflight import check
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.checkpoints import complete_saves
 
 TRAINER = "verl_jobs.trainer.entry"
@@ -78,7 +78,7 @@ def train(
         )
     attempt, reached = 1, _newest_save(job)
     while job.done is None:
-        with owner.renewed_lease(job.path):
+        with trainer_lease.renewed_lease(job.path):
             ray = _or_here(job, ray) if begun else ray
             end = _run_once(job, ray, on_poll, bootstrap, entry)
         begun = True
@@ -131,12 +131,12 @@ def _await_its_end(job: TrainingJob, why: str) -> None:
     If only its dashboard is gone, the trainer is alive: it saves and ends. If its Ray is gone, it
     notices within a minute. Raises TrainingFailed if it does neither.
     """
-    deadline = owner.Deadline(2 * END_S)
+    deadline = trainer_lease.Deadline(2 * END_S)
     while not deadline.passed():
-        with owner.training_lock(job.path) as alone:
+        with trainer_lease.training_lock(job.path) as alone:
             if alone:
                 return
-        owner.give_notice(job.path, why)
+        trainer_lease.give_notice(job.path, why)
         time.sleep(POLL_S)
     raise TrainingFailed(
         f"{why}, and its trainer still runs in {job.path}: end that process, then start again"
@@ -188,11 +188,11 @@ class Witness:
     """Tells by the kernel's lock on the training's folder that its trainer has ended."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.seen, self.silence = folder, False, owner.Silence()
+        self.folder, self.seen, self.silence = folder, False, trainer_lease.Silence()
 
     def gone(self) -> bool:
         """Return whether nobody has held the lock for too long; a paused trainer holds it."""
-        held = owner.lock_holder(self.folder) is not None
+        held = trainer_lease.lock_holder(self.folder) is not None
         self.seen = self.seen or held
         return self.silence.seconds(heard=held) > (GONE_S if self.seen else BEGIN_S)
 
@@ -208,10 +208,10 @@ def _status(client: Any, name: str) -> Any:
 
 def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why: str) -> None:
     """Let the training save and end; stop it if it has not within END_S."""
-    deadline = owner.Deadline(END_S)
+    deadline = trainer_lease.Deadline(END_S)
     while ray.there() and not deadline.passed():
         # Repeatedly: a training that begins now removes an older notice.
-        owner.give_notice(job.path, f"cancelled ({why})")
+        trainer_lease.give_notice(job.path, f"cancelled ({why})")
         if (status := _status(client, name)) is not None and status.is_terminal():
             return
         time.sleep(POLL_S)
@@ -233,11 +233,11 @@ def _submit(
         "-m",
         entry,
         str(job.path / "job.json"),
-        owner.OWNED,
+        trainer_lease.OWNED,
     ]
     name = f"{job.run_id}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
     entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
-    deadline = owner.Deadline(ray_head.START_S, still_s=SUBMISSION_S)
+    deadline = trainer_lease.Deadline(ray_head.START_S, still_s=SUBMISSION_S)
     while _status(client, name) is None:
         try:
             client.submit_job(
@@ -254,7 +254,7 @@ def _submit(
 
 def _has_ended(ray: Private | Joined) -> bool:
     """Return whether this Ray has ended, or ends within the time its head needs to clean up."""
-    deadline = owner.Deadline(CLEAN_UP_S)
+    deadline = trainer_lease.Deadline(CLEAN_UP_S)
     while ray.there() and not deadline.passed():
         time.sleep(POLL_S)
     return not ray.there()

@@ -28,7 +28,7 @@ from resources.capacity import VISIBLE
 from resources.ray import head as ray_head
 from verl_jobs.config.environment import environment
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.layout import CPUS, PATIENCE, cpus_beside
 from verl_jobs.trainer.preemption_hook import TRAINING
 
@@ -181,10 +181,10 @@ def ensure_head(
     This process holds it from now on.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    owner.register_holder(folder / ray_head.HOLDERS)
+    trainer_lease.register_holder(folder / ray_head.HOLDERS)
     # Read by Ray's client in this process.
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
-    deadline = owner.Deadline(ray_head.START_S)
+    deadline = trainer_lease.Deadline(ray_head.START_S)
     while (head := _running(folder)) is None:
         _spawn(folder, job, bind, ranks or job.training.ranks)
         for _ in range(20):
@@ -211,7 +211,7 @@ def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
         "RATCHET_RANKS": str(ranks + job.training.scale.engine_gpus),
         ray_head.CPUS: str(max(MIN_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
         "RATCHET_RAY_BIND": bind,
-        owner.HOLDERS: str(folder / ray_head.HOLDERS),
+        trainer_lease.HOLDERS: str(folder / ray_head.HOLDERS),
         RUN: str(job.path.parent.parent),
     }
     _launch(

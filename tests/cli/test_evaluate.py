@@ -15,7 +15,7 @@ from cli.evaluate.completions import EvaluationOptions, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
 from evaluation.completions import Completion
-from evaluation.judging import judge as judging
+from evaluation.judging import judge
 from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price
 from problems.columns import ProblemError
@@ -263,11 +263,11 @@ def test_infrastructure_failures_are_retried_and_never_scored(
             return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
 
     with pytest.raises(NotJudged, match=rf"\b1 of 1\b.*\b{ATTEMPTS} attempts"):
-        judging.judge(
+        judge.judge(
             harness,
             [Completion("HumanEval/0", 0, "x", whole=False)],
             Broken,
-            judging.Verdicts(None),
+            judge.Verdicts(None),
         )
     assert Broken.runs == ATTEMPTS
 

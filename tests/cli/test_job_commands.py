@@ -32,7 +32,7 @@ from verl_jobs.config.curriculum import Curriculum
 from verl_jobs.config.training import Training
 from verl_jobs.curriculum import draws
 from verl_jobs.job import VALIDATION, TrainingJob
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def test_a_run_that_still_trains_skips_the_memory_check(
     monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
     with pytest.raises(NotReady, match="memory"):
         prepare_run(Settings.read("small"))
-    owner.register_holder(home.path / "ray" / HOLDERS)
+    trainer_lease.register_holder(home.path / "ray" / HOLDERS)
     assert prepare_run(Settings.read("small")).needs.memory_gib == 1000000
 
 

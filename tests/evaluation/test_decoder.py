@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.generation import decoder as generation
+from evaluation.generation import decoder
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Chat, Sampling
 from problems.prompt import prompt_text
@@ -70,7 +70,7 @@ def test_the_batch_size_changes_no_completion(
     checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = generate(checkpoint, prompts, SAMPLED)
-    monkeypatch.setattr(generation, "BATCH", 5)
+    monkeypatch.setattr(decoder, "BATCH", 5)
     assert generate(checkpoint, prompts, SAMPLED) == whole
 
 

@@ -14,7 +14,7 @@ from evaluation.sampling import Sampling
 from experiments.adapt import adapt, checkpoint_folder, read_family
 from experiments.adaptation import ALL, AdaptationRow, Family, Study
 from problems.demonstrations import demonstration
-from problems.embedded import families as embedded
+from problems.embedded import families
 from problems.embedded.compositional import FamilyConfig, generate
 from problems.schema import write_parquet
 from resources.home import NotReady
@@ -53,8 +53,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     make(TinyModel(hidden=32, layers=2), texts, folder / "start")
     parity = Family(
         "parity",
-        tuple(embedded.examples(FAMILY, "parity", 16)),
-        tuple(embedded.heldout(FAMILY, "parity", 6)),
+        tuple(families.examples(FAMILY, "parity", 16)),
+        tuple(families.heldout(FAMILY, "parity", 6)),
     )
     return Study(folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study")
 

@@ -18,7 +18,7 @@ from resources.ray.private import Joined
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import preemption_hook as taken_back
+from verl_jobs.trainer import preemption_hook
 from verl_jobs.trainer.layout import PATIENCE
 
 SCHEMA = json.loads(
@@ -121,11 +121,11 @@ def test_a_preempted_worker_has_time_to_save(
         for group in cluster["workerGroupSpecs"]:
             pod = group["template"]["spec"]
             _, _, module, home = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
-            assert module == taken_back.__spec__.name and Path(JOB.folder).is_relative_to(home)
-            assert pod["terminationGracePeriodSeconds"] > taken_back.STAYS_S
+            assert module == preemption_hook.__spec__.name and Path(JOB.folder).is_relative_to(home)
+            assert pod["terminationGracePeriodSeconds"] > preemption_hook.STAYS_S
     assert (
         yaml.safe_load(ray_job(settings, JOB)["spec"]["runtimeEnvYAML"])["env_vars"][
-            taken_back.TRAINING
+            preemption_hook.TRAINING
         ]
         == JOB.folder
     )

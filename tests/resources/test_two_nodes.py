@@ -22,7 +22,7 @@ from verl_jobs import faults
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import preemption_hook as taken_back
+from verl_jobs.trainer import preemption_hook
 
 PATHS = f"{ROOT}:{Path(__file__).parent}"
 OWNER = (
@@ -123,7 +123,8 @@ def test_a_training_on_a_preempted_node_saves_and_resumes(tmp_path: Path) -> Non
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
         hook = [sys.executable, "-m", "verl_jobs.trainer.preemption_hook", str(tmp_path)]
         assert (
-            subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
+            subprocess.run(hook, cwd=ROOT, timeout=preemption_hook.GRACE_S, check=False).returncode
+            == 0
         )
         before = saved(job)
         assert resumes(job, 2, owner), (tmp_path / "owner.log").read_text()

@@ -16,7 +16,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.dead_actors import wait_for_dead_actors
 from verl_jobs.trainer.entry import DIED
 from verl_jobs.trainer.layout import fit_to_cluster
@@ -43,11 +43,11 @@ class Rank:
 
 
 def main(job: TrainingJob) -> None:
-    with owner.training_lock(job.path) as alone:
+    with trainer_lease.training_lock(job.path) as alone:
         assert alone
-        owner.withdraw_notice(job.path)
-        if holders := os.environ.get(owner.HOLDERS):
-            owner.register_holder(Path(holders))
+        trainer_lease.withdraw_notice(job.path)
+        if holders := os.environ.get(trainer_lease.HOLDERS):
+            trainer_lease.register_holder(Path(holders))
         save = job.path / "save"
         ray.init()
         done = int(save.read_text()) if save.exists() else 0
@@ -84,7 +84,7 @@ def steps(job: TrainingJob, training: Training, done: int, save: Path) -> None:
         assert ray.get([rank.step.remote() for rank in ranks]) == [float(len(ranks))] * len(ranks)
         done += 1
         save.write_text(str(done))
-        if owner.notice(job.path):
+        if trainer_lease.notice(job.path):
             sys.exit(DIED)
         time.sleep(0.2)
 

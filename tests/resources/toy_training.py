@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from verl_jobs.job import TrainingJob
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.entry import DIED
 
 TERM_S = 10.0  # term of the lease: longer than the next owner's start on a busy machine
@@ -22,15 +22,15 @@ TERM_S = 10.0  # term of the lease: longer than the next owner's start on a busy
 def main(job: TrainingJob) -> None:
     with (job.path / "trainer.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        owner.withdraw_notice(job.path)
-        owner.register_holder(Path(os.environ[owner.HOLDERS]))
-        lease = owner.Lease(job.path, TERM_S)
+        trainer_lease.withdraw_notice(job.path)
+        trainer_lease.register_holder(Path(os.environ[trainer_lease.HOLDERS]))
+        lease = trainer_lease.Lease(job.path, TERM_S)
         if (slow := job.path / "slow").exists():
 
             def ends_slowly(*_: object) -> None:
                 say(job, "asked to end")
                 time.sleep(float(slow.read_text()))
-                owner.give_notice(job.path, "SIGTERM")
+                trainer_lease.give_notice(job.path, "SIGTERM")
 
             signal.signal(signal.SIGTERM, ends_slowly)
         say(job, f"begins {os.getpid()}")
@@ -46,8 +46,8 @@ def main(job: TrainingJob) -> None:
             sys.exit(DIED)
         while not (job.path / "go").exists():
             if lease.expired():
-                owner.give_notice(job.path, "nobody renewed its lease")
-            if why := owner.notice(job.path):
+                trainer_lease.give_notice(job.path, "nobody renewed its lease")
+            if why := trainer_lease.notice(job.path):
                 say(job, f"saves and ends: {why}")
                 sys.exit(DIED)
             time.sleep(0.1)

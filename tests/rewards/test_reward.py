@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rewards.battery.cases import CODE as CASES
-from rewards.battery.cases import MEDIAN
+from rewards.battery.cases import CODE, MEDIAN
 from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
 from rewards.question import Task
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
-REFERENCE, WRONG = CASES["call"].reference, CASES["call"].wrong
+REFERENCE, WRONG = CODE["call"].reference, CODE["call"].wrong
 verdicts = st.sampled_from([verdict for verdict in Verdict if verdict is not Verdict.INFRA])
 configs = st.builds(
     RewardConfig,
@@ -101,7 +100,7 @@ def test_format_requires_a_program_that_defines_the_entry_point(
 )
 def test_format_requires_a_script_with_an_effect(completion: str, formed: float) -> None:
     assert (
-        Reward().score(CASES["stdio"].task, completion, report(Verdict.WA)).components["format"]
+        Reward().score(CODE["stdio"].task, completion, report(Verdict.WA)).components["format"]
         == formed
     )
 

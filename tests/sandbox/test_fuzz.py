@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from sandbox.folders import remove
-from sandbox.isolation import levels as isolation
+from sandbox.isolation import levels
 from tests.sandbox.fuzzing import source
 from tests.sandbox.left import left_behind, reap
 from tests.sandbox.soaking import reported
@@ -50,13 +50,13 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     remove(str(scratch))  # left over from a run that was killed
     scratch.mkdir()
     others = psutil.Process().children(recursive=True)  # of tests before this one
-    isolation.become_subreaper()  # orphans become our children, so that they are counted
+    levels.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
     done = {row["from"] for row in reported(journal)}
     for first in range(0, total, batch):
         if first not in done:
             findings = one_batch(
-                first, min(first + batch, total), isolation.LEVELS[first // batch % 3], scratch
+                first, min(first + batch, total), levels.LEVELS[first // batch % 3], scratch
             )
             reap(others)
             if (left := left_behind(scratch)) != before:

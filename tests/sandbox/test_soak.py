@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox.isolation import levels as isolation
+from sandbox.isolation import levels
 from tests.sandbox.left import left_behind, reap
 from tests.sandbox.soaking import CORPUS, reported
 
@@ -51,7 +51,7 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
     shutil.rmtree(scratch, ignore_errors=True)  # left over from a soak that was killed
     scratch.mkdir()
     others = psutil.Process().children(recursive=True)  # of tests before this one
-    isolation.become_subreaper()  # orphans become our children, so that they are counted
+    levels.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
     # the file of kills lies beside the journal, for a soak that resumes
     draw, owners, struck = (

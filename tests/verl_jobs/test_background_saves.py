@@ -27,7 +27,7 @@ from tests.verl_jobs.saves import a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.job import candidates
 from verl_jobs.sft.tiny_model import TinyModel, make
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.background import Background, copy_to_host, fits, size_of
 from verl_jobs.trainer.checkpoints import SEAL, damage, repair
 from verl_jobs.trainer.export import INDEX, aliases, gather_part, own_precision, raw
@@ -181,11 +181,11 @@ def test_after_a_notice_the_training_ends_at_the_save_in_flight(
         a_save(tmp_path, 3)
 
     callback.completing.start(complete)
-    owner.give_notice(tmp_path, "SIGTERM")
+    trainer_lease.give_notice(tmp_path, "SIGTERM")
     buffer: Any = object.__new__(WatchedReplayBuffer)
     buffer.step, buffer.trainer = 3, SimpleNamespace(checkpoint_callback=callback)
     threading.Timer(0.2, written.set).start()
-    with pytest.raises(owner.TrainingEnded, match="SIGTERM"):
+    with pytest.raises(trainer_lease.TrainingEnded, match="SIGTERM"):
         buffer._before_batch(4)
 
 

@@ -16,7 +16,7 @@ from verl_jobs import faults
 from verl_jobs.config.checkpoints import Keep
 from verl_jobs.config.training import Training
 from verl_jobs.job import candidates
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.checkpoints import (
     SEAL,
     STATE,
@@ -230,10 +230,10 @@ def test_the_adaptive_kl_coefficient_is_restored(tmp_path: Path) -> None:
 
 def test_a_notice_ends_training_only_after_a_checkpoint(tmp_path: Path) -> None:
     end_after_notice(tmp_path, 0)
-    owner.give_notice(tmp_path, "SIGTERM")
-    with pytest.raises(owner.TrainingEnded, match="SIGTERM"):
+    trainer_lease.give_notice(tmp_path, "SIGTERM")
+    with pytest.raises(trainer_lease.TrainingEnded, match="SIGTERM"):
         end_after_notice(tmp_path, 0)  # no step is done yet
     a_save(tmp_path, 10)
     end_after_notice(tmp_path, 11)
-    with pytest.raises(owner.TrainingEnded):
+    with pytest.raises(trainer_lease.TrainingEnded):
         end_after_notice(tmp_path, 10)

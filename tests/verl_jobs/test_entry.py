@@ -13,8 +13,7 @@ import pytest
 from tests.verl_jobs.test_job import a_job
 from verl_jobs.config.environment import environment
 from verl_jobs.config.training import Training
-from verl_jobs.trainer import entry
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import entry, trainer_lease
 from verl_jobs.trainer.entry import main
 
 
@@ -77,7 +76,7 @@ def test_sigterm_ends_a_training_only_after_its_time_to_save(
         command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
     )
     assert (done.returncode, done.stdout.strip()) == (code, output), done.stderr
-    assert bool(owner.notice(tmp_path)) == bool(output)
+    assert bool(trainer_lease.notice(tmp_path)) == bool(output)
 
 
 def test_the_stop_reason_of_a_killed_attempt_is_not_reported_again(

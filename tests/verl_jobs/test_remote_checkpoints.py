@@ -26,7 +26,7 @@ from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.callback import fetch
 from verl_jobs.trainer.checkpoints import (
     SEAL,
@@ -314,7 +314,7 @@ def test_on_a_notice_verl_saves_after_its_step_without_validation(
     job = a_job(tmp_path)
     callback = save_as_verl(job, [5])
     assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
-    owner.give_notice(tmp_path, "SIGTERM")
+    trainer_lease.give_notice(tmp_path, "SIGTERM")
     assert wait_until(lambda: callback.config.trainer.save_freq == 1, 60)
     assert callback.config.trainer.test_freq == 5
     callback.on_save(SimpleNamespace(), 7, str(a_save(tmp_path, 7, whole=False)))
@@ -335,7 +335,7 @@ def test_our_state_is_sealed_with_the_checkpoint(tmp_path: Path) -> None:
 def test_a_training_that_stops_early_waits_for_its_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from verl_jobs.trainer import early_stop as stopping
+    from verl_jobs.trainer import early_stop
     from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
 
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
@@ -349,6 +349,6 @@ def test_a_training_that_stops_early_waits_for_its_upload(
     buffer.step = 5
     buffer.trainer = SimpleNamespace(checkpoint_callback=callback)
     threading.Timer(0.5, released.set).start()
-    with pytest.raises(stopping.EarlyStop, match=r"actor/pg_loss.* nan"):
+    with pytest.raises(early_stop.EarlyStop, match=r"actor/pg_loss.* nan"):
         buffer.sample(6, "train", 1)
     assert Mirror(job.mirror).sealed("saves", SEAL) == ["global_step_5"]

@@ -23,7 +23,7 @@ from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import TrainingJob, metrics, next_attempt
 from verl_jobs.sft.verl_overrides import sft_overrides
 from verl_jobs.sft.warm_up import Prompt, WarmUp
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.entry import DIED
 
 SETTINGS, RECORDS, WEIGHTS = "warm_up.json", "records.parquet", "candidate"
@@ -60,13 +60,13 @@ def losses(job: TrainingJob) -> list[float]:
 def main(path: Path, owned: bool = False) -> None:
     """Train the job of this file to its end. owned: whether a process renews its lease."""
     job = TrainingJob.read(path)
-    with owner.training_lock(job.path) as locked:
+    with trainer_lease.training_lock(job.path) as locked:
         if not locked:
             sys.exit(f"another process already trains in {job.path}")
         if job.done is None:
-            owner.withdraw_notice(job.path)
-            if holders := os.environ.get(owner.HOLDERS):
-                owner.register_holder(Path(holders))
+            trainer_lease.withdraw_notice(job.path)
+            if holders := os.environ.get(trainer_lease.HOLDERS):
+                trainer_lease.register_holder(Path(holders))
             _train(job, owned)
             job.finish()
 
@@ -99,12 +99,12 @@ def _train(job: TrainingJob, owned: bool) -> None:
 
 def _watch(folder: Path, owned: bool) -> None:
     """End the process after a notice or an expired lease; the newest save loses little."""
-    lease = owner.Lease(folder) if owned else None
+    lease = trainer_lease.Lease(folder) if owned else None
     while True:
-        if owner.notice(folder) or (lease and lease.expired()):
+        if trainer_lease.notice(folder) or (lease and lease.expired()):
             os._exit(DIED)
         time.sleep(WATCH_S)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), owner.OWNED in sys.argv[2:])
+    main(Path(sys.argv[1]), trainer_lease.OWNED in sys.argv[2:])

@@ -24,8 +24,7 @@ from verl_jobs import faults
 from verl_jobs.adapter.versions import adapter
 from verl_jobs.config.lora import merge_folder
 from verl_jobs.job import FIX, WANDB_ADDRESS, TrainingJob, candidates, next_attempt
-from verl_jobs.trainer import checkpoints as saving
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import checkpoints, trainer_lease
 from verl_jobs.trainer.background import Background
 from verl_jobs.trainer.entropy import WEIGHT, Entropy
 from verl_jobs.trainer.rank_save import WEIGHTS, collect
@@ -58,17 +57,17 @@ def fetch(job: TrainingJob) -> None:
         )
         raise ForeignMirror(f"{error}: move them, or use another prefix in storage.root")
     local_step, broken = 0, dict[int, str]()
-    for step in reversed(saving.complete_saves(saves)):
-        if not (fault := saving.damage(saves / f"global_step_{step}")):
+    for step in reversed(checkpoints.complete_saves(saves)):
+        if not (fault := checkpoints.damage(saves / f"global_step_{step}")):
             local_step = step
             break
         broken[step] = fault
-    for step in reversed(saving.steps_of(mirror.sealed("saves", saving.SEAL))):
+    for step in reversed(checkpoints.steps_of(mirror.sealed("saves", checkpoints.SEAL))):
         save = saves / f"global_step_{step}"
         if step <= local_step:
             break
         mirror.pull(f"saves/{save.name}", save)
-        if not (fault := saving.damage(save)):
+        if not (fault := checkpoints.damage(save)):
             if step in broken:
                 faults.record(
                     job.path,
@@ -163,10 +162,10 @@ class AfterSave:
         if controller := getattr(trainer, "kl_ctrl_in_reward", None):
             state["kl_coefficient"] = float(controller.value)
         if state:
-            write_atomic(save / saving.STATE, json.dumps(state))
+            write_atomic(save / checkpoints.STATE, json.dumps(state))
         writing = (("actor", "critic") if critic else ("actor",)) if async_save else ()
         self.completing.start(lambda: self._complete(save, global_step, writing))
-        notice = owner.notice(self.job.path)
+        notice = trainer_lease.notice(self.job.path)
         if notice or global_step >= self.job.training.steps:
             self.await_save()
         # All is saved. Skip the validation, because the next attempt starts with it;
@@ -191,11 +190,11 @@ class AfterSave:
         if self.job.training.lora:
             merge_folder(weights, self.job.training.lora)
             known = {}
-        saving.publish_candidate(self.job, step, weights, known)
-        saving.seal(save, hashes)
-        write_atomic(save.parent / saving.TRACKER, str(step))
+        checkpoints.publish_candidate(self.job, step, weights, known)
+        checkpoints.seal(save, hashes)
+        write_atomic(save.parent / checkpoints.TRACKER, str(step))
         self._await_upload()  # do not prune files that are being uploaded
-        saving.prune(self.job)
+        checkpoints.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, step)
 
@@ -228,9 +227,9 @@ class AfterSave:
                 ):
                     mirror.drop(f"candidates/{candidate.name}", NAME)
                     mirror.push(candidate, f"candidates/{candidate.name}", NAME)
-            mirror.drop(f"saves/{save.name}", saving.SEAL)
-            mirror.push(save, f"saves/{save.name}", saving.SEAL)
-            saving.prune_mirror(self.job, mirror)
+            mirror.drop(f"saves/{save.name}", checkpoints.SEAL)
+            mirror.push(save, f"saves/{save.name}", checkpoints.SEAL)
+            checkpoints.prune_mirror(self.job, mirror)
 
     def _store_wandb_address(self) -> None:
         import wandb
@@ -255,6 +254,6 @@ class AfterSave:
 
         verl reads `save_freq` at the end of each step.
         """
-        while not owner.notice(self.job.path):
+        while not trainer_lease.notice(self.job.path):
             time.sleep(LISTEN_S)
         self.config.trainer.save_freq = 1

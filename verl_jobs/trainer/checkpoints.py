@@ -24,7 +24,7 @@ from artifacts.manifest import NAME, Manifest
 from verl_jobs import faults
 from verl_jobs.config.checkpoints import Keep
 from verl_jobs.job import FIX, TrainingJob, candidates
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
 SEAL = "whole"
@@ -235,10 +235,10 @@ def end_after_notice(folder: Path, done: int) -> None:
 
     done: the last completed step.
     """
-    if (reason := owner.notice(folder)) and done == max(
+    if (reason := trainer_lease.notice(folder)) and done == max(
         complete_saves(folder / "saves"), default=0
     ):
-        raise owner.TrainingEnded(reason)
+        raise trainer_lease.TrainingEnded(reason)
 
 
 def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:

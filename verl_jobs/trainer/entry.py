@@ -26,7 +26,7 @@ from verl_jobs.config.overrides import TRACES, overrides
 from verl_jobs.job import VALIDATION, TrainingJob, metrics, next_attempt
 from verl_jobs.metrics.machines import Machines
 from verl_jobs.samples import CUT
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 from verl_jobs.trainer.callback import ForeignMirror, fetch
 from verl_jobs.trainer.checkpoints import repair, restore_settings
 from verl_jobs.trainer.dead_actors import dead_actors, wait_for_dead_actors
@@ -67,16 +67,16 @@ def main(path: Path, owned: bool = False) -> None:
     (a run by hand, a KubeRay job).
     """
     job = TrainingJob.read(path)
-    with owner.training_lock(job.path) as locked:
+    with trainer_lease.training_lock(job.path) as locked:
         if not locked:
             sys.exit(f"another process already trains in {job.path}")
         if job.done is None:
-            owner.withdraw_notice(job.path)
+            trainer_lease.withdraw_notice(job.path)
             # written by a killed attempt; this attempt checks for itself
             (job.path / "stopped.json").unlink(missing_ok=True)
-            if holders := os.environ.get(owner.HOLDERS):
+            if holders := os.environ.get(trainer_lease.HOLDERS):
                 # keeps the private Ray alive while an orphaned training saves
-                owner.register_holder(Path(holders))
+                trainer_lease.register_holder(Path(holders))
             with pipes(job.path) as session:
                 _train(job, session, owned)
             job.finish()
@@ -154,8 +154,8 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
             wait_for_dead_actors()
         sys.exit(DIED)
     except ray.exceptions.RayTaskError as error:
-        if isinstance(error, owner.TrainingEnded):
-            print(f"saved and ended: {owner.notice(job.path)}", flush=True)
+        if isinstance(error, trainer_lease.TrainingEnded):
+            print(f"saved and ended: {trainer_lease.notice(job.path)}", flush=True)
             sys.exit(DIED)
         if not job.stopped:
             if (
@@ -182,7 +182,7 @@ class Reporter(threading.Thread):
         self.job, self.session = job, session
         self.seen: dict[int, dict[str, float]] = {}
         self.reported: dict[int, dict[str, float]] = {}
-        self.lease, self.notice_at = owner.Lease(job.path) if owned else None, 0.0
+        self.lease, self.notice_at = trainer_lease.Lease(job.path) if owned else None, 0.0
         self.looked_at = self.moved_at = time.monotonic()
         self.missed_at = 0.0  # when a death was first seen
         self.ended = threading.Event()
@@ -211,10 +211,10 @@ class Reporter(threading.Thread):
 
     def _check_lease(self) -> None:
         if self.lease and self.lease.expired():
-            owner.give_notice(
+            trainer_lease.give_notice(
                 self.job.path, f"its lease was not renewed for {self.lease.term_s:.0f} s"
             )
-        if owner.notice(self.job.path):
+        if trainer_lease.notice(self.job.path):
             self.notice_at = self.notice_at or time.monotonic()
             if time.monotonic() - self.notice_at > HANGS_S:
                 os._exit(DIED)  # ends its child processes too
@@ -226,7 +226,7 @@ class Reporter(threading.Thread):
         """
         if self.notice_at and time.monotonic() - self.notice_at > TIME_TO_SAVE_S:
             os._exit(DIED)
-        owner.give_notice(self.job.path, "SIGTERM")
+        trainer_lease.give_notice(self.job.path, "SIGTERM")
 
     def _check_actors(self) -> None:
         now = time.monotonic()
@@ -267,4 +267,4 @@ class Reporter(threading.Thread):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), owner.OWNED in sys.argv[2:])
+    main(Path(sys.argv[1]), trainer_lease.OWNED in sys.argv[2:])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import trainer_lease
 
 TRAINING = (
     "RATCHET_TRAINING"  # set in the processes of a training on an existing Ray cluster: its folder
@@ -29,7 +29,9 @@ POLL_S = 0.5
 def main(home: Path, stays_s: float = STAYS_S) -> None:
     processes = training_processes(home)
     for folder in sorted(set(processes.values())):
-        owner.give_notice(folder, f"the machine of {socket.gethostname()} is being preempted")
+        trainer_lease.give_notice(
+            folder, f"the machine of {socket.gethostname()} is being preempted"
+        )
     deadline = time.monotonic() + stays_s
     while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(POLL_S)

@@ -26,10 +26,7 @@ from verl_jobs.config.training import Training
 from verl_jobs.curriculum import curriculum, draws
 from verl_jobs.job import TrainingJob
 from verl_jobs.samples import CUT, Sample
-from verl_jobs.trainer import checkpoints as saving
-from verl_jobs.trainer import early_stop as stopping
-from verl_jobs.trainer import remax
-from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer import checkpoints, early_stop, remax, trainer_lease
 from verl_jobs.trainer.batch_fields import outcome_of, sample_of, unwrapped
 from verl_jobs.trainer.rescaled import rescale
 from verl_jobs.trainer.truncated import is_truncated, mask
@@ -139,10 +136,10 @@ class Watched:
         if step == self.step:
             return {}
         self.step, self.dropped, self.samples, self.draws = step, 0, [], []
-        if owner.notice(_job_folder()):
+        if trainer_lease.notice(_job_folder()):
             self._await_save()
-        saving.end_after_notice(_job_folder(), step - 1)
-        stopping.check(_job_folder(), self._await_save)
+        checkpoints.end_after_notice(_job_folder(), step - 1)
+        early_stop.check(_job_folder(), self._await_save)
         self.training = TrainingJob.read(_job_folder() / "job.json").training
         staged = self.training.answer_stages
         limit = {LIMIT: float(self.training.answer_tokens_at(step))} if staged else {}
