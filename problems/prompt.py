@@ -19,14 +19,12 @@ ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however oft
 def prompt_text(problem: Problem) -> str:
     """Return the prompt for a problem.
 
-    It has the statement, the starter code, the visible tests, and the function's name if nothing
-    else mentions it.
+    It has the statement, the starter code with the function's signature, the visible tests, and the
+    function's name if nothing else shows it.
     """
-    starter, shown = (
-        problem.starter_code.strip("\n"),
-        [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]],
-    )
+    shown = [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
     statement = problem.statement.strip()
+    starter = _starter(problem, "\n".join([statement, *shown]))
     parts = (
         [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
     )
@@ -35,9 +33,41 @@ def prompt_text(problem: Problem) -> str:
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))
     text = "\n\n".join(parts)
-    if problem.entry_point and not re.search(rf"\b{re.escape(problem.entry_point)}\b", text):
+    if problem.entry_point and not _shows(problem.entry_point, text):
         text += f"\n\nName the function `{problem.entry_point}`."
     return text
+
+
+def _starter(problem: Problem, rest: str) -> str:
+    """Return the starter code, with the signature if neither it nor the rest shows it."""
+    starter = problem.starter_code.strip("\n")
+    name = (problem.entry_point or "").rpartition(".")[2]
+    if not name or re.search(rf"\bdef {re.escape(name)}\b", starter + rest):
+        return starter
+    signature = str(problem.extra.get("signature") or "").strip()
+    if not signature and not _shows(problem.entry_point or "", rest):
+        signature = next(filter(None, (_signature(each, name) for each in problem.solutions)), "")
+    return f"{starter}\n\n{signature}".strip("\n")
+
+
+def _signature(solution: str, name: str) -> str:
+    """Return the first line of a solution's function or method; "" if it has none."""
+    for node in ast.walk(parse(solution)):
+        owner = node.name if isinstance(node, ast.ClassDef) else ""
+        for each in node.body if isinstance(node, ast.ClassDef | ast.Module) else ():
+            if isinstance(each, ast.FunctionDef) and each.name == name:
+                head = f"def {name}({ast.unparse(each.args)}):"
+                return f"class {owner}:\n    {head}" if owner else head
+    return ""
+
+
+def _shows(entry_point: str, text: str) -> bool:
+    """Return whether a text shows that this is the function's name: it is called, or marked as
+    code. As a word of a sentence it may be missed.
+    """
+    owner, _, method = entry_point.rpartition("().")
+    name = re.escape(method)
+    return owner in text and bool(re.search(rf"\b{name}\(|[`'\"]{name}[`'\"]", text))
 
 
 def shown_test(problem: Problem, test: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from problems import sources
 from problems.cleaning.gating import gated_as
 from problems.columns import ProblemError
+from problems.reading.cut_tests import without_cut_tests
 from problems.reading.hub import Revision, hub_rows
 from problems.reading.mapping import mapped
 from problems.reading.own import own
@@ -21,6 +22,7 @@ from problems.reading.place import Place
 from problems.reading.rows import Read, local_rows
 from problems.reading.samples import with_samples
 from problems.reading.source import Loaded, Rejected, Row, Source
+from problems.reading.stated import with_stated_tolerance
 from problems.schema import Problem
 from problems.shapes.exercism import exercises, track
 from problems.shapes.registry import published_record
@@ -139,7 +141,8 @@ def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Probl
             yield where, row
             continue
         try:
-            problem = source.convert(row, where)
+            problem = with_stated_tolerance(source.convert(row, where))
+            problem = without_cut_tests(problem, where)
             if not problem.gated and gated_as(problem):  # even if the row claims otherwise
                 problem = replace(problem, gated=True, split="heldout")
             # A problem that cannot be hashed cannot be kept. Fail here, where the row is known.

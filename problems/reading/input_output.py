@@ -6,7 +6,8 @@ Inputs are next to outputs, solutions are in many languages, and lists are JSON 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from problems.columns import ProblemError
@@ -31,6 +32,12 @@ from operator import *
 from math import *
 from builtins import *
 import collections, copy, datetime, functools, heapq, itertools, math, operator, random, re, string
+"""
+
+EITHER = """\
+def check(args, got, expected, **kwargs):
+    got = list(got) if isinstance(got, tuple) else got
+    return bool(got == expected or got == expected[0])
 """
 
 Tests = tuple[dict[str, Any], ...]
@@ -64,21 +71,40 @@ def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
 
 
 def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
-    """Return tests from pairs of argument lists and results.
-
-    If every result is a list of one element, that element is the result: upstream's harness accepts
-    both.
-    """
+    """Return tests from pairs of argument lists and results."""
     pairs = _pairs(inputs, outputs, where)
     if not all(isinstance(stdin_or_args, list) for stdin_or_args, _ in pairs):
         raise ProblemError(
             "inputs of a function that are no lists of arguments", "fetch the file again", where
         )
-    wrapped = all(isinstance(expected, list) and len(expected) == 1 for _, expected in pairs)
     return tuple(
-        {"args": stdin_or_args, "kwargs": {}, "expected": expected[0] if wrapped else expected}
+        {"args": stdin_or_args, "kwargs": {}, "expected": expected}
         for stdin_or_args, expected in pairs
     )
+
+
+def as_upstream(tests: Tests) -> tuple[Tests, str | None]:
+    """Return tests of calls as upstream's harness reads them, and its checker.
+
+    JSON has text keys only: digits as keys of the first argument or of the result are integers. If
+    every result is a list of one element, the list and the element are accepted.
+    """
+    read = tuple(
+        test
+        | {
+            "args": [*map(_with_numbers, test["args"][:1]), *test["args"][1:]],
+            "expected": _with_numbers(test["expected"]),
+        }
+        for test in tests
+    )
+    return read, _either(read)
+
+
+def _either(tests: Sequence[Mapping[str, Any]]) -> str | None:
+    single = all(
+        isinstance(test["expected"], list) and len(test["expected"]) == 1 for test in tests
+    )
+    return EITHER if single else None
 
 
 def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
@@ -102,6 +128,15 @@ def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
 def entry_point(name: str, starter: str) -> str:
     """Return how a test calls the function: a method if the starter code has upstream's class."""
     return f"Solution().{name}" if METHODS in starter else name
+
+
+def _with_numbers(value: Any) -> Any:
+    """Return an object, also one in a list of one, with integers as keys if all are digits."""
+    if isinstance(value, list) and len(value) == 1:
+        return [_with_numbers(value[0])]
+    if isinstance(value, dict) and value and all(re.fullmatch(r"-?\d+", key) for key in value):
+        return {int(key): item for key, item in value.items()}
+    return value
 
 
 def _pairs(inputs: Any, outputs: Any, where: str) -> list[tuple[Any, Any]]:
@@ -131,8 +166,8 @@ def _lines(value: Any, where: str) -> str:
     )
 
 
-def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests]:
-    """Return style, function name and tests of an `input_output` object.
+def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests, str | None]:
+    """Return style, function name, tests and checker of an `input_output` object.
 
     Raises ProblemError if it is not an object.
     """
@@ -148,5 +183,5 @@ def tests_of(record: Any, where: str) -> tuple[str, str | None, Tests]:
         record.get("fn_name"),
     )
     if name is None:
-        return "stdio", None, stdio_tests(inputs, outputs, where)
-    return "call", str(name), call_tests(inputs, outputs, where)
+        return "stdio", None, stdio_tests(inputs, outputs, where), None
+    return "call", str(name), *as_upstream(call_tests(inputs, outputs, where))

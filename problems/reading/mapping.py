@@ -115,8 +115,9 @@ def _read_tests(record: dict[str, Any], where: str) -> None:
     """Convert the tests to the schema's form, and infer style and entry point if not given."""
     tests = _json(record["tests"], record["tests"])
     if isinstance(tests, Mapping) and "inputs" in tests:
-        style, name, record["tests"] = tests_of(dict(tests), where)
+        style, name, record["tests"], checker = tests_of(dict(tests), where)
         record |= {
+            "checker": record.get("checker", checker),
             "tests": list(record["tests"]),
             "style": record.get("style", style),
             "entry_point": record.get("entry_point", name),

@@ -18,16 +18,19 @@ from sandbox.reading import shown
 
 PARTS = (("input_format", "Input"), ("output_format", "Output"), ("note", "Note"))
 CHECKER = """\
-import contextlib, io, sys
+import contextlib, io, pathlib, sys, tempfile
 
 SCRIPT = {script!r}
 
 def check(stdin, got, expected):
     files = {{"input.txt": stdin, "correct_output.txt": expected, "solution_output.txt": got}}
-    sys.argv, printed = ["checker.py", *files], io.StringIO()
-    space = {{"__name__": "__main__", "open": lambda name, *_, **__: io.StringIO(files[name])}}
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        exec(compile(SCRIPT, "checker.py", "exec"), space)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder, name) for name in files]
+        for path, text in zip(paths, files.values()):
+            path.write_text(text)
+        sys.argv, printed = ["checker.py", *map(str, paths)], io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            exec(compile(SCRIPT, "checker.py", "exec"), {{"__name__": "__main__"}})
     return printed.getvalue().strip() in ("1", "1.0", "True")
 """
 

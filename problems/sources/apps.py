@@ -34,7 +34,7 @@ def problem_of(
 ) -> Problem:
     """Convert what APPS and TACO have in common. key: identifies the task within its split."""
     split, starter = split_of(row, where), str(row.get("starter_code") or "")
-    style, name, tests = tests_of(parsed(row, "input_output", where, {}), where)
+    style, name, tests, checker = tests_of(parsed(row, "input_output", where, {}), where)
     written = parsed(row, "solutions", where, [])
     solutions = (
         written
@@ -58,6 +58,7 @@ def problem_of(
         licence=licence,
         gated=split == "test",
         compare="tokens" if style == "stdio" else "exact",
+        checker=checker,
         extra={
             "difficulty": difficulty,
             "url": row.get("url"),

@@ -25,11 +25,6 @@ from sandbox.protocol import Limits
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 PYTHON_3 = (3, "PYTHON3")
-# "absolute or relative error does not exceed 10^{-6}", or "10 - 6" where markup was lost
-PRECISION = re.compile(
-    r"\b(?:absolute|relative)\b[^.]{0,60}?\b(?:error|inaccuracy)\b[^.]{0,120}?\b10\s*\^?\s*\{?\s*[-−–]\s*(\d{1,2})\b",
-    re.IGNORECASE,
-)
 PARTS = ("train", "valid", "validation", "test")
 
 
@@ -111,7 +106,6 @@ def _problem(
     gated: bool,
     extra: dict[str, Any],
 ) -> Problem:
-    precision = PRECISION.search(statement)
     return Problem(
         problem_id=f"codecontests/{key}",
         source="codecontests",
@@ -126,7 +120,6 @@ def _problem(
         licence=LICENCE,
         gated=gated,
         compare="tokens",
-        tolerance=10.0 ** -int(precision[1]) if precision else None,
         extra=extra,
     )
 

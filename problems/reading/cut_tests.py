@@ -1,0 +1,38 @@
+"""Leave out tests that a web page shows cut off: "100000\\n1 2 3 4 5 6 7..."."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from problems.columns import ProblemError
+from problems.schema import Problem
+
+_CUT = re.compile(r"\w(?:\.\.\.|…)\s*\Z")
+_NUMBERS = re.compile(r"\d(?:\.\.\.|…)\s*\Z")
+LONG = 100  # characters; a shorter text that ends in dots may be meant so
+
+
+def without_cut_tests(problem: Problem, where: str) -> Problem:
+    """Return the problem without cut tests; `extra["cut_tests"]` counts them.
+
+    Dots in other places show that they belong to the data, such as a map. Raises ProblemError if
+    no test is left.
+    """
+    if problem.style != "stdio":
+        return problem
+    cut = [any(_cut(text) for text in (test["stdin"], test["stdout"])) for test in problem.tests]
+    if not any(cut):
+        return problem
+    kept = tuple(test for test, lost in zip(problem.tests, cut, strict=True) if not lost)
+    if not kept:
+        raise ProblemError("every test is cut off (...)", "fetch the whole tests", where)
+    visible = sum(not lost for lost in cut[: problem.visible_tests])
+    extra = problem.extra | {"cut_tests": sum(cut)}
+    return replace(problem, tests=kept, visible_tests=visible, extra=extra)
+
+
+def _cut(text: str) -> bool:
+    if not _CUT.search(text) or ".." in text.rstrip()[:-3]:
+        return False
+    return len(text) > LONG or bool(_NUMBERS.search(text))
