@@ -23,6 +23,7 @@ from importlib import import_module
 from typing import Any
 
 from problems.columns import ProblemError
+from problems.encoding import encode
 from problems.reading.asserts import check
 from problems.reading.input_output import (
     IMPORTS,
@@ -202,7 +203,7 @@ def _pairs(
         tests, checker = as_upstream(tests)
     return {
         "style": "call",
-        "tests": list(tests),
+        "tests": [encode(test) for test in tests],
         "entry_point": entry_point(str(name), code),
         "starter_code": IMPORTS,
         "checker": checker,

@@ -113,9 +113,10 @@ def test_apps_has_programs_and_methods_with_python_3_solutions(
         "print(2 * int(input()))",
         "n = int(input())\nprint(n + n)",
     ) and program.tests[1] == {"stdin": "3", "stdout": "6"}
-    assert (method.style, method.entry_point) == ("call", "Solution().total") and method.tests[
-        0
-    ] == {"args": [[1, 2]], "kwargs": {}, "expected": 3}
+    assert (method.style, method.entry_point) == ("call", "Solution().total")
+    # the result may be the list or its element, as upstream's harness takes them
+    assert method.tests[0] == {"args": [[1, 2]], "kwargs": {}, "expected": [3]}
+    assert method.checker
 
 
 def test_references_of_every_source_pass_in_the_sandbox(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.columns import ProblemError
+from problems.encoding import decode
+from problems.prompt import prompt_text
 from problems.reading.cases import read_tests
 from problems.reading.own import own
 from problems.reading.source import Loaded
@@ -213,7 +215,8 @@ def test_calls_have_the_same_tests_in_every_form(pairs: list[tuple[list[Any], An
     for form in forms:
         record = read_tests(form, "tests", "row 1", name="f")
         assert record["entry_point"] == "f"
-        assert [(test["args"], test["expected"]) for test in record["tests"]] == pairs
+        tests = decode(record["tests"])
+        assert [(test["args"], test["expected"]) for test in tests] == pairs
 
 
 @settings(max_examples=30)
@@ -288,3 +291,72 @@ def test_a_test_case_beside_test_functions_is_a_test(
     jobs = [problem.job(f"def twice(n):\n    {body}", name) for name, body in programs.items()]
     verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
     assert verdicts == {"right": Verdict.AC, "wrong": Verdict.WA}
+
+
+RESULT = {"inputs": [[[3, 1]], [[7, 9]]], "outputs": [[3], [9]], "fn_name": "top"}
+KEYS = {"inputs": [[{"1": 5, "2": 9}], [{"3": 1}]], "outputs": [2, 3], "fn_name": "top"}
+COUNTS = [
+    "assert Counter(top('aab')) == Counter('aa')",
+    "assert math.isclose(top('b')[0] == 'b', 1)",
+]
+
+
+@pytest.mark.parametrize(
+    ("tests", "program"),
+    [
+        (RESULT, "def top(a):\n    return max(a)"),
+        (RESULT, "def top(a):\n    return [max(a)]"),
+        (KEYS, "def top(a):\n    return max(a, key=a.get)"),
+        (COUNTS, "def top(a):\n    return [c for c in a if a.count(c) == max(map(a.count, a))]"),
+    ],
+)
+def test_results_are_compared_as_by_upstream(
+    tests: Any, program: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    row = {"problem": "Top.", "tests": json.dumps(tests), "solutions": [FENCED.format(program)]}
+    [problem] = read(tmp_path, row).problems
+    [report] = sandbox.run([problem.job(program, "job")])
+    assert problem.entry_point == "top"
+    assert report.verdict is Verdict.AC
+
+
+def test_a_checker_reads_its_files(sandbox: Sandbox, tmp_path: Path) -> None:
+    checker = (
+        "import sys\nfrom pathlib import Path\nn = int(Path(sys.argv[1]).read_text())\n"
+        "print(int(sum(map(int, open(sys.argv[3]).read().split())) == n))\n"
+    )
+    test = [{"input": "5\n", "output": "1 4\n"}]
+    row = CODEFORCES | {"generated_checker": checker, "examples": test, "official_tests": []}
+    [problem] = read(tmp_path, row).problems
+    jobs = [problem.job(f"print({a}, 2)", str(a)) for a in (3, 4)]
+    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
+    assert verdicts == {"3": Verdict.AC, "4": Verdict.WA}
+
+
+def test_parquet_structs_with_null_are_refused(tmp_path: Path) -> None:
+    tests = [{"args": [1], "kwargs": {"k": 2}, "expected": 4}, {"args": [2], "kwargs": {}}]
+    row = {"problem_id": "p", "statement": "g", "style": "call", "entry_point": "g", "tests": tests}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    [rejected] = load("mine", tmp_path / "rows.parquet").rejected
+    assert "column 'tests'" in rejected.reason
+    assert rejected.fix == "write the tests as JSON text"
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        (
+            {"starter_code": "class Solution:\n    def at(self, c: str, s: str):\n"},
+            "def at(self, c",
+        ),
+        ({"solutions": ["```python\ndef at(c, s):\n    return s.index(c)\n```"]}, "def at(c, s)"),
+        ({}, "Name the function `at`."),
+    ],
+)
+def test_the_prompt_shows_the_signature(row: dict[str, Any], shown: str, tmp_path: Path) -> None:
+    case = {"input": '"b"\n"abc"', "output": "1", "testtype": "functional"}
+    common = {"problem": "Look at s, and at c.", "metadata": {"func_name": "at"}}
+    [problem] = read(
+        tmp_path, common | {"tests": json.dumps([case]), "solutions": []} | row
+    ).problems
+    assert shown in prompt_text(problem)

@@ -249,3 +249,22 @@ def test_output_is_compared_line_by_line(
     got: bytes, want: bytes, tolerance: float | None, same: bool
 ) -> None:
     assert same_output(got, want, tolerance) is same
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "same"),
+    [
+        (b"0.50 x", b"0.5 x", True),
+        (b"1.0", b"1", True),
+        (b"-0.0", b"0", True),
+        (b"+2.", b"2.00", True),
+        (b"01", b"1", False),
+        (b"1e0", b"1.0", False),
+        (b"0.5000000001", b"0.5", False),
+        (b"v1.0", b"v1.00", False),
+        (b"1_0.0", b"10.0", False),
+    ],
+)
+def test_tokens_are_equal_decimals(got: bytes, want: bytes, same: bool) -> None:
+    assert same_output(got, want, None, "tokens") is same
+    assert not same_output(got, want, None)
