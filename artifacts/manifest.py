@@ -32,7 +32,10 @@ NAME = "manifest.json"
 
 
 class Manifest(BaseModel):
-    """`key` names the inputs (a memo: same key, same work), `content_hash` the output."""
+    """The record of an artifact: its inputs, its content, and how it was made.
+
+    `key` names the inputs (a memo: same key, same work), `content_hash` the output.
+    """
 
     model_config = ConfigDict(frozen=True)
 

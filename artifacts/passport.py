@@ -55,7 +55,10 @@ class Node(BaseModel):
 
 
 class Passport(BaseModel):
-    """`nodes` in the order of the walk, the subject first."""
+    """The graph of everything that an artifact was made from.
+
+    `nodes` in the order of the walk, the subject first.
+    """
 
     model_config = ConfigDict(frozen=True)
 

@@ -72,7 +72,10 @@ class Row:
 
 @dataclass
 class Batch:
-    """model: of a `decoding.checkpoint.Checkpoint`. For one thread; threads may share a model."""
+    """Completions that are decoded together; rows join and leave between steps.
+
+    model: of a `decoding.checkpoint.Checkpoint`. For one thread; threads may share a model.
+    """
 
     model: Any
     pad_token: int

@@ -11,8 +11,10 @@ from typing import Any
 
 
 class TextStream:
-    """tokenizer: of transformers, with a fast backend. stop: strings that end the text; they are
-    not part of it.
+    """The text of a completion, token by token.
+
+    tokenizer: of transformers, with a fast backend. stop: strings that end the text; they are not
+    part of it.
     """
 
     def __init__(self, tokenizer: Any, stop: Sequence[str] = ()) -> None:

@@ -26,7 +26,10 @@ ELSEWHERE = {*KINDS, "cache", "promotions.db", "dagster", "ray", "smoke", "mlrun
 
 @dataclass
 class VerifiedHome:
-    """files: relative names of those with a hash. lines: number of those with one."""
+    """The result of verifying a home's files.
+
+    files: relative names of those with a hash. lines: number of those with one.
+    """
 
     files: list[Path] = field(default_factory=list)
     lines: int = 0

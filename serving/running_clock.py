@@ -16,8 +16,10 @@ MIN_S = 5.0  # a shorter gap may be a busy machine
 
 
 class RunningClock:
-    """steady: seconds that never go back. More than `MIN_S` between two looks at it are a
-    standstill, so a thread calls `now` every second (`running_clock`).
+    """A clock that stands still while this process does.
+
+    steady: seconds that never go back. More than `MIN_S` between two looks at it are a standstill,
+    so a thread calls `now` every second (`running_clock`).
     """
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:

@@ -26,7 +26,9 @@ LOCAL = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ServerProcess:
-    """command: starts a server on this port of the loopback. health: path that answers 200 once the
+    """A model server that runs as a child process.
+
+    command: starts a server on this port of the loopback. health: path that answers 200 once the
     model is loaded. Its output goes to this process's stderr.
 
     Raises EngineFailed if it ends, or is not healthy within `start_s`.

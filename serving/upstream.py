@@ -29,7 +29,9 @@ ENDINGS = ("stop", "length", "tool_calls")
 
 
 class Upstream:
-    """url: of the server, up to /v1. model: its name there. key: "" for none.
+    """A client of one OpenAI-compatible server.
+
+    url: of the server, up to /v1. model: its name there. key: "" for none.
 
     How long an answer may take is for the caller to limit. The client is aiohttp's: httpx' pool
     looks at every connection for each request, which was two thirds of the gateway's own time.

@@ -16,7 +16,10 @@ from problems.schema import Problem
 
 @dataclass(frozen=True)
 class FewShot(Benchmark):
-    """`examples`: (prompt, completion) pairs, in order."""
+    """A benchmark whose prompts begin with solved examples.
+
+    `examples`: (prompt, completion) pairs, in order.
+    """
 
     examples: tuple[tuple[str, str], ...] = ()
 

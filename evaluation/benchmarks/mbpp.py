@@ -24,7 +24,10 @@ CONVENTIONS = (
 
 @dataclass(frozen=True)
 class Mbpp(Benchmark):
-    """`shots`: solved tasks that precede the task in a base model's prompt."""
+    """MBPP with its published prompt for base models.
+
+    `shots`: solved tasks that precede the task in a base model's prompt.
+    """
 
     shots: tuple[Problem, ...] = ()
 

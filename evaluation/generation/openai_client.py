@@ -33,7 +33,9 @@ class MissingCompletions(RuntimeError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`url` ends before /chat/completions. `form` base uses /completions with the raw prompt. Keys
+    """An OpenAI-compatible server that generates completions.
+
+    `url` ends before /chat/completions. `form` base uses /completions with the raw prompt. Keys
     come from the environment alone.
     """
 

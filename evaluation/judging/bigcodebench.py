@@ -58,8 +58,10 @@ def task(row: Row, where: str) -> CodeTask:
 
 @dataclass(frozen=True)
 class CodeHarness(Harness):
-    """package_folder: the installed packages of the benchmark. Without it, programs import the
-    numpy of this environment.
+    """Judges completions as bigcodebench does.
+
+    package_folder: the installed packages of the benchmark. Without it, programs import the numpy
+    of this environment.
     """
 
     package_folder: Path | None = None

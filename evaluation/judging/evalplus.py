@@ -144,7 +144,10 @@ def verdict_of(report: Report) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class PlusHarness(Harness):
-    """`cache_file`: the canonical solutions' results, by task; each is computed once."""
+    """Judges completions as evalplus does.
+
+    `cache_file`: the canonical solutions' results, by task; each is computed once.
+    """
 
     cache_file: Path | None = None
     expected: dict[str, dict[str, Expected]] = field(default_factory=dict)

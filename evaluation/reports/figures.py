@@ -100,8 +100,10 @@ def clean_text(card: Scorecard, lists: Suspects) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """`clean`: the scores without suspect tasks; None if no report covers the benchmark, empty if
-    no task is left.
+    """The figures of a scorecard.
+
+    `clean`: the scores without suspect tasks; None if no report covers the benchmark, empty if no
+    task is left.
     """
 
     card: Scorecard

@@ -56,8 +56,10 @@ class Duel(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """alpha: Krippendorff's, nominal: 1 all agree, 0 as by chance. same: share of pairs of judges
-    who chose alike. None: no two judged one pair.
+    """How far judges of the same pair agree.
+
+    alpha: Krippendorff's, nominal: 1 all agree, 0 as by chance. same: share of pairs of judges who
+    chose alike. None: no two judged one pair.
     """
 
     alpha: float | None

@@ -27,8 +27,10 @@ class Interval(NamedTuple):
 
 
 class PValues(NamedTuple):
-    """`better`: chance of at least so many wins among the changed tasks if each win were a coin
-    toss. `two_sided` doubles the smaller tail.
+    """P-values of a sign test on the tasks that changed.
+
+    `better`: chance of at least so many wins among the changed tasks if each win were a coin toss.
+    `two_sided` doubles the smaller tail.
     """
 
     better: float

@@ -17,8 +17,10 @@ from evaluation.statistics.hypothesis_tests import Floats, Interval
 
 
 class Recipes(NamedTuple):
-    """`p_better`: chance of such a difference if the recipes were equally good; `p_two_sided`: of
-    one as large in either direction.
+    """The difference of two recipes over tasks and seeds.
+
+    `p_better`: chance of such a difference if the recipes were equally good; `p_two_sided`: of one
+    as large in either direction.
     """
 
     difference: float

@@ -26,8 +26,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """attempts: steps with an update, by attempt of the training; rows: metrics of each step with
-    an update; load: peak and mean by the names in MEASURED.
+    """The records and metrics of a training that the acceptance checks read.
+
+    attempts: steps with an update, by attempt of the training; rows: metrics of each step with an
+    update; load: peak and mean by the names in MEASURED.
     """
 
     device: str

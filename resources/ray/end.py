@@ -21,7 +21,10 @@ MEMORY = re.compile(r"running low on memory.*?was (?P<used>\S+) used / (?P<limit
 
 @dataclass(frozen=True)
 class End:
-    """status: Ray's, or DEAD. cause: "" if none is known. memory: the machine had too little."""
+    """How a Ray job ended.
+
+    status: Ray's, or DEAD. cause: "" if none is known. memory: the machine had too little.
+    """
 
     status: str
     cause: str = ""

@@ -80,8 +80,10 @@ class _Completion:
 
 
 class TransformersEngine:
-    """folder: a Hugging Face checkpoint with tokenizer and chat template. rows: completions that
-    are decoded together. Raises OSError or ValueError for any other folder.
+    """Generates with transformers in this process.
+
+    folder: a Hugging Face checkpoint with tokenizer and chat template. rows: completions that are
+    decoded together. Raises OSError or ValueError for any other folder.
     """
 
     def __init__(self, folder: Path, rows: int = 16) -> None:

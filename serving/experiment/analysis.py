@@ -64,7 +64,9 @@ class Senders:
 
 @dataclass(frozen=True)
 class Analysis:
-    """welch: of the units' means; None with fewer than `FEWEST` of an arm.
+    """The two arms of an experiment compared.
+
+    welch: of the units' means; None with fewer than `FEWEST` of an arm.
 
     champion, challenger: means of the counted units, the first value of each in a step.
     """

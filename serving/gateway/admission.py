@@ -22,7 +22,10 @@ class _Ticket:
 
 
 class Admission:
-    """at_once: requests that run together. waiting: most requests that wait. For one event loop."""
+    """The queue in front of one version.
+
+    at_once: requests that run together. waiting: most requests that wait. For one event loop.
+    """
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self.at_once, self.waiting = at_once, waiting

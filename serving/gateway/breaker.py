@@ -17,7 +17,10 @@ State = Literal["closed", "open", "half-open"]
 
 
 class Breaker:
-    """clock: seconds that never go back."""
+    """Decides when a version gets no more requests for a while.
+
+    clock: seconds that never go back.
+    """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings, self.clock = settings, clock

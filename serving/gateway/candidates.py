@@ -45,7 +45,10 @@ class Candidate:
 
 
 class Candidates:
-    """path: created at the first write. Each call opens the file; any thread or process may."""
+    """The record of requests that may become training problems.
+
+    path: created at the first write. Each call opens the file; any thread or process may.
+    """
 
     def __init__(self, path: Path, limits: Production | None = None) -> None:
         self.path, self.limits = path, limits or Production()

@@ -26,7 +26,10 @@ class LoadFault:
 
 
 class Catalog:
-    """`read` is called from time to time; between two calls the versions stay as they were."""
+    """The ledger's versions in memory.
+
+    `read` is called from time to time; between two calls the versions stay as they were.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger

@@ -33,7 +33,9 @@ OPERATORS = ("/metrics", "/models", "/releases", "/experiments")
 
 
 class Guard:
-    """app: the gateway. keys: read again from time to time by their owner. count: takes the code of
+    """An ASGI application that checks each request before the gateway sees it.
+
+    app: the gateway. keys: read again from time to time by their owner. count: takes the code of
     each refusal.
     """
 

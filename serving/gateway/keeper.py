@@ -26,7 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 class Keeper:
-    """also: called at each look, in a thread (API keys are read again there)."""
+    """Keeps the versions loaded that the ledger and the router want.
+
+    also: called at each look, in a thread (API keys are read again there).
+    """
 
     def __init__(
         self,

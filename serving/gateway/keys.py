@@ -56,7 +56,9 @@ ANYBODY = Key("anybody", "", "operator")  # on the loopback, while there are no 
 
 
 class Keys:
-    """path: a JSON file; missing: there are no keys, and everybody on this machine may do all.
+    """The API keys of a gateway.
+
+    path: a JSON file; missing: there are no keys, and everybody on this machine may do all.
 
     A process that has seen a key needs one until it ends: the last key's revocation must not open a
     gateway that listens on a network.

@@ -16,7 +16,10 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 class Metrics:
-    """lost: returns how many observations and votes could not be written."""
+    """The gateway's counters, in Prometheus' form.
+
+    lost: returns how many observations and votes could not be written.
+    """
 
     def __init__(self, pool: Pool, lost: Callable[[], int]) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram

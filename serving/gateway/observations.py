@@ -101,7 +101,9 @@ SCHEMA = (
 
 
 class Observations:
-    """path: created at the first write. Any thread or process may call any method.
+    """The record of answered requests and of votes on them.
+
+    path: created at the first write. Any thread or process may call any method.
 
     The connection that writes stays open until `close`: to open it takes three times as long as to
     write 20 rows, and requests wait meanwhile.

@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 class Recorder:
-    """lost: rows that were not written: too many for memory, or the file is damaged. fault: why the
+    """Writes observations, feedback and candidates in the background.
+
+    lost: rows that were not written: too many for memory, or the file is damaged. fault: why the
     last attempt failed; "" if it did not.
     """
 

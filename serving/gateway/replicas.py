@@ -22,7 +22,10 @@ RENEW_S, GONE_S = 2.0, 10.0
 
 @dataclass(frozen=True)
 class Replica:
-    """faults: version -> why it could not be loaded, and when (seconds since 1970)."""
+    """The versions that one gateway has loaded, and those that it could not load.
+
+    faults: version -> why it could not be loaded, and when (seconds since 1970).
+    """
 
     name: str
     loaded: frozenset[int]
@@ -30,7 +33,10 @@ class Replica:
 
 
 class Replicas:
-    """folder: of the home. name: of this gateway; the default is random."""
+    """The gateways that run on one home.
+
+    folder: of the home. name: of this gateway; the default is random.
+    """
 
     def __init__(self, folder: Path, name: str = "") -> None:
         self.folder, self.name = folder, name or secrets.token_hex(8)

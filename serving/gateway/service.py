@@ -107,7 +107,10 @@ class _Attempt:
 
 
 class Service:
-    """observe: takes each observation; it must not wait."""
+    """Answers requests: chooses a version, generates, falls back, records.
+
+    observe: takes each observation; it must not wait.
+    """
 
     def __init__(
         self,

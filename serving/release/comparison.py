@@ -88,8 +88,10 @@ class Watch:
 
 
 class Comparison:
-    """plan: of the release; challenger: its version. shares: of the challenger in each step, among
-    the requests of both; default, the plan's. others: challengers that are compared elsewhere.
+    """A challenger compared with the champion during a release.
+
+    plan: of the release; challenger: its version. shares: of the challenger in each step, among the
+    requests of both; default, the plan's. others: challengers that are compared elsewhere.
     """
 
     def __init__(

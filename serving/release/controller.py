@@ -42,7 +42,10 @@ class Progress:
 
 
 class Controller:
-    """clock: seconds since 1970, as the record has them. replicas: the gateways of this home."""
+    """Moves the open release forward, or takes it back.
+
+    clock: seconds since 1970, as the record has them. replicas: the gateways of this home.
+    """
 
     def __init__(
         self,

@@ -22,7 +22,10 @@ DROPS = (0.02, 0.05, 0.2)  # differences for which a plan states its needs
 
 
 class Step(BaseModel):
-    """share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it."""
+    """One step of a release.
+
+    share: of the challenger. shadow: it answers a copy of all traffic, and nobody sees it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +38,9 @@ class Step(BaseModel):
 
 
 class Plan(BaseModel):
-    """level: share of alpha of each guardrail. A release without steps promotes at once.
+    """The steps and guardrails of a release.
+
+    level: share of alpha of each guardrail. A release without steps promotes at once.
 
     After the last step the challenger gets all traffic; after a shadow step a person decides. An
     experiment begins with equal shares, its only planned step; its record has the later ones.

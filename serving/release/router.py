@@ -39,8 +39,10 @@ class Traffic:
 
 
 class ReleaseRouter:
-    """champion: returns the version that answers as the ledger's champion; raises LookupError
-    without one. loaded: returns the versions that can answer; None: all. Until all challengers can,
+    """Chooses the version that answers a request while releases run.
+
+    champion: returns the version that answers as the ledger's champion; raises LookupError without
+    one. loaded: returns the versions that can answer; None: all. Until all challengers can,
     requests are outside of the release. Traffic is as last known where the record cannot be read;
     until it was read once, no version answers: the ledger's champion may be the one that a release
     took back.

@@ -14,7 +14,10 @@ from serving.running_clock import running_clock
 
 
 class StepClock:
-    """steady: seconds that never go back."""
+    """Measures how long a step has lasted.
+
+    steady: seconds that never go back.
+    """
 
     def __init__(self, steady: Callable[[], float] | None = None) -> None:
         self.steady = steady or running_clock().now

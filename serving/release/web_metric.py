@@ -20,7 +20,9 @@ from serving.release.view import Views
 
 
 class Analysis(BaseModel):
-    """healthy: no guardrail is breached, and nobody ended the release without a promotion. shares:
+    """The state of a release in a few fields.
+
+    healthy: no guardrail is breached, and nobody ended the release without a promotion. shares:
     version -> its share of the traffic now. decision: what the requests support by now.
     """
 

@@ -22,7 +22,10 @@ QUERY = ["--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nouni
 
 @dataclass(frozen=True)
 class Reading:
-    """busy_s, passed_s: seconds of all cores together since boot."""
+    """One reading of the machine's CPU time.
+
+    busy_s, passed_s: seconds of all cores together since boot.
+    """
 
     busy_s: float
     passed_s: float

@@ -18,7 +18,10 @@ WEIGHT = f"{PREFIX}/entropy_coefficient"  # the metric: what counts in this step
 
 
 class Entropy(NamedTuple):
-    """coefficient: the controller's weight c; target: entropy in nats a token."""
+    """The controller of the weight of the entropy in the loss.
+
+    coefficient: the controller's weight c; target: entropy in nats a token.
+    """
 
     coefficient: float
     target: float

@@ -19,9 +19,10 @@ from evaluation.statistics.online.confidence_sequence import p_value
 
 @dataclass(frozen=True)
 class Fall:
-    """level: share of the first `baseline` successes, the reference. since: share of the last
-    block of later ones. shown: whether a block's mean is shown to be lower by more than is
-    tolerated.
+    """Whether a share of successes has fallen below its own earlier level.
+
+    level: share of the first `baseline` successes, the reference. since: share of the last block of
+    later ones. shown: whether a block's mean is shown to be lower by more than is tolerated.
     """
 
     level: float

@@ -26,7 +26,10 @@ PATIENCE = 10  # pairs' worth of observations that one waits for a partner
 
 
 class Pairs(NamedTuple):
-    """differences: challenger minus champion. closed: position of each pair's last observation."""
+    """Paired observations of challenger and champion.
+
+    differences: challenger minus champion. closed: position of each pair's last observation.
+    """
 
     differences: Floats
     closed: npt.NDArray[np.int64]

@@ -23,8 +23,10 @@ from evaluation.statistics.online.confidence_sequence import (
 
 
 class RunningSequence:
-    """low, high: bounds of a value. mean: `p_value` is of "the true mean is at most this", in
-    (low, high).
+    """A confidence sequence that takes one value at a time.
+
+    low, high: bounds of a value. mean: `p_value` is of "the true mean is at most this", in (low,
+    high).
     """
 
     def __init__(self, mean: float, low: float, high: float) -> None:

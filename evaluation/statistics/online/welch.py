@@ -20,7 +20,10 @@ NORMAL = NormalDist()
 
 
 class Welch(NamedTuple):
-    """p_value: two-sided. degrees: of freedom of Student's t."""
+    """The result of Welch's t-test.
+
+    p_value: two-sided. degrees: of freedom of Student's t.
+    """
 
     difference: float
     interval: Interval
