@@ -18,7 +18,7 @@ from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.running_clock import running_clock
 from serving.upstream import Upstream
 
-STOP_S = 30.0
+START_S, STOP_S = 600.0, 30.0
 HEALTH_S = 2.0  # longest wait for the health endpoint
 PR_SET_PDEATHSIG = 1
 # A child on the loopback is never behind the proxy that HTTP_PROXY names.
@@ -31,7 +31,7 @@ class ServerProcess:
     command: starts a server on this port of the loopback. health: path that answers 200 once the
     model is loaded. Its output goes to this process's stderr.
 
-    Raises EngineFailed if it ends, or is not healthy within `start_s`.
+    Raises EngineFailed if it ends, or is not healthy within `START_S`.
     """
 
     def __init__(
@@ -41,7 +41,6 @@ class ServerProcess:
         model: str,
         health: str,
         environment: Mapping[str, str] | None = None,
-        start_s: float = 600.0,
     ) -> None:
         try:
             self.process = subprocess.Popen(
@@ -57,7 +56,7 @@ class ServerProcess:
         self._upstream = Upstream(f"{self.address}/v1", model)
         self._health = f"{self.address}{health}"
         try:
-            self._wait(start_s)
+            self._wait()
         except EngineFailed:
             self.close()
             raise
@@ -90,16 +89,16 @@ class ServerProcess:
             self.process.kill()
             self.process.wait()
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self) -> None:
         clock = running_clock()
-        end = clock.now() + seconds
+        end = clock.now() + START_S
         while clock.now() < end:
             if (code := self.process.poll()) is not None:
                 raise EngineFailed(f"the engine's process ended with {code} before it was ready")
             if self.healthy():
                 return
             time.sleep(0.2)
-        raise EngineFailed(f"the engine's process was not ready within {seconds:g} s")
+        raise EngineFailed(f"the engine's process was not ready within {START_S:g} s")
 
 
 def _die_with_parent() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import resources.ray.private
 from resources.ray.end import DEAD, died, end_of, last_error
-from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
+from resources.ray.head import HOLDERS, LOOPBACK, PRELOADED, free_ports, live_holders
 from resources.ray.job import MOVED, train
 from resources.ray.private import RUN, Joined, TrainingFailed, _spawn, _token
 from tests.journeys.demo_run import wait_until
@@ -79,7 +79,7 @@ def test_a_suspended_head_keeps_its_holders(tmp_path: Path) -> None:
         time.sleep(1)
         assert head.poll() is None
         (tmp_path / HOLDERS / str(os.getpid())).unlink()
-        assert head.wait(20) == 0
+        assert head.wait(120) == 0
 
 
 def test_an_unfinished_holder_file_is_not_removed(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_the_last_error_of_a_log_is_extracted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_ray_runs_from_an_environment_path_with_spaces(tmp_path: Path) -> None:
     (tmp_path / "an environment").symlink_to(sys.prefix)
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
@@ -180,6 +180,7 @@ def test_ray_runs_from_an_environment_path_with_spaces(tmp_path: Path) -> None:
     environment = os.environ | {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
+        PRELOADED: "",
     }
     with (folder / "head.log").open("w") as log:
         head = subprocess.Popen(
@@ -189,9 +190,9 @@ def test_ray_runs_from_an_environment_path_with_spaces(tmp_path: Path) -> None:
             env=environment,
         )
     try:
-        assert wait_until(lambda: (folder / "head.json").exists() or head.poll() is not None, 90)
+        assert wait_until(lambda: (folder / "head.json").exists() or head.poll() is not None, 280)
         assert not wait_until(lambda: head.poll() is not None, 5), (folder / "head.log").read_text()
     finally:
         for holder in (folder / "holders").iterdir():
             holder.unlink()
-        head.wait(60)
+        head.wait(280)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -165,33 +160,3 @@ def test_a_reader_sees_whole_events_while_another_writes(releases: Releases) -> 
             Releases(releases.place).all()
         written.result()
     assert len(releases.all()[0].events) == 60
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from resources.registry.releases import Releases
-releases = Releases(Path(sys.argv[1]))
-while True:
-    now = releases.current() or releases.open(1, 2, {}, why="")
-    event = releases.append(now.last, "step", {}, step=now.step + 1)
-    print(event.entry, flush=True)
-    if event.step % 5 == 0:
-        releases.append(event, "promoted", {})
-"""
-
-
-def test_a_killed_writer_loses_no_event_that_it_has_recorded(tmp_path: Path) -> None:
-    put(Ledger(tmp_path / "promotions.db"), "a", "install")
-    recorded = 0
-    for kill in range(4):
-        command = [sys.executable, "-c", WRITER, str(tmp_path / "promotions.db")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout
-            recorded = int(writer.stdout.readline())
-            time.sleep(0.05 * kill)
-            os.kill(writer.pid, signal.SIGKILL)
-            recorded = max([recorded, *map(int, writer.stdout.read().split("\n")[:-1])])
-        releases = Releases(tmp_path / "promotions.db").all()
-        assert sum(len(r.events) for r in releases) >= recorded
-        assert sum(r.open for r in releases) <= 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.serving.gateway_server import ask, call, eventually
 
+PATIENCE_S = 180.0
 FAIL = [{"role": "user", "content": "please fail"}]
 
 
@@ -30,6 +31,11 @@ class Clients:
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    def get_answers(self, count: int) -> None:
+        """Wait until so many further requests were answered."""
+        before = self.statuses.total()
+        eventually(lambda: self.statuses.total() >= before + count, PATIENCE_S)
+
     def end(self) -> None:
         self.stop.set()
         for thread in self.threads:
@@ -47,7 +53,7 @@ class Clients:
             try:
                 status, _ = ask(self.url, **body)
             except OSError:
-                eventually(self._alive, 180)
+                eventually(self._alive, PATIENCE_S)
                 status, _ = ask(self.url, **body)
             self.statuses[status] += 1
 

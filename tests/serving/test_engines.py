@@ -182,7 +182,7 @@ def test_a_server_process_is_reached_whatever_proxy_the_environment_names(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "http.server", str(port), "--directory", str(tmp_path)]
-    server = ServerProcess(command, port, "old", "/", start_s=30)
+    server = ServerProcess(command, port, "old", "/")
     assert server.healthy()
     server.close()
 

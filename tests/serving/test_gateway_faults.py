@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,22 +70,23 @@ def test_when_every_version_fails_the_client_gets_one_line(start: Start) -> None
     assert status == 503 and reply["error"]["message"] == "the engine was told to fail"
 
 
-def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(start: Start) -> None:
+@pytest.mark.parametrize(
+    ("path", "body", "begin"),
+    [
+        ("chat/completions", {"messages": prompt("break"), "max_tokens": 9}, "data: {"),
+        ("responses", {"input": "break", "max_output_tokens": 9}, "event: error\ndata: {"),
+    ],
+)
+def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(
+    start: Start, path: str, body: dict[str, Any], begin: str
+) -> None:
     url = start(Faulty(new={"break"}), fast())
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
-    body = json.dumps({"messages": prompt("break"), "max_tokens": 9, "stream": True})
-    connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
-    events = connection.getresponse().read().decode().strip().split("\n\n")
-    assert "told to break" in json.loads(events[-1].removeprefix("data: "))["error"]["message"]
-
-
-def test_a_streamed_response_that_breaks_ends_with_an_error(start: Start) -> None:
-    url = start(Faulty(new={"break"}), fast())
-    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
-    body = json.dumps({"input": "break", "max_output_tokens": 9, "stream": True})
-    connection.request("POST", "/v1/responses", body, {"Content-Type": "application/json"})
-    last = connection.getresponse().read().decode().strip().split("\n\n")[-1]
-    assert last.startswith("event: error\ndata: ") and "told to break" in last
+    data = json.dumps(body | {"stream": True}).encode()
+    request = urllib.request.Request(f"{url}/v1/{path}", data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        last = reply.read().decode().strip().split("\n\n")[-1]
+    assert last.startswith(begin)
+    assert "told to break" in last
 
 
 def test_an_engine_that_hangs_is_given_up_after_the_stall_time(start: Start) -> None:

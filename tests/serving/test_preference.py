@@ -10,7 +10,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,6 +35,7 @@ from serving.preference.round import (
     begin,
     read_matches,
 )
+from tests.serving.gateway_server import running
 
 TOKEN = "a token"
 NAMES = ("chain-0001-step-30", "chain-0002-step-50")
@@ -61,24 +61,12 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(folder: Path) -> Iterator[httpx.Client]:
-    import uvicorn
-
     opened = Round(folder)
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(opened, TOKEN), host="127.0.0.1", port=0, log_level="warning")
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the page's server ended instead of starting"
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    with httpx.Client(
-        base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}, timeout=60
-    ) as client:
+    with (
+        running(make_app(opened, TOKEN)) as url,
+        httpx.Client(base_url=url, headers={"x-ratchet-token": TOKEN}, timeout=60) as client,
+    ):
         yield client
-    server.should_exit = True
-    thread.join()
     opened.close()
 
 

@@ -5,7 +5,6 @@ Skipped if no browser is installed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rewards.preference import read_choices
 from serving.preference.app import make_app
 from serving.preference.round import Round, RoundInfo, begin
 from tests.browser import Browser, chromium
+from tests.serving.gateway_server import running
 
 HOSTILE = (
     "</pre><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\n"
@@ -47,20 +47,9 @@ def round(tmp_path: Path) -> Iterator[Round]:
 
 @pytest.fixture
 def address(round: Round) -> Iterator[str]:
-    import uvicorn
-
     chromium()
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(round, TOKEN), host="127.0.0.1", port=0, log_level="warning")
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the page's server ended instead of starting"
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/?token={TOKEN}"
-    server.should_exit = True
-    thread.join()
+    with running(make_app(round, TOKEN)) as url:
+        yield f"{url}/?token={TOKEN}"
 
 
 def enter(browser: Browser, address: str, judge: str) -> None:

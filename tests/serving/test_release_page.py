@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -79,20 +77,9 @@ def test_the_page_runs_nothing_inline(app: FastAPI) -> None:
 
 @pytest.fixture
 def address(app: FastAPI) -> Iterator[str]:
-    import uvicorn
-
     chromium()
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the page's server ended instead of starting"
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/releases/page"
-    server.should_exit = True
-    thread.join()
+    with running(app) as url:
+        yield f"{url}/releases/page"
 
 
 @pytest.fixture
@@ -133,14 +120,10 @@ def test_an_operator_gives_the_page_a_key_once(
         browser.open(f"{url}/releases/page")
         give(user)
         browser.until("document.body.innerText.includes('not an operator')")
-        if folder := os.environ.get("SCREENSHOTS"):
-            browser.picture(Path(folder) / "release-key.png", whole=True)
         give(operator)
         browser.until("document.querySelectorAll('#events li').length > 2")
         browser.open(f"{url}/releases/page")
         browser.until("document.querySelectorAll('#events li').length > 2")
-        if folder:
-            browser.picture(Path(folder) / "release-with-key.png", whole=True)
         assert operator not in browser.run("document.documentElement.outerHTML")
 
 
@@ -151,8 +134,6 @@ def test_a_person_reads_why_a_release_went_back(address: str, site: Site, tmp_pa
         browser.open(address)
         browser.until("document.querySelectorAll('#events li').length > 2")
         text = browser.run("document.body.innerText")
-        if folder := os.environ.get("SCREENSHOTS"):
-            browser.picture(Path(folder) / "release.png", whole=True)
     assert "rolled back" in text
     assert "errors: worse than the champion by more than 0.02" in text
     assert "Quality is not measured" in text
@@ -173,8 +154,6 @@ def test_a_person_sees_every_arm_of_an_experiment(tmp_path: Path) -> None:
         browser.open(f"{url}/releases/page")
         browser.until("document.querySelectorAll('#arms section').length == 3")
         text = browser.run("document.body.innerText")
-        if folder := os.environ.get("SCREENSHOTS"):
-            browser.picture(Path(folder) / "experiment.png", whole=True)
     for line in (
         "Versions 2, 3, 4 beside version 1, experiment",
         "Version 4: dropped",
