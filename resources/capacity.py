@@ -16,6 +16,7 @@ from pathlib import Path
 from resources.config.profile import Profile
 from resources.home import NotReady
 from resources.ray_gpus import RATES, gpus_of_ray
+from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit, formulas_apply
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
@@ -35,11 +36,13 @@ def memory_gib(profile: Profile) -> float:
     default_shape = shape_of_start(default)
     if shape is None or default_shape is None:
         return profile.needs.memory_gib
-    more = max(sum(phase.values()) for phase in cpu_phases(shape, profile.training).values())
-    less = max(
-        sum(phase.values()) for phase in cpu_phases(default_shape, default.training).values()
-    )
-    return profile.needs.memory_gib + max(0.0, (more - less) / GIB)
+    more = _peak(shape, profile.training) - _peak(default_shape, default.training)
+    return profile.needs.memory_gib + max(0.0, more / GIB)
+
+
+def _peak(shape: Shape, training: Training) -> float:
+    """Return the bytes of the training's largest phase on a CPU."""
+    return max(sum(phase.values()) for phase in cpu_phases(shape, training).values())
 
 
 def shape_of_start(profile: Profile) -> Shape | None:

@@ -267,18 +267,9 @@ def _attach_name(client: Any, job: TrainingJob) -> str | None:
     runs.
     """
     prefix, file = f"{job.run_id}-{job.key[:10]}-", (job.path / "job.json").resolve()
-    ours = [
-        each
-        for each in client.list_jobs()
-        if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()
-    ]
-    alive = [
-        each
-        for each in ours
-        if any(
-            Path(word).resolve() == file
-            for word in shlex.split(each.entrypoint)
-            if word.endswith("job.json")
-        )
-    ]
-    return alive[0].submission_id if alive else None
+    for each in client.list_jobs():
+        if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal():
+            words = (word for word in shlex.split(each.entrypoint) if word.endswith("job.json"))
+            if any(Path(word).resolve() == file for word in words):
+                return str(each.submission_id)
+    return None

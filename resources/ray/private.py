@@ -207,46 +207,39 @@ def _running(folder: Path) -> Head | None:
 
 
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
-    here = {
+    """Start the head process.
+
+    With the engine hf, Ray's GPUs are places for ranks on the CPU, and Ray would refuse more of
+    them than VISIBLE lists.
+    """
+    removed = (*OF_ANOTHER_RAY, VISIBLE) if job.training.engine == "hf" else OF_ANOTHER_RAY
+    variables = {name: value for name, value in os.environ.items() if name not in removed}
+    variables |= environment(job.training) | {
         "RATCHET_RANKS": str(ranks + job.training.scale.engine_gpus),
         ray_head.CPUS: str(max(MIN_CPUS, ranks * CPUS + cpus_beside(job.training) + SPARE_CPUS)),
         "RATCHET_RAY_BIND": bind,
         trainer_lease.HOLDERS: str(folder / ray_head.HOLDERS),
         RUN: str(job.path.parent.parent),
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
+        **_threads(job.training.threads),
     }
-    _launch(
-        folder,
-        environment(job.training) | here | _threads(job.training.threads),
-        on_gpus=job.training.engine != "hf",
-    )
+    if bind == ray_head.LOOPBACK:
+        # Ray's switch for a single machine: its servers bind 127.0.0.1, not every interface.
+        variables["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    with (folder / "head.log").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "resources.ray.head", str(folder)],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            env=variables,
+            start_new_session=True,
+        )
 
 
 def _threads(threads: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(threads)} if threads else {}
-
-
-def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
-    """Start the head process.
-
-    on_gpus: whether Ray's GPUs are real. Otherwise they are places for ranks on the CPU, and Ray
-    would refuse more of them than VISIBLE lists.
-    """
-    removed = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
-    environment = {name: value for name, value in os.environ.items() if name not in removed}
-    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
-    if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
-        # Ray's switch for a single machine: its servers bind 127.0.0.1, not every interface.
-        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    log = (folder / "head.log").open("ab")
-    command = [sys.executable, "-m", "resources.ray.head", str(folder)]
-    subprocess.Popen(
-        command,
-        stdout=log,
-        stderr=log,
-        stdin=subprocess.DEVNULL,
-        env=environment,
-        start_new_session=True,
-    )
 
 
 def _token(folder: Path) -> Path:

@@ -203,7 +203,7 @@ def test_of_two_concurrent_promotions_exactly_one_succeeds(
         assert all(part in outputs[loser] for part in (*versions, f"{loser}{i}"))
         won[winner.checkpoint.removesuffix(str(i))] += 1
     for racer in racers:
-        racer.communicate(timeout=20)
+        racer.communicate(timeout=100)
     assert len(ledger.history()) == rounds + 1 and sum(won.values()) == rounds
 
 

@@ -93,7 +93,7 @@ def content(reply: dict[str, Any]) -> str:
     return str(reply["choices"][0]["message"]["content"])
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def eventually(condition: Callable[[], Any], seconds: float = 100.0) -> Any:
     """Return the condition's value once it is true. Raises AssertionError after `seconds`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -102,7 +102,7 @@ def eventually(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
     return value
 
 
-def raw(url: str, data: bytes, seconds: float = 20.0) -> bytes:
+def raw(url: str, data: bytes, seconds: float = 60.0) -> bytes:
     """Send bytes and return all that comes back until the server closes the connection."""
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=seconds) as connection:

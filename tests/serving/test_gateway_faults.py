@@ -90,7 +90,7 @@ def test_a_stream_that_breaks_ends_with_an_error_and_not_with_done(
 
 
 def test_an_engine_that_hangs_is_given_up_after_the_stall_time(start: Start) -> None:
-    url = start(Faulty(new={"hang"}), fast(stall_s=0.3))
+    url = start(Faulty(new={"hang"}), fast(stall_s=1.0))
     status, reply = ask(url, messages=prompt("hang"))
     assert (status, reply["error"]["code"]) == (504, "timeout")
 
@@ -102,7 +102,7 @@ def test_a_model_that_returns_no_numbers_fails_and_is_replaced(start: Start) -> 
 
 def test_a_failing_version_is_left_alone_and_then_probed(start: Start) -> None:
     faulty = Faulty(new={"fail"})
-    url = start(faulty, fast(breaker=Breaker(consecutive=2, open_s=1.0, probes=1)))
+    url = start(faulty, fast(breaker=Breaker(consecutive=2, open_s=3.0, probes=1)))
     for _ in range(6):
         assert ask(url, messages=prompt("fail"))[1]["model"] == "old"
     assert faulty.opened["new"].asked == 2

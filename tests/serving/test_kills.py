@@ -192,7 +192,7 @@ def kill_under_load(
             print(sum(done.values()), way, flush=True)
         eventually(lambda: ready(gateway.url), PATIENCE_S)
     gateway.process.terminate()
-    gateway.process.wait(60)
+    gateway.process.wait(PATIENCE_S)
     assert not any(each.lost for each in threads)
     texts = {text for each in threads for text in each.texts}
     assert len(texts) <= 2, texts  # each version gives one text, never a part of it

@@ -172,7 +172,7 @@ def test_a_silent_endpoint_times_out(benchmark: Benchmark, tmp_path: Path) -> No
     ):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         generate_completions(
-            benchmark, Endpoint(url, "champion", timeout_s=0.02, pause_s=0.001), GREEDY, tmp_path
+            benchmark, Endpoint(url, "champion", timeout_s=0.2, pause_s=0.001), GREEDY, tmp_path
         )
 
 

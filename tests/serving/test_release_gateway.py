@@ -62,7 +62,7 @@ def two(home: Home, checkpoints: dict[str, Path]) -> Home:
 def test_an_equal_challenger_takes_over_without_a_failed_request(two: Home) -> None:
     start(two)
     with running(gateway(two)) as url, Clients(url) as clients:
-        eventually(lambda: not last(two).open, 60)
+        eventually(lambda: not last(two).open)
         eventually(lambda: ask(url)[1]["model"] == "new")
         assert call(f"{url}/releases/latest")[1]["state"] == "promoted"
     assert set(clients.statuses) == {200}
@@ -74,7 +74,7 @@ def test_a_failing_challenger_is_taken_back_and_its_users_get_answers(two: Home)
     start(two, settings=PATIENT.model_copy(update={"shares": (0.5,)}))
     engines = Faulty(new={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=3) as clients:
-        eventually(lambda: not last(two).open, 90)
+        eventually(lambda: not last(two).open)
         eventually(lambda: ask(url)[1]["model"] == "old")
     assert last(two).state == "rolled_back"
     assert "errors: worse than the champion" in last(two).last.detail["reasons"][0]
@@ -85,7 +85,7 @@ def test_a_challenger_that_declines_to_answer_is_taken_back(two: Home) -> None:
     start(two, settings=PATIENT)
     engines = Faulty(new={"decline"})
     with running(gateway(two, engines)) as url, Clients(url, word="decline") as clients:
-        eventually(lambda: not last(two).open, 90)
+        eventually(lambda: not last(two).open)
     assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
     assert "refusals: worse than the champion" in last(two).last.detail["reasons"][0]
     rows = [row for _, row in Observations(two.observations).read(0, "release-0001")]
@@ -103,7 +103,7 @@ def test_an_experiment_drops_the_arm_that_fails_and_goes_on(
     open_release(ledger, Releases(two.ledger), settings, 2, 3, why="a test")
     engines = Faulty(third={"fail"})
     with running(gateway(two, engines)) as url, Clients(url, share_of_faults=2) as clients:
-        eventually(lambda: last(two).step == 1, 90)
+        eventually(lambda: last(two).step == 1)
         eventually(lambda: call(f"{url}/releases/latest")[1]["arms"][1]["share"] == 0)
         eventually(lambda: {ask(url)[1]["model"] for _ in range(20)} == {"old", "new"})
     assert last(two).last.detail["dropped"] == [3] and last(two).open
@@ -118,7 +118,7 @@ def test_an_open_breaker_is_evidence_against_the_challenger(two: Home, strategy:
     open_release(ledger, Releases(two.ledger), settings, 2, why="a test")
     app = gateway(two, Faulty(new={"fail"}), breaker=Breaker(consecutive=2, open_s=600))
     with running(app) as url, Clients(url, 4, share_of_faults=1) as clients:
-        eventually(lambda: not last(two).open, 60)
+        eventually(lambda: not last(two).open)
     assert last(two).state == "rolled_back" and set(clients.statuses) == {200}
     rows = [row for _, row in Observations(two.observations).read(0, "release-0001")]
     comparison = Comparison(Plan.model_validate(last(two).plan), 2)
@@ -138,7 +138,7 @@ def test_a_challenger_that_cannot_be_loaded_ends_the_release(
         (folder / "config.json").write_bytes((folder / "config.json").read_bytes() + b" ")
     memory_gib = 4.0 if cause == "was changed" else 1e-6
     with running(gateway(home, memory_gib=memory_gib)) as url, Clients(url, 2) as clients:
-        eventually(lambda: not last(home).open, 60)
+        eventually(lambda: not last(home).open)
         assert ask(url)[1]["model"] == "old"
     assert last(home).state == "aborted" and cause in last(home).last.detail["reasons"][0]
     assert set(clients.statuses) == {200}
@@ -155,7 +155,7 @@ def test_a_gateway_without_memory_is_out_of_service_and_the_other_goes_on(two: H
             assert call(f"{poor}/health/ready")[1]["error"]["code"] == "out_of_service"
             assert ask(poor)[0] == 200  # requests still get an answer
             releases.append(last(two).last, "resumed", {"reasons": ["a test"]})
-            eventually(lambda: not last(two).open, 120)
+            eventually(lambda: not last(two).open)
     assert last(two).state == "promoted" and set(clients.statuses) == {200}
 
 

@@ -77,4 +77,4 @@ def test_a_replica_that_is_killed_loses_no_request(
         )
         status, reply = ask(url, messages=[{"role": "user", "content": "x" * 500}])
         assert (status, reply["error"]["code"]) == (400, "context_length_exceeded")
-    eventually(lambda: not replicas(), 60)
+    eventually(lambda: not replicas())

@@ -22,6 +22,8 @@ from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
+LONG = {"at_once": 1, "deadline_s": 600}  # nobody loses a place because his time is over
+
 
 class Flood:
     """An engine whose pieces are 100 kB long: `pieces` of them for a prompt that says flood."""
@@ -70,27 +72,27 @@ def test_a_client_that_reads_nothing_loses_its_turn(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
     with ExitStack() as stack:
-        url = stack.enter_context(flooded(home, checkpoints["old"], 1000, stall_s=0.5, at_once=1))
+        url = stack.enter_context(flooded(home, checkpoints["old"], 1000, stall_s=0.5, **LONG))
         stack.enter_context(open_stream(url, "flood"))
         eventually(lambda: running_now(url) == 1)
-        eventually(lambda: running_now(url) == 0, 5)
+        eventually(lambda: running_now(url) == 0)
         assert ask(url)[0] == 200
 
 
 def test_a_slow_client_is_no_failure_of_the_version(
     home: Home, checkpoints: dict[str, Path]
 ) -> None:
-    breaker = Breaker(consecutive=1, slow_s=0.5)
+    breaker = Breaker(consecutive=1, slow_s=2.0)
     with ExitStack() as stack:
         url = stack.enter_context(flooded(home, checkpoints["old"], 100, breaker=breaker))
         connection = stack.enter_context(open_stream(url, "flood"))
-        time.sleep(1)
+        time.sleep(3)
         while b"[DONE]" not in connection.recv(2**20):
             pass
         assert call(f"{url}/models")[1]["versions"][0]["breaker"] == "closed"
         rows = Observations(home.observations)
         eventually(lambda: list(rows.read()))
-        assert [row.total_s < 0.5 for _, row in rows.read()] == [True]
+        assert [row.total_s < 2.0 for _, row in rows.read()] == [True]
 
 
 def test_a_client_that_reads_too_slowly_is_cut_off_at_the_deadline(
@@ -99,14 +101,13 @@ def test_a_client_that_reads_too_slowly_is_cut_off_at_the_deadline(
     with ExitStack() as stack:
         url = stack.enter_context(flooded(home, checkpoints["old"], 10_000, deadline_s=1.0))
         connection = stack.enter_context(open_stream(url, "flood"))
-        began = time.monotonic()
         last = b""
         while part := connection.recv(2**18):
             last = (last + part)[-500:]
             time.sleep(0.01)
             if b"slow_client" in last:
                 break
-        assert b"slow_client" in last and time.monotonic() - began < 15
+        assert b"slow_client" in last
         rows = Observations(home.observations)
         eventually(lambda: list(rows.read()))
         assert [row.error for _, row in rows.read()] == ["gone"]
@@ -119,13 +120,13 @@ def test_a_stream_that_leaves_the_queue_frees_its_place(
         return int(call(f"{url}/models")[1]["versions"][0]["queued"])
 
     with ExitStack() as stack:
-        url = stack.enter_context(flooded(home, checkpoints["old"], 1000, at_once=1))
+        url = stack.enter_context(flooded(home, checkpoints["old"], 1000, **LONG))
         stack.enter_context(open_stream(url, "flood"))
         eventually(lambda: running_now(url) == 1)
         waiting = open_stream(url, "second")
         eventually(lambda: queued(url) == 1)
         waiting.close()
-        eventually(lambda: queued(url) == 0, 5)
+        eventually(lambda: queued(url) == 0)
 
 
 def test_a_turn_given_at_the_deadline_is_given_back() -> None:
