@@ -69,8 +69,13 @@ def names(cluster: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gang", ["", "volcano", "yunikorn", "kueue"])
-@pytest.mark.parametrize("spot", ["", "gke", "eks", "karpenter", "aks"])
+@pytest.mark.parametrize(
+    ("gang", "spot"),
+    [
+        *((gang, "gke") for gang in ("", "volcano", "yunikorn", "kueue")),
+        *(("", spot) for spot in ("", "eks", "karpenter", "aks")),
+    ],
+)
 def test_every_manifest_is_valid(gang: str, spot: str) -> None:
     settings = profile(
         spot=spot, gang=gang, queue="training" if gang else "", priority_class="high", workers=4

@@ -1,4 +1,7 @@
-"""An engine that fails on demand: the transformers engine, except for prompts that name a fault."""
+"""Engines of tests: one that fails on demand, and the rest of one that has no model.
+
+The first is the transformers engine, except for prompts that name a fault.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,16 @@ from resources.config.serving import Serving
 from resources.registry.ledger import Entry
 from serving.completion import Delta, EngineFailed, EngineRequest
 from serving.engines.transformers import TransformersEngine
+
+
+class NoModel:
+    """The rest of an engine without a model; `stream` is the test's own."""
+
+    def healthy(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
 
 
 class FaultyEngine(TransformersEngine):

@@ -19,6 +19,7 @@ from serving.completion import Delta, EngineRequest
 from serving.gateway.candidates import Candidate, Candidates
 from serving.gateway.keys import Keys
 from serving.gateway.observations import Observations
+from tests.serving.faulty_engine import NoModel
 from tests.serving.gateway_server import ask, eventually, fast, promote, running
 
 TASK = "Return the number that is one larger than x."
@@ -27,18 +28,12 @@ SOLVABLE, UNSOLVABLE = (
 )
 
 
-class Identity:
+class Identity(NoModel):
     """Each completion returns its argument."""
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         for index in range(request.n):
             yield Delta(index, "def f(x):\n    return x", 5, ending="stop", prompt_tokens=3)
-
-    def healthy(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture

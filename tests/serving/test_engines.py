@@ -23,6 +23,7 @@ from serving.gateway.pool import CannotLoad, Pool
 from serving.server_process import ServerProcess
 from serving.server_versions import Served
 from serving.upstream import Upstream
+from tests.serving.faulty_engine import NoModel
 from tests.serving.gateway_server import (
     CHAT,
     ask,
@@ -199,18 +200,12 @@ def test_a_library_that_fails_is_a_version_that_cannot_be_loaded(
         asyncio.run(Pool(opened, Serving()).load(entry))
 
 
-class Silent:
+class Silent(NoModel):
     """A server that takes requests and never answers."""
 
     async def stream(self, request: EngineRequest) -> AsyncGenerator[Delta, None]:
         await asyncio.sleep(3600)
         yield Delta(0)
-
-    def healthy(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_server_that_never_answers_does_not_stop_the_pool(

@@ -20,12 +20,13 @@ from serving.completion import Delta, EngineRequest
 from serving.gateway.admission import Admission
 from serving.gateway.observations import Observations
 from serving.gateway.refusals import Refused
+from tests.serving.faulty_engine import NoModel
 from tests.serving.gateway_server import ask, call, eventually, fast, promote, running
 
 LONG = {"at_once": 1, "deadline_s": 600}  # nobody loses a place because his time is over
 
 
-class Flood:
+class Flood(NoModel):
     """An engine whose pieces are 100 kB long: `pieces` of them for a prompt that says flood."""
 
     def __init__(self, pieces: int) -> None:
@@ -35,12 +36,6 @@ class Flood:
         for _ in range(self.pieces if "flood" in str(request.chat) else 1):
             yield Delta(0, "x" * 100_000, 1)
         yield Delta(0, "", 0, (), "stop", 1)
-
-    def healthy(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
 
 def flooded(home: Home, path: Path, pieces: int, **settings: Any) -> Any:

@@ -11,13 +11,14 @@ import pytest
 from resources.home import Home
 from serving.completion import Delta, EngineRequest
 from serving.gateway.observations import Observations
+from tests.serving.faulty_engine import NoModel
 from tests.serving.gateway_server import ask, content, eventually, fast, promote, running
 
 WRONG, HALF, RIGHT = ("def f(x):\n    return " + value for value in ("0", "abs(x)", "x"))
 TESTS = {"entry_point": "f", "cases": [{"args": [n], "expected": n} for n in (1, -1)]}
 
 
-class Programs:
+class Programs(NoModel):
     """The first program is the greedy completion, the others are sampled in order."""
 
     def __init__(self, *programs: str) -> None:
@@ -28,12 +29,6 @@ class Programs:
         for index in range(request.n):
             program = self.programs[0 if greedy else (1 + index) % len(self.programs)]
             yield Delta(index, program, 5, ending="stop", prompt_tokens=3)
-
-    def healthy(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
