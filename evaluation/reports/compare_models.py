@@ -107,10 +107,10 @@ def compare_models(
                 name,
                 first,
                 other,
-                k,
-                alpha,
-                target_power,
-                suspects_in(first.cards[name][0], suspects or {}) or (),
+                k=k,
+                alpha=alpha,
+                target_power=target_power,
+                suspect=suspects_in(first.cards[name][0], suspects or {}) or (),
             )
             for name in shared
         ]
@@ -139,6 +139,7 @@ def _row(
     benchmark: str,
     first: Contestant,
     other: Contestant,
+    *,
     k: int,
     alpha: float,
     target_power: float,

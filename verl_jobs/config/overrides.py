@@ -77,11 +77,11 @@ def _engine(t: Training) -> list[str]:
         *scale_overrides(
             t.scale,
             t.engine,
-            t.ranks,
-            t.problems_per_step,
-            t.group_size,
-            lengths,
-            t.method.critic,
+            ranks=t.ranks,
+            problems=t.problems_per_step,
+            group=t.group_size,
+            longest=lengths,
+            critic=t.method.critic,
         ),
     ]
 

@@ -14,7 +14,14 @@ TRAINERS = {
 
 
 def scale_overrides(
-    scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool
+    scale: Scale,
+    engine: Engine,
+    *,
+    ranks: int,
+    problems: int,
+    group: int,
+    longest: int,
+    critic: bool,
 ) -> list[str]:
     """Return the verl overrides for this distribution.
 
