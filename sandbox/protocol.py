@@ -138,8 +138,13 @@ class Job:
         if self.compare not in style.compares:
             fix = f"style {style.name} compares {' or '.join(style.compares)}"
             raise Invalid("compare", f"is {self.compare!r}", fix)
-        for option, value in (("checker", self.checker), ("in_place", self.in_place)):
-            if value and option not in style.options:
+        given = {
+            "checker": bool(self.checker),
+            "in_place": self.in_place,
+            "tolerance": self.tolerance is not None,
+        }
+        for option in given:
+            if given[option] and option not in style.options:
                 names = [each.name for each in STYLES.values() if option in each.options]
                 raise Invalid(
                     option, f"does not fit style {style.name}", f"it is for {' and '.join(names)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 from pathlib import Path
 
 from sandbox.isolation import delegation
@@ -123,13 +124,16 @@ def create(slot: str, pid: int) -> Cgroup | None:
     """Create a cgroup below ours (with version 2 possibly next to it) and move this process into
     it; return None if that is not possible.
 
-    slot: unique among live ones; it starts with the pid of its owner.
+    slot: starts with the pid of its owner. The cgroup is always a new one: an earlier one of this
+        slot may still hold processes that are ending, and their memory would raise its limit.
     """
     created: dict[str, Path] = {}
+    unique = secrets.token_hex(4)
     try:
         for name, parent in _parents().items():
-            created[name] = parent / f"{_NAME}{slot}"
-            created[name].mkdir(exist_ok=True)
+            folder = parent / f"{_NAME}{slot}-{unique}"
+            folder.mkdir()
+            created[name] = folder
         cgroup = Cgroup(created)
         for folder in created.values():
             (folder / "cgroup.procs").write_text(str(pid))

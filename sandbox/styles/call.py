@@ -104,5 +104,5 @@ STYLE = Style(
     make=make,
     payload=payload,
     compares=("exact", "unordered", "set"),
-    options=("checker",),
+    options=("checker", "tolerance"),
 )

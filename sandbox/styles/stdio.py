@@ -76,6 +76,6 @@ STYLE = Style(
     StdioAttempt,
     show=lambda test: str(test.stdout),
     compares=("exact", "tokens"),
-    options=("checker",),
+    options=("checker", "tolerance"),
     has_entry_point=False,
 )

@@ -34,7 +34,7 @@ class Style:
     make: Callable[..., Any] | None = None
     payload: Callable[[Any], dict[str, Any]] = asdict
     compares: tuple[str, ...] = ("exact",)  # values of `compare`
-    options: tuple[str, ...] = ()  # further keys of the problem: checker, in_place
+    options: tuple[str, ...] = ()  # further keys of the problem that it reads
     has_entry_point: bool = True
     # whether the tests run in the program's process, which can then forge their result
     shared: bool = False

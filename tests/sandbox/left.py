@@ -14,6 +14,8 @@ import psutil
 from sandbox.isolation import cgroups, delegation
 from sandbox.worker.slot import sweep
 
+FIRST_UID = 200_000  # of programs, where they have a uid of their own
+
 
 def slot_cgroups() -> dict[Path, int]:
     """Return every control group of a slot on this machine, with its worker's pid.
@@ -66,17 +68,16 @@ def descendants(pid: int) -> set[int]:
 
 
 def left_behind(scratch: Path) -> dict[str, object]:
-    """Return the processes, mounts, files, shared segments and control groups that exist now.
+    """Return the mounts, files, shared segments and control groups that exist now.
 
-    Only those of this process and of this folder for temporary files count. A disk that another
-    test mounts lies in that test's temporary folder, and does not count. A worker that is killed
-    while it ends leaves its folder and its control group; the next sandbox sweeps them.
+    Only those of this process, of programs and of this folder for temporary files count. A disk
+    that another test mounts lies in that test's temporary folder, and does not count. A worker that
+    is killed while it ends leaves its folder and its control group; the next sandbox sweeps them.
     """
     sweep(scratch)
     mountinfo = Path("/proc/self/mountinfo").read_text().splitlines()
     mounts = [Path(line.split()[4]) for line in mountinfo]
     return {
-        "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
         "mounts": sorted(
             str(path)
             for path in mounts
@@ -89,19 +90,31 @@ def left_behind(scratch: Path) -> dict[str, object]:
             for folder in ("/tmp", "/dev/shm", "/var/tmp")
             for path in Path(folder).glob("hx47811*")
         ),
-        "segments, semaphores, queues": [
-            len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines())
-            for kind in ("shm", "sem", "msg")
-        ],
+        "segments, semaphores, queues": [of_programs(kind) for kind in ("shm", "sem", "msg")],
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "control groups of the dead": slots_of_the_dead(),
     }
 
 
-def reap(others: list[psutil.Process]) -> None:
-    """Wait for processes that became our children; they get a moment to end on their own."""
-    _, alive = psutil.wait_procs(
-        [each for each in psutil.Process().children(recursive=True) if each not in others],
-        timeout=20,
-    )
+def of_programs(kind: str) -> int:
+    """Return how many of the machine's System V objects programs own. A database of another test
+    owns some too, with our own uid."""
+    head, *rows = Path(f"/proc/sysvipc/{kind}").read_text().splitlines()
+    at = head.split().index("uid")
+    return sum(int(row.split()[at]) >= FIRST_UID for row in rows)
+
+
+def reap(others: set[int]) -> None:
+    """Wait for processes that became our children; they get a moment to end on their own.
+
+    others: processes of other tests. What these start, such as Ray its workers, is theirs too.
+    """
+
+    def foreign(process: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            return not others.isdisjoint({process.pid, *(each.pid for each in process.parents())})
+        return True
+
+    new = [each for each in psutil.Process().children(recursive=True) if not foreign(each)]
+    _, alive = psutil.wait_procs(new, timeout=20)
     assert not alive, f"left behind: {alive}"

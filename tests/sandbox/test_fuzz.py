@@ -13,13 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from sandbox.folders import remove
 from sandbox.isolation import levels
 from tests.sandbox.fuzzing import source
-from tests.sandbox.left import left_behind, reap
+from tests.sandbox.left import descendants, left_behind, reap
 from tests.sandbox.soaking import reported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +48,7 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     """Judge programs in batches; write a line with the findings of each batch to the journal."""
     remove(str(scratch))  # left over from a run that was killed
     scratch.mkdir()
-    others = psutil.Process().children(recursive=True)  # of tests before this one
+    others = descendants(os.getpid())  # of tests before this one
     levels.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
     done = {row["from"] for row in reported(journal)}

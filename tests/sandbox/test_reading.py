@@ -29,6 +29,8 @@ def read(problem: dict[str, Any], source: object = "f = abs") -> Job:
         (CALL | {"compare": ["exact"]}, "compare", "unordered"),
         (ASSERT | {"checker": "def check(*a): pass"}, "checker", "call and stdio"),
         (CALL | {"in_place": True}, "in_place", "assert"),
+        (ASSERT | {"tolerance": 1e-6}, "tolerance", "call and stdio"),
+        (ASSERT | {"style": "unittest", "tolerance": 0}, "tolerance", "call and stdio"),
         (STDIO | {"tests": [{"stdin": "", "stdout": 2}]}, "tests[0].stdout", "text"),
         (STDIO | {"tests": [{"stdin": ""}]}, "tests[0].stdout", "text"),
         (CALL | {"tests": [{"args": [1], "output": 2}]}, "tests[0].expected", "plain data"),

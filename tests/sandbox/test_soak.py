@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from sandbox.isolation import levels
-from tests.sandbox.left import left_behind, reap
+from tests.sandbox.left import descendants, left_behind, reap
 from tests.sandbox.soaking import CORPUS, reported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def test_200_jobs_with_random_kills(tmp_path: Path) -> None:
 def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
     shutil.rmtree(scratch, ignore_errors=True)  # left over from a soak that was killed
     scratch.mkdir()
-    others = psutil.Process().children(recursive=True)  # of tests before this one
+    others = descendants(os.getpid())  # of tests before this one
     levels.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
     # the file of kills lies beside the journal, for a soak that resumes

@@ -28,6 +28,7 @@ from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
 from tests.sandbox.left import children, slot_cgroups
 
+ADD = "def f(a, b):\n    return a + b"
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
 
 
@@ -234,6 +235,16 @@ def test_a_job_whose_workers_always_die_is_infra(
     assert (report.verdict, report.total) == (Verdict.INFRA, 1), report
 
 
+def test_a_fault_of_the_sandbox_is_the_report_of_one_job_alone() -> None:
+    """A thread meets an exception that nobody foresaw: here the clock of a job is no number."""
+    faulty = replace(QUICK, wall_s="soon")  # type: ignore[arg-type]
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        jobs = [call(ADD), call(ADD, limits=faulty), call(ADD)]
+        reports = run_all(sandbox, jobs)
+    assert [report.verdict for report in reports] == ["AC", "INFRA", "AC"]
+    assert "the sandbox failed: TypeError" in reports[1].detail
+
+
 def test_an_idle_worker_death_costs_the_next_job_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -244,6 +255,28 @@ def test_an_idle_worker_death_costs_the_next_job_nothing(
             while cgroups.alive(idle.pid):
                 time.sleep(0.005)
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
+
+
+def test_memory_of_an_earlier_slot_is_not_part_of_the_next() -> None:
+    """A slot is replaced while a process of its last program still ends: the next limit would have
+    that memory on top."""
+    hold = "import sys\nx = input().encode() * (200 << 20)\nprint(flush=True)\ninput()"
+    command = [sys.executable, "-S", "-c", hold]
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **piped) for _ in range(2)]  # type: ignore[call-overload]
+    try:
+        first, second = (cgroups.create(f"{os.getpid()}-0", each.pid) for each in processes)
+        if first is None or second is None:
+            pytest.skip("no cgroup can be written here")
+        print("x", file=processes[0].stdin, flush=True)
+        processes[0].stdout.readline()
+        assert second.used_bytes() < 100 << 20 < 200 << 20 < first.used_bytes()
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    first.remove()
+    second.remove()
 
 
 def by_default() -> None:
