@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     import dagster as dg
 
+    from sandbox.sandbox import Sandbox
+
 # A slow machine must not fail a property test: no deadline, and examples that are large or slow to
 # generate are accepted.
 settings.register_profile(
@@ -42,6 +44,14 @@ def no_settings_from_outside() -> Iterator[None]:
         for name in OURS:
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    from sandbox.sandbox import Sandbox, SandboxConfig
+
+    with Sandbox(SandboxConfig(workers=2)) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ CORPUS = Path(os.environ.get("RATCHET_HOSTILE", ROOT.parent / "shared" / "hostil
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("level", ["auto", "userns", "bare"])
+@pytest.mark.parametrize("level", ["auto", pytest.param("userns", marks=pytest.mark.soak), "bare"])
 def test_the_corpus_is_judged_as_expected(level: str) -> None:
     if not (CORPUS / "run.py").exists():
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")

@@ -5,15 +5,14 @@ None of them may be accepted, and none may be reported as a failure of the sandb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 
-LIMITS = Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)
+LIMITS = Limits(wall_s=1.0, cpu_s=0.5, memory_mb=128, output_kb=64)
 WRITE = (
     "import os, struct\ndef say(text, fd=4):\n"
     "    os.write(fd, struct.pack('>I', len(text)) + text)\n"
@@ -34,12 +33,6 @@ for _ in range(20):
         os._exit(0)
 time.sleep(9)
 """
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
 
 
 def calling(source: str) -> Job:

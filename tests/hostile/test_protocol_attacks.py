@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from sandbox.protocol import AssertTest, CallTest, Job, Limits
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 
 LIMITS = Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)
 SAY = "import os, struct\ndef say(text):\n    os.write(4, struct.pack('>I', len(text)) + text)\n"
@@ -16,12 +15,6 @@ BOX = (
     "class Box:\n    def __init__(self, x): self.x = x\n"
     "    def __eq__(self, o): return self.x == o.x\n"
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
 
 
 def asserting(source: str, check: str, prompt: str = "") -> Job:

@@ -64,12 +64,6 @@ HONEST_FAILURES = (
 )
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
 @pytest.fixture(scope="module", params=["root", "userns"])
 def pids(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A sandbox on each isolation level where programs have their own PID namespace."""

@@ -11,13 +11,7 @@ from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 Judge = Callable[[Job], Report]
 
 
-@pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module", params=["root", "userns", "bare"])
+@pytest.fixture(scope="session", params=["root", "userns", "bare"])
 def level(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A sandbox for each isolation level; skipped, with the reason, if the machine refuses it."""
     try:

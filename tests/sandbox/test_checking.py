@@ -83,9 +83,9 @@ def test_output_is_compared_by_tokens(
 
 
 def test_many_similar_elements_are_no_sandbox_failure(judge: Judge) -> None:
-    source = "def f():\n    return [[0.5] * 500 + [i] for i in range(500)]"
+    source = "def f():\n    return [[0.5] * 200 + [i] for i in range(200)]"
     job = replace(
-        call(source, CallTest((), {}, [[0.5] * 500 + [i + 2] for i in range(500)]), tolerance=1e-9),
+        call(source, CallTest((), {}, [[0.5] * 200 + [i + 2] for i in range(200)]), tolerance=1e-9),
         compare="unordered",
     )
     assert judge(job).verdict == "WA"

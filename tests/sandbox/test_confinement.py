@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +20,7 @@ from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.worker.core_lock import CoreLock
 from sandbox.worker_process import Worker
-from tests.sandbox.jobs import QUICK, call
+from tests.sandbox.jobs import QUICK, call, stdio
 from tests.sandbox.left import descendants
 
 
@@ -113,6 +115,89 @@ def test_a_breach_attempt_fails_on_every_isolation_level(
         socket.create_connection(server.getsockname()).close()  # lets the thread end
         listens.join()
     assert report.verdict in (Verdict.RE, Verdict.WA), report
+
+
+TOUCHES = {
+    "mode": "os.chmod(FILE, 0o600)",
+    "mode by descriptor": "os.fchmod(os.open(LIBRARY, 0), 0o644)",
+    "times": "os.utime(FILE, (1, 1))",
+    "owner": "os.chown(FILE, -1, -1)",
+    "length": "os.truncate(FILE, 0)",
+    "length, by reading": "os.open(FILE, os.O_TRUNC)",
+    "an attribute": "os.setxattr(FILE, 'user.a', b'1')",
+    "a lease": "fcntl.fcntl(os.open(LIBRARY, 0), fcntl.F_SETLEASE, fcntl.F_RDLCK)",
+    "a hint": "fcntl.fcntl(os.open(LIBRARY, 0), 1036, (2).to_bytes(8, 'little'))",
+}
+
+
+def test_foreign_files_cannot_be_changed(
+    level: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (file := tmp_path_factory.getbasetemp() / "victim").write_text("x")
+    head = "import os, fcntl, sys\nLIBRARY = os.path.realpath(os.__file__)\n"
+    before = file.stat()
+    sources = [head + touch.replace("FILE", repr(str(file))) for touch in TOUCHES.values()]
+    assert verdicts(level, TOUCHES, sources) == dict.fromkeys(TOUCHES, "RE")
+    assert file.stat() == before
+
+
+def verdicts(sandbox: Sandbox, names: Iterable[str], sources: Iterable[str]) -> dict[str, str]:
+    """Return the verdict of each program, which prints "yes" where nothing stops it."""
+    jobs = [
+        stdio(f"{source}\nprint('yes')", "", "yes", limits=replace(QUICK, memory_mb=512))
+        for source in sources
+    ]
+    reports = run_all(sandbox, jobs)
+    return {name: str(each.verdict) for name, each in zip(names, reports, strict=True)}
+
+
+NAMELESS = {
+    "open": "held.append(f)",
+    "mapped": "held.append(mmap.mmap(f, 4096))\n    os.close(f)",
+    "with a child": "if not os.fork(): time.sleep(30)\n    os.close(f)",
+    "on its way": (
+        "a, b = socket.socketpair()\n    held.append((a, b))\n"
+        "    socket.send_fds(a, [b'x'], [f])\n    os.close(f)"
+    ),
+}
+
+
+@pytest.mark.slow
+def test_unlinked_files_are_counted(level: Sandbox) -> None:
+    head = (
+        "import os, time, mmap, socket\nheld = []\nfor i in range(6):\n"
+        "    f = os.open(f'u{i}', os.O_RDWR | os.O_CREAT)\n    os.unlink(f'u{i}')\n"
+        "    for _ in range(60): os.write(f, bytes(1 << 20))\n"
+    )
+    sources = [f"{head}    {held}\ntime.sleep(0.5)" for held in NAMELESS.values()]
+    assert verdicts(level, NAMELESS, sources) == dict.fromkeys(NAMELESS, "RE")
+
+
+PAGE_CACHE = {
+    "a read that does not wait": "os.preadv(f, [bytearray(1)], 0, os.RWF_NOWAIT)",
+    "mincore": "if libc.syscall(27, 0, 0, 0): raise OSError",
+    "cachestat": (
+        "if libc.syscall(451, f, (ctypes.c_uint64 * 2)(0, 4096), (ctypes.c_uint64 * 5)(), 0): "
+        "raise OSError"
+    ),
+    "the kernel's own queue": (
+        "if libc.syscall(206, 1, ctypes.byref(ctypes.c_uint64())): raise OSError"
+    ),
+}
+
+
+def test_the_page_cache_cannot_be_probed(level: Sandbox) -> None:
+    head = "import os, ctypes\nlibc = ctypes.CDLL(None)\nf = os.open(os.__file__, 0)\n"
+    sources = [head + way for way in PAGE_CACHE.values()]
+    assert verdicts(level, PAGE_CACHE, sources) == dict.fromkeys(PAGE_CACHE, "RE")
+
+
+def test_folder_attributes_do_not_reach_the_next_program(level: Sandbox) -> None:
+    leave = "import os\nos.setxattr('.', 'user.a', b'1')"
+    find = "import os\nprint('yes' if os.listxattr('.') else 'no')"
+    for _ in range(3):
+        says(level, leave)
+        assert says(level, find).verdict is Verdict.WA
 
 
 def test_leftovers_of_a_program_are_invisible_to_the_next(level: Sandbox) -> None:

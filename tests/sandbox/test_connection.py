@@ -100,7 +100,7 @@ def program_that_says(messages: list[tuple[bytes, Any]]) -> Iterator[Program]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:coroutine")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(kinds, trees | handles), min_size=1, max_size=6))
 def test_any_message_is_a_value_or_an_exception(messages: list[tuple[bytes, Any]]) -> None:
     class Node:

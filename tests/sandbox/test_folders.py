@@ -34,7 +34,7 @@ def folder() -> Path:
 
 
 def test_a_folder_of_any_depth_is_removed(folder: Path) -> None:
-    deepen(folder, 10_000)
+    deepen(folder, 3_000)
     folders.remove(str(folder))
     assert not folder.exists()
 
@@ -77,7 +77,7 @@ def test_leftover_folders_do_not_prevent_a_start(
     dead.wait()
     left = folder / f"ratchet-scratch-{dead.pid}-x"
     left.mkdir()
-    deepen(left, 10_000)
+    deepen(left, 3_000)
     alive = folder / f"ratchet-scratch-{os.getpid()}-x"
     alive.mkdir()
     # folders of other users, in a shared folder

@@ -40,8 +40,8 @@ def test_100_000_random_programs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_150_random_programs(tmp_path: Path) -> None:
-    fuzz(tmp_path / "fuzz.jsonl", tmp_path / "scratch", 150, 50)
+def test_60_random_programs(tmp_path: Path) -> None:
+    fuzz(tmp_path / "fuzz.jsonl", tmp_path / "scratch", 60, 20)
 
 
 def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:

@@ -180,7 +180,7 @@ STUBBORN = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", STUBBORN)
-@pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
+@pytest.mark.parametrize("isolation", ["root", "bare"])
 def test_a_killed_owner_leaves_no_process_and_no_folder(
     isolation: Literal["root", "userns", "bare"], what: str
 ) -> None:

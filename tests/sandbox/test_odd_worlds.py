@@ -35,14 +35,12 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_an_unusual_program_is_judged_normally(level: Sandbox, what: str) -> None:
-    jobs = [
-        call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)),
-        call("def f(): return 1", CallTest((), {}, 1)),
-    ]
-    reports = run_all(level, jobs)
-    assert [str(report.verdict) for report in reports] == ["AC", "AC"]
+def test_unusual_programs_are_judged_normally(level: Sandbox) -> None:
+    one = (CallTest((), {}, 1),)
+    jobs = [call(f"{SYSTEM}{source}\ndef f(): return 1", *one) for source in ODD.values()]
+    reports = run_all(level, [*jobs, call("def f(): return 1", *one)])
+    verdicts = dict(zip([*ODD, "the next one"], [each.verdict for each in reports], strict=True))
+    assert set(verdicts.values()) == {"AC"}, verdicts
 
 
 def test_a_file_named_like_a_library_hides_no_socket(level: Sandbox) -> None:
@@ -64,6 +62,8 @@ def test_a_file_named_like_a_library_hides_no_socket(level: Sandbox) -> None:
         ("from fractions import Fraction\ndef f(): return Fraction(10**4000, 3)", 1.5),
     ],
 )
-def test_no_unusual_number_breaks_the_comparison(level: Sandbox, source: str, want: float) -> None:
-    [report] = run_all(level, [call(source, CallTest((), {}, want), tolerance=1e-6)])
+def test_no_unusual_number_breaks_the_comparison(
+    sandbox: Sandbox, source: str, want: float
+) -> None:
+    [report] = run_all(sandbox, [call(source, CallTest((), {}, want), tolerance=1e-6)])
     assert str(report.verdict) == "WA"

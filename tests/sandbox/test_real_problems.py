@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from problems.registry import load
 from problems.verification.verification_batch import idle_answer
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 
 DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
@@ -27,24 +26,18 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2)) as opened:
-        yield opened
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("source", "every"),
-    [("humaneval", 1), ("mbpp", 1), ("humanevalplus", 12), ("mbppplus", 12), ("leetcode", 12)],
+    [("humaneval", 4), ("mbpp", 12), ("humanevalplus", 24), ("mbppplus", 24), ("leetcode", 24)],
 )
 def test_references_pass_and_idle_programs_fail(sandbox: Sandbox, source: str, every: int) -> None:
     decide(sandbox, source, every)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("source", ["humanevalplus", "mbppplus", "leetcode"])
+@pytest.mark.parametrize("source", FILES)
 def test_all_references_pass_and_idle_programs_fail(sandbox: Sandbox, source: str) -> None:
     decide(sandbox, source)
 

@@ -43,8 +43,8 @@ def test_100_000_jobs_with_random_kills() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_200_jobs_with_random_kills(tmp_path: Path) -> None:
-    soak(tmp_path / "journal.jsonl", tmp_path / "scratch", 200, kill_every_s=1.5)
+def test_100_jobs_with_random_kills(tmp_path: Path) -> None:
+    soak(tmp_path / "journal.jsonl", tmp_path / "scratch", 100, kill_every_s=1.5)
 
 
 def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:

@@ -379,22 +379,11 @@ def test_a_closed_sandbox_raises() -> None:
         list(Sandbox().run([]))
 
 
-def test_importing_the_sandbox_is_fast() -> None:
-    code = (
-        "import sys, time\nimport sandbox.sandbox\n"
-        "print(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
-    )
-    outputs = [
-        subprocess.run(
-            [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
-        ).stdout.split()
-        for _ in range(3)
-    ]
-    # the minimum of three runs, because other load on the machine also takes time
-    assert min(float(seconds) for seconds, *_ in outputs) < 0.3 and outputs[0][1:] == [
-        "False",
-        "False",
-    ]
+def test_importing_the_sandbox_imports_no_heavy_package() -> None:
+    """Each worker imports it when it starts."""
+    code = "import sys, sandbox.sandbox\nprint({'pydantic', 'numpy'} & set(sys.modules))"
+    command = [sys.executable, "-S", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "set()\n"
 
 
 def test_the_descendants_of_another_process_are_killed() -> None:

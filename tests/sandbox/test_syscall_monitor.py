@@ -107,19 +107,23 @@ OLD_KERNEL += (
 )
 
 
-def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
+ZYGOTE = slot.ZYGOTE
+
+
+def older(folder: Path, patch: pytest.MonkeyPatch, abi: int) -> None:
     """Make zygotes assume this version of the Landlock ABI, and no uid for programs."""
     script = folder / "zygote.py"
-    script.write_text(OLD_KERNEL.format(root=str(Path.cwd()), zygote=str(slot.ZYGOTE), abi=abi))
-    monkeypatch.setattr(slot, "ZYGOTE", script)
+    script.write_text(OLD_KERNEL.format(root=str(Path.cwd()), zygote=str(ZYGOTE), abi=abi))
+    patch.setattr(slot, "ZYGOTE", script)
 
 
-@pytest.fixture
-def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
-    older(tmp_path, monkeypatch, 5)
-    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
-    yield worker
-    worker.close()
+@pytest.fixture(scope="module")
+def without_scopes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    with pytest.MonkeyPatch.context() as patch:
+        older(tmp_path_factory.mktemp("old"), patch, 5)
+        worker = Worker("bare", {}, os.pidfd_open(os.getpid()), CoreLock(None))
+        yield worker
+        worker.close()
 
 
 def says(worker: Worker, source: str) -> str:

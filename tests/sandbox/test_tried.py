@@ -173,10 +173,9 @@ def test_attempts_do_not_carry_over_to_the_next_program(level: Sandbox) -> None:
     assert guilty.tried == NOTHING | {"exec": 1} and honest.tried == NOTHING
 
 
-def test_a_connection_to_a_system_service_is_an_attempt() -> None:
+def test_a_connection_to_a_system_service_is_an_attempt(sandbox: Sandbox) -> None:
     program = "socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock')"
-    with Sandbox() as sandbox:
-        [report] = tried(sandbox, (program,))
+    [report] = tried(sandbox, (program,))
     if report.isolation.startswith("bare"):
         pytest.skip("bare refuses the socket itself, and libc asks for such sockets too")
     assert report.tried == NOTHING | {"socket": 1}
